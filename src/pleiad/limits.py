@@ -1,0 +1,143 @@
+"""Every number of the partitioning documents and the service quotas, as one profile.
+
+Three profiles are built in: ``default`` (today's service), ``2018`` (the figures of the 2018 article) and
+``tiny`` (the shape of ``default`` a million times smaller, so that a test fills a "20 GB" logical partition
+with 20 KB). A TOML file that names a profile to start from and the numbers to change is a profile too:
+
+    profile = "default"
+    logical_partition_bytes = 1_000_000
+
+Messages that quote a limit take it from here, so they follow the profile in force.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+KB = 1024
+MB = 1024 * KB
+GB = 1024 * MB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """One profile of limits; units stand last in each name."""
+
+    # logical and physical partitions
+    logical_partition_bytes: int = 20 * GB
+    physical_partition_bytes: int = 50 * GB
+    physical_partition_ru: int = 10_000
+    manual_sizing_ru: int = 6_000
+    partition_key_levels: int = 3
+    partition_key_bytes_v1: int = 101
+    partition_key_bytes_v2: int = 2048
+
+    # throughput
+    throughput_ru_min: int = 400
+    throughput_ru_max: int = 1_000_000
+    throughput_ru_step: int = 100
+    throughput_ru_default: int = 400
+    autoscale_ru_min: int = 1_000
+    autoscale_ru_step: int = 1_000
+    shared_database_containers: int = 25
+
+    # resources
+    databases_and_containers: int = 500
+    name_length: int = 255
+    unique_keys_per_container: int = 10
+    unique_key_paths: int = 16
+    index_paths: int = 1_500
+    composite_index_paths: int = 8
+    composite_indexes: int = 100
+    computed_properties: int = 20
+    ttl_seconds_max: int = 2_147_483_647
+
+    # items and requests
+    item_bytes: int = 2 * MB
+    item_id_bytes: int = 1023
+    item_depth: int = 128
+    request_bytes: int = 4 * MB
+    response_bytes: int = 4 * MB
+    page_items: int = 100
+    batch_operations: int = 100
+    batch_bytes: int = 2 * MB
+    patch_operations: int = 10
+    operation_seconds: float = 5.0
+
+    # queries
+    query_text_bytes: int = 512 * KB
+    query_joins: int = 10
+    query_udfs: int = 10
+    query_in_items: int = 16_000
+    query_nesting: int = 128
+    continuation_kb: int = 16
+
+    # authentication
+    clock_skew_minutes: int = 15
+    resource_token_seconds_min: int = 10
+    resource_token_seconds_max: int = 86_400
+    resource_token_seconds_default: int = 3_600
+
+    # connections
+    header_bytes: int = 64 * KB
+    connections: int = 10_000
+    idle_seconds: float = 120.0
+    request_read_seconds: float = 30.0
+
+    @property
+    def logical_partition_text(self) -> str:
+        """The size of a logical partition as messages name it."""
+        return size_text(self.logical_partition_bytes)
+
+
+def size_text(size_bytes: int) -> str:
+    """A size in the largest unit that divides it well, such as ``20 GB``."""
+    for unit, factor in (("GB", GB), ("MB", MB), ("KB", KB)):
+        if size_bytes >= factor:
+            return f"{size_bytes / factor:g} {unit}"
+    return f"{size_bytes} bytes"
+
+
+PROFILES: dict[str, Limits] = {
+    "default": Limits(),
+    "2018": Limits(
+        logical_partition_bytes=10 * GB,
+        physical_partition_bytes=10 * GB,
+        throughput_ru_max=100_000,
+        manual_sizing_ru=10_000,
+    ),
+    "tiny": Limits(
+        logical_partition_bytes=20 * KB,
+        physical_partition_bytes=50 * KB,
+    ),
+}
+
+
+def load(name_or_path: str) -> Limits:
+    """The built-in profile of that name, or the profile in that TOML file.
+
+    Raises ValueError with a sentence for the operator when there is no such profile or a name in it is unknown.
+    """
+    if name_or_path in PROFILES:
+        return PROFILES[name_or_path]
+    path = Path(name_or_path)
+    if not path.is_file():
+        raise ValueError(f"there is no limits profile or file '{name_or_path}' (profiles: {', '.join(PROFILES)})")
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not valid TOML: {error}") from error
+    base = values.pop("profile", "default")
+    if base not in PROFILES:
+        raise ValueError(f"{path}: there is no profile '{base}' to start from")
+    known = {field.name: field for field in dataclasses.fields(Limits)}
+    for name, value in values.items():
+        if name not in known:
+            raise ValueError(f"{path}: there is no limit '{name}'")
+        wanted = (int, float) if known[name].type == "float" else (int,)
+        if not isinstance(value, wanted) or isinstance(value, bool) or value < 0:
+            raise ValueError(f"{path}: '{name}' must be a {known[name].type} that is not negative")
+    return dataclasses.replace(PROFILES[base], **values)
