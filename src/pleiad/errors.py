@@ -45,6 +45,7 @@ class PleiadError(Exception):
         self.retry_after_ms = retry_after_ms
         self.additional_info: str | None = None
         self.charge_ru: float | None = None
+        self.range_id: str | None = None
         self.session_token: str | None = None
 
     @property

@@ -1,0 +1,291 @@
+"""The load generator: a process of its own that sends prepared requests and measures the answers.
+
+Invariants
+- Each connection has exactly one request in flight, and stays open for the whole round.
+- The clock starts after all connections are open and the warm-up has passed; it is read once per response.
+- Requests go out in list order over all connections. A list is either repeated or, for writes, sent once.
+- CPU time of server and generator is taken over the same window as the rate, so that a saturated server
+  (server near 100 %) can be told from a starved one (generator near 100 %).
+
+Limits: responses must carry ``Content-Length`` (a chunked one fails the round); HTTP only, no TLS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+import multiprocessing
+import time
+import traceback
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection as Pipe
+from types import TracebackType
+from typing import cast
+
+from bench.process import LOOPBACK, client_cores, cpu_seconds, pinned
+
+_DRAIN_SECONDS = 10.0
+_LENGTH_NAMES = (b"\r\ncontent-length: ", b"\r\nContent-Length: ")
+_BODILESS = (b"204", b"304")
+
+
+class LoadError(Exception):
+    """A round that measured nothing meaningful: wrong statuses, lost connections, a server that is away."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One round of load on one server."""
+
+    name: str
+    port: int
+    server_pid: int
+    requests: Sequence[bytes]
+    statuses: tuple[int, ...]  # the acceptable ones
+    connections: int
+    seconds: float
+    warmup_seconds: float = 0.3
+    repeat: bool = True  # False: each request is sent once, and the round ends early when all are answered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """What one round showed. CPU figures are seconds used within the window of ``seconds``."""
+
+    name: str
+    requests: int
+    seconds: float
+    p50_ms: float
+    p99_ms: float
+    max_ms: float
+    statuses: dict[int, int]
+    server_cpu_seconds: float
+    client_cpu_seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Responses per second."""
+        return self.requests / self.seconds
+
+
+class _Round:
+    """What the connections of one round share: the requests still to send and the answers counted so far."""
+
+    def __init__(self, job: Job) -> None:
+        requests = itertools.cycle(job.requests) if job.repeat else iter(job.requests)
+        self.take: Callable[[], bytes] = requests.__next__
+        self.latencies: list[float] = []
+        self.statuses: defaultdict[bytes, int] = defaultdict(int)
+        self.expected = frozenset(str(status).encode() for status in job.statuses)
+        self.problem = ""
+        self.stopping = False
+        self.busy = 0
+        self.idle = asyncio.Event()
+
+    def rest(self) -> None:
+        """One connection has nothing more to send."""
+        self.busy -= 1
+        if self.busy == 0:
+            self.idle.set()
+
+    def fail(self, problem: str) -> None:
+        """Keep the first thing that went wrong and end the round."""
+        self.problem = self.problem or problem
+        self.stopping = True
+        self.idle.set()
+
+
+class _Client(asyncio.Protocol):
+    """One keep-alive connection that sends the next request as soon as the last one is answered."""
+
+    def __init__(self, load: _Round) -> None:
+        self._load = load
+        self._transport: asyncio.WriteTransport | None = None
+        self._buffer = b""
+        self._sent_at = 0.0
+        self._in_flight = False
+        self._length_name = _LENGTH_NAMES[0]
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.WriteTransport, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._in_flight:
+            self._load.fail(f"the server closed a connection with a request in flight ({exc})")
+
+    def close(self) -> None:
+        """Give the connection up, whatever is in flight."""
+        self._in_flight = False
+        if self._transport is not None:
+            self._transport.abort()
+
+    def send(self) -> None:
+        """Send the next request, or rest when the round is over or everything has been sent."""
+        load = self._load
+        try:
+            request = None if load.stopping else load.take()
+        except StopIteration:
+            request = None
+        if request is None or self._transport is None:
+            self._in_flight = False
+            load.rest()
+            return
+        self._in_flight = True
+        self._sent_at = time.perf_counter()
+        self._transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        if self._buffer:
+            data = self._buffer + data
+        head_end = data.find(b"\r\n\r\n")
+        if head_end < 0:
+            self._buffer = data
+            return
+        status = data[9:12]
+        length_at = data.find(self._length_name, 0, head_end)
+        if length_at < 0:
+            length_at = self._search_length(data, head_end)
+        if length_at >= 0:
+            length_at += len(self._length_name)
+            body_bytes = int(data[length_at : data.find(b"\r", length_at)])
+            if len(data) < head_end + 4 + body_bytes:
+                self._buffer = data
+                return
+        elif status not in _BODILESS:
+            self._load.fail("a response came without Content-Length")
+        self._buffer = b""
+        load = self._load
+        load.latencies.append(time.perf_counter() - self._sent_at)
+        load.statuses[status] += 1
+        if status not in load.expected:
+            load.fail(f"status {status.decode()}: {data[head_end + 4 :][:400].decode(errors='replace')}")
+        self.send()
+
+    def _search_length(self, data: bytes, head_end: int) -> int:
+        """Where the length stands, in whichever spelling, which is then looked for first; -1 if absent."""
+        for name in _LENGTH_NAMES:
+            at = data.find(name, 0, head_end)
+            if at >= 0:
+                self._length_name = name
+                return at
+        return -1
+
+
+async def _run(job: Job) -> Measure:
+    loop = asyncio.get_running_loop()
+    load = _Round(job)
+    clients = []
+    for _ in range(job.connections):
+        _, client = await loop.create_connection(lambda: _Client(load), LOOPBACK, job.port)
+        clients.append(client)
+    load.busy = len(clients)
+    for client in clients:
+        client.send()
+    if job.warmup_seconds > 0:
+        await _wait(load.idle, job.warmup_seconds)
+        load.latencies.clear()
+        load.statuses.clear()
+    server_before, client_before, began = (
+        cpu_seconds(job.server_pid),
+        time.process_time(),
+        time.perf_counter(),
+    )
+    await _wait(load.idle, job.seconds)
+    ended, client_after, server_after = time.perf_counter(), time.process_time(), cpu_seconds(job.server_pid)
+    latencies, statuses = sorted(load.latencies), dict(load.statuses)
+    load.stopping = True
+    await _wait(load.idle, _DRAIN_SECONDS)
+    drained = load.idle.is_set()
+    for client in clients:
+        client.close()
+    if load.problem:
+        raise LoadError(f"{job.name}: {load.problem}")
+    if not drained or not latencies:
+        raise LoadError(f"{job.name}: the server left requests without an answer")
+    return Measure(
+        name=job.name,
+        requests=len(latencies),
+        seconds=ended - began,
+        p50_ms=_quantile_ms(latencies, 0.50),
+        p99_ms=_quantile_ms(latencies, 0.99),
+        max_ms=latencies[-1] * 1000,
+        statuses={int(status): count for status, count in statuses.items()},
+        server_cpu_seconds=server_after - server_before,
+        client_cpu_seconds=client_after - client_before,
+    )
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return
+
+
+def _quantile_ms(ordered: list[float], quantile: float) -> float:
+    return ordered[min(len(ordered) - 1, int(len(ordered) * quantile))] * 1000
+
+
+def _serve_jobs(pipe: Pipe) -> None:
+    """The generator process: take jobs from the pipe and answer each with a measure or an error text."""
+    try:
+        import uvloop
+
+        new_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    except ImportError:
+        new_loop = asyncio.new_event_loop
+    gc.disable()
+    while True:
+        try:
+            job: Job | None = pipe.recv()
+        except EOFError:
+            return
+        if job is None:
+            return
+        try:
+            with asyncio.Runner(loop_factory=new_loop) as runner:
+                pipe.send(runner.run(_run(job)))
+        except (LoadError, OSError) as error:
+            pipe.send(f"{error}" if isinstance(error, LoadError) else f"{job.name}: {error}")
+        except Exception:
+            pipe.send(f"{job.name}: {traceback.format_exc()}")
+        del job
+        gc.collect()
+
+
+class LoadProcess:
+    """The generator process, for the time of a ``with`` block."""
+
+    def __enter__(self) -> LoadProcess:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve_jobs, args=(theirs,), daemon=True)
+        with pinned(client_cores()):
+            self._process.start()
+        theirs.close()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pipe.close()
+        self._process.join(timeout=5)
+        if self._process.is_alive():
+            self._process.kill()
+
+    def run(self, job: Job) -> Measure:
+        """One round. Raises LoadError when the answers were not the acceptable ones."""
+        self._pipe.send(job)
+        limit_seconds = job.warmup_seconds + job.seconds + _DRAIN_SECONDS + 30
+        if not self._pipe.poll(limit_seconds):
+            raise LoadError(f"{job.name}: the load generator gave no result within {limit_seconds:.0f} s")
+        try:
+            answer: Measure | str = self._pipe.recv()
+        except EOFError:
+            raise LoadError(f"{job.name}: the load generator ended") from None
+        if isinstance(answer, str):
+            raise LoadError(answer)
+        return answer

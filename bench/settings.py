@@ -1,0 +1,19 @@
+"""How long and how often a run measures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings every family of scenarios is given."""
+
+    rounds: int = 3
+    seconds: float = 3.5
+    items: int = 20_000
+    connections: int = 32
+
+
+FULL = Settings()
+QUICK = Settings(seconds=1.0)

@@ -1,0 +1,192 @@
+"""Run the official Python suite of Cosmos DB against Pleiad: `python -m conformance.python_suite`.
+
+Downloads the suite, starts an ephemeral server, runs the selected tests and reports every failure with its
+reason. Exit codes: 0 every failure has a reason, 1 some failure has none, 2 the suite could not be run.
+The suite takes a server for an emulator only at exactly https://localhost:8081/, so that port is used
+when it is free; on another port it skips what it reserves for emulators.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from conformance import reasons, report, results
+from conformance.selection import GROUP_NAMES
+from conformance.server_process import (
+    EMULATOR_KEY,
+    EMULATOR_PORT,
+    ServerProcess,
+    ServerUnavailableError,
+    free_port,
+    port_is_free,
+    running_server,
+)
+from conformance.suite_source import (
+    BUILD_DIR,
+    PROJECT_ROOT,
+    SUITE_VERSION,
+    Suite,
+    SuiteUnavailableError,
+    prepare,
+)
+
+RESULTS_FILE = BUILD_DIR / "results.jsonl"
+SELECTION_FILE = BUILD_DIR / "selection.json"
+JUNIT_FILE = BUILD_DIR / "junit.xml"
+PYTEST_LOG = BUILD_DIR / "pytest.log"
+SERVER_LOG = BUILD_DIR / "server.log"
+HEAD_FILE = PROJECT_ROOT / "conformance" / "compatibility.head.md"
+PAGE_FILE = PROJECT_ROOT / "docs" / "compatibility.md"
+PROGRESS_INTERVAL_S = 15.0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        table = reasons.load()
+        if options.report_only:
+            if not RESULTS_FILE.exists():
+                print("there are no results of an earlier run", file=sys.stderr)
+                return 2
+        else:
+            finished = _run_suite(options)
+            if not finished:
+                return 2
+    except (SuiteUnavailableError, ServerUnavailableError, reasons.ReasonsInvalidError) as error:
+        print(f"conformance: {error}", file=sys.stderr)
+        return 2
+    run = report.Run(SUITE_VERSION, _command_shown(), results.read(RESULTS_FILE), table)
+    print(report.summary(run))
+    if options.write:
+        PAGE_FILE.parent.mkdir(exist_ok=True)
+        PAGE_FILE.write_text(report.page(run, HEAD_FILE.read_text(encoding="utf-8")), encoding="utf-8")
+        print(f"written: {PAGE_FILE.relative_to(PROJECT_ROOT)}")
+    return 1 if report.unexplained(run) else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m conformance.python_suite", description=__doc__)
+    add = parser.add_argument
+    add("--select", action="append", choices=(*GROUP_NAMES, "all"), help="a group of tests; may be repeated")
+    add("--file", action="append", metavar="PATTERN", help="only files of the suite, such as 'test_crud*.py'")
+    add("-k", dest="expression", metavar="EXPRESSION", help="only tests whose names match, as in pytest")
+    add("--endpoint", metavar="URL", help="use a server that already runs instead of starting one")
+    add("--key", default=EMULATOR_KEY, help="account key for --endpoint; the well-known key if not given")
+    add("--any-port", action="store_true", help="do not insist on port 8081: take a free port")
+    add("--timeout", type=int, default=120, metavar="SECONDS", help="limit for a single test (120)")
+    add("--stop-after", type=int, metavar="COUNT", help="stop after this many failures")
+    add("--write", action="store_true", help="write docs/compatibility.md from the findings")
+    add("--report-only", action="store_true", help="report the last run again, with today's reasons")
+    return parser
+
+
+def _run_suite(options: argparse.Namespace) -> bool:
+    """Prepare the suite, run it against a server, and say whether it got as far as running tests."""
+    print(f"preparing the suite of azure-cosmos {SUITE_VERSION}", flush=True)
+    suite = prepare()
+    with ExitStack() as stack:
+        server: ServerProcess | None = None
+        endpoint: str | None = options.endpoint
+        if endpoint is None:
+            port = _port(any_port=options.any_port)
+            server = stack.enter_context(running_server(port, SERVER_LOG, tls=True))
+            endpoint = f"https://localhost:{port}/"
+        print(f"running against {endpoint}", flush=True)
+        exit_code = _run_pytest(suite, options, endpoint)
+        if server is not None and server.exit_code() is not None:
+            print(f"THE SERVER ENDED during the run with code {server.exit_code()}:\n{server.log_tail()}")
+    if exit_code in (0, 1):
+        return True
+    print(f"pytest ended with code {exit_code}; the end of {PYTEST_LOG.relative_to(PROJECT_ROOT)}:")
+    print("\n".join(PYTEST_LOG.read_text(encoding="utf-8", errors="replace").splitlines()[-20:]))
+    # Killed or interrupted runs still have results worth reporting; a run that collected nothing has not.
+    return bool(results.read(RESULTS_FILE).tests)
+
+
+def _port(*, any_port: bool) -> int:
+    if not any_port and port_is_free(EMULATOR_PORT):
+        return EMULATOR_PORT
+    if not any_port:
+        print("port 8081 is taken: using another one, so the suite skips its emulator-only tests")
+    return free_port()
+
+
+def _run_pytest(suite: Suite, options: argparse.Namespace, endpoint: str) -> int:
+    groups = ["all"] if not options.select and options.file else options.select or ["foundation"]
+    RESULTS_FILE.write_text("", encoding="utf-8")
+    SELECTION_FILE.write_text(json.dumps(_pytest_free_arguments()), encoding="utf-8")
+    command = [str(suite.python), "-m", "pytest", "-c", str(suite.pytest_ini), "--rootdir", "."]
+    command += ["-p", "no:cacheprovider", "-p", "conformance.pytest_recording"]
+    command += ["-q", "--tb=short", "-W", "ignore", "--show-capture=no"]
+    command += ["--timeout", str(options.timeout), "--timeout-method", "signal"]
+    command += ["--junit-xml", str(JUNIT_FILE), "--continue-on-collection-errors"]
+    if options.expression:
+        command += ["-k", options.expression]
+    if options.stop_after:
+        command += ["--maxfail", str(options.stop_after)]
+    command += _files(suite.tests_dir, options.file or [])
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("ACCOUNT_", "COSMOS_"))},
+        "ACCOUNT_HOST": endpoint,
+        "ACCOUNT_KEY": options.key,
+        "CONFORMANCE_GROUPS": ",".join(groups),
+        "CONFORMANCE_RESULTS": str(RESULTS_FILE),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": os.pathsep.join((str(suite.stand_in_dir), str(PROJECT_ROOT))),
+    }
+    with PYTEST_LOG.open("wb") as log:
+        process = subprocess.Popen(
+            command, cwd=suite.tests_dir, env=environment, stdout=log, stderr=subprocess.STDOUT
+        )
+        try:
+            return _wait_with_progress(process)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def _files(tests_dir: Path, patterns: list[str]) -> list[str]:
+    """Return the test files to collect; helpers and workloads of the suite are not tests."""
+    wanted = patterns or ["test_*.py"]
+    found = {path for pattern in wanted for path in tests_dir.rglob(pattern) if path.name.startswith("test_")}
+    files = sorted(str(path.relative_to(tests_dir)) for path in found if path.name != "test_config.py")
+    if not files:
+        raise SuiteUnavailableError(f"no file of the suite matches {', '.join(wanted)}")
+    return files
+
+
+def _wait_with_progress(process: subprocess.Popen[bytes]) -> int:
+    """Wait for the tests, saying now and then how far they are."""
+    while True:
+        try:
+            return process.wait(PROGRESS_INTERVAL_S)
+        except subprocess.TimeoutExpired:
+            tests = results.read(RESULTS_FILE).tests
+            failed_count = sum(test.outcome is results.Outcome.FAILED for test in tests)
+            print(f"  {time.strftime('%H:%M:%S')} {len(tests)} tests done, {failed_count} failed", flush=True)
+
+
+def _pytest_free_arguments() -> list[str]:
+    """Return the options that say what was run, without those that only say what to do with it."""
+    return [word for word in sys.argv[1:] if word not in ("--write", "--report-only")]
+
+
+def _command_shown() -> str:
+    """Return the command that reproduces the results being reported."""
+    try:
+        arguments = json.loads(SELECTION_FILE.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        arguments = []
+    return shlex.join(["python", "-m", "conformance.python_suite", *arguments, "--write"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

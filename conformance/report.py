@@ -1,0 +1,177 @@
+"""The findings of a run as text: a summary for the terminal and the page docs/compatibility.md.
+
+Every failed test is named with its reason; a failure without one is called out, never hidden. The page
+holds no dates, durations or random ids, so that it changes only when compatibility changes.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from conformance.reasons import Reason, Reasons
+from conformance.results import Outcome, RunResults, Tally, TestResult
+from conformance.selection import GROUP_NAMES, GROUPS, OUT_OF_SCOPE_MARKERS, REST
+
+MESSAGE_LENGTH_MAX = 200
+_GUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What the report is about."""
+
+    suite_version: str
+    command: str
+    results: RunResults
+    reasons: Reasons
+
+
+def unexplained(run: Run) -> list[TestResult]:
+    """Return the failed tests nobody has given a reason for."""
+    return [test for test in _failed(run) if run.reasons.of(test) is None]
+
+
+def summary(run: Run) -> str:
+    """Return the summary for the terminal: counts by group, failures by reason, and what is unexplained."""
+    lines = []
+    for name, tests in _by_group(run):
+        lines.append(f"{name}: {_counts(_tally(tests, run.reasons))}")
+    lines.append(f"together: {_counts(_tally(run.results.tests, run.reasons))}")
+    by_reason = _failures_by_reason(run)
+    for reason, tests in by_reason.items():
+        if reason is not None:
+            lines.append(f"  {len(tests):4d} failed, {reason.kind.name}: {reason.text}")
+    for reason in run.reasons.outlived(run.results.tests):
+        lines.append(f"  outlived reason, every test of it passes: {', '.join(reason.tests)}")
+    nameless = by_reason.get(None, [])
+    if nameless:
+        lines.append(f"NO REASON GIVEN for {len(nameless)} failed tests:")
+        lines.extend(f"  {test.id}\n      {_steady(test.message)}" for test in nameless)
+    return "\n".join(lines)
+
+
+def page(run: Run, head: str) -> str:
+    """Return docs/compatibility.md: the hand-written head, then what this run found."""
+    parts = [head.rstrip(), _what_was_run(run), _group_table(run), _out_of_scope(run), _file_table(run)]
+    parts.append(_failure_list(run))
+    return "\n\n".join(parts) + "\n"
+
+
+def _what_was_run(run: Run) -> str:
+    return (
+        "## The official Python suite\n\n"
+        "This part of the page is written by the command below; do not edit it by hand.\n\n"
+        f"- Suite: the tests in the source distribution of azure-cosmos {run.suite_version}\n"
+        f"- Command: `{run.command}`\n"
+        f"- Result: {_counts(_tally(run.results.tests, run.reasons))}"
+    )
+
+
+def _group_table(run: Run) -> str:
+    meanings = {group.name: group.meaning for group in (*GROUPS, REST)}
+    rows = [
+        "### By group\n\nA test can be in several groups; the total counts it once. The last column "
+        "leaves out failures that only wait for a feature the server does not have yet.\n",
+        "| group | what it covers | passed | failed | skipped | passed of all | passed of supported |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for name, tests in _by_group(run):
+        rows.append(_group_row(name, meanings[name], _tally(tests, run.reasons)))
+    rows.append(_group_row("total", "", _tally(run.results.tests, run.reasons)))
+    return "\n".join(rows)
+
+
+def _group_row(name: str, meaning: str, tally: Tally) -> str:
+    shares = f"{_percent(tally.share_of_all)} | {_percent(tally.share_of_supported)}"
+    return f"| {name} | {meaning} | {tally.passed} | {tally.failed} | {tally.skipped} | {shares} |"
+
+
+def _out_of_scope(run: Run) -> str:
+    rows = [
+        "### Out of scope\n\nTests with these markers of the suite are never run.\n",
+        "| marker | tests | why |",
+        "| --- | ---: | --- |",
+    ]
+    for marker, why in OUT_OF_SCOPE_MARKERS.items():
+        rows.append(f"| {marker} | {run.results.out_of_scope.get(marker, 0)} | {why} |")
+    return "\n".join(rows)
+
+
+def _file_table(run: Run) -> str:
+    by_file: dict[str, list[TestResult]] = defaultdict(list)
+    for test in run.results.tests:
+        by_file[test.file].append(test)
+    rows = ["### By file\n", "| file | passed | failed | skipped |", "| --- | ---: | ---: | ---: |"]
+    for file in sorted(by_file):
+        tally = _tally(by_file[file], run.reasons)
+        rows.append(f"| {file} | {tally.passed} | {tally.failed} | {tally.skipped} |")
+    return "\n".join(rows)
+
+
+def _failure_list(run: Run) -> str:
+    by_reason = _failures_by_reason(run)
+    if not by_reason:
+        return "### Failures\n\nNone."
+    lines = ["### Failures"]
+    nameless = by_reason.get(None, [])
+    if nameless:
+        lines.append(f"\n#### No reason given ({len(nameless)})\n")
+        lines.extend(f"- `{test.id}`: {_code(_steady(test.message))}" for test in nameless)
+    for kind in run.reasons.kinds:
+        entries = [(entry, tests) for entry, tests in by_reason.items() if entry and entry.kind == kind]
+        if not entries:
+            continue
+        lines.append(f"\n#### {kind.name} ({sum(len(tests) for _, tests in entries)})\n\n{kind.meaning}")
+        for entry, tests in entries:
+            lines.append(f"\n{entry.text}\n")
+            lines.extend(f"- `{test.id}`" for test in tests)
+    return "\n".join(lines)
+
+
+def _failed(run: Run) -> list[TestResult]:
+    return [test for test in run.results.tests if test.outcome is Outcome.FAILED]
+
+
+def _failures_by_reason(run: Run) -> dict[Reason | None, list[TestResult]]:
+    found: dict[Reason | None, list[TestResult]] = defaultdict(list)
+    for test in sorted(_failed(run), key=lambda test: test.id):
+        found[run.reasons.of(test)].append(test)
+    return dict(found)
+
+
+def _by_group(run: Run) -> list[tuple[str, list[TestResult]]]:
+    named = [(name, [test for test in run.results.tests if name in test.groups]) for name in GROUP_NAMES]
+    return [(name, tests) for name, tests in named if tests]
+
+
+def _tally(tests: Iterable[TestResult], reasons: Reasons) -> Tally:
+    sequence: Sequence[TestResult] = list(tests)
+    outcomes = [test.outcome for test in sequence]
+    not_yet = 0
+    for test in sequence:
+        reason = reasons.of(test) if test.outcome is Outcome.FAILED else None
+        not_yet += reason is not None and reason.kind.not_yet
+    passed, failed, skipped = (outcomes.count(outcome) for outcome in Outcome)
+    return Tally(passed, failed, skipped, not_yet)
+
+
+def _counts(tally: Tally) -> str:
+    counts = f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped"
+    shares = f"{_percent(tally.share_of_all)} of all, {_percent(tally.share_of_supported)} of supported"
+    return f"{counts} ({shares})"
+
+
+def _percent(share: float | None) -> str:
+    """Round down, so that only a full hundred reads as one hundred."""
+    return "-" if share is None else f"{int(share * 1000) / 10:.1f} %"
+
+
+def _steady(message: str) -> str:
+    """Shorten an error and take out what differs in every run."""
+    text = _GUID.sub("<guid>", message)
+    return text if len(text) <= MESSAGE_LENGTH_MAX else text[: MESSAGE_LENGTH_MAX - 1] + "…"
+
+
+def _code(text: str) -> str:
+    return "`" + text.replace("`", "'") + "`"

@@ -1,0 +1,140 @@
+"""A Pleiad server as a child process: started on a port, waited for, and always stopped.
+
+The server runs the installed `pleiad` command, as a user would run it, with a data directory that
+disappears with it. Its output goes to a log file, which is what to read when a test makes it fall over.
+"""
+
+import http.client
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+EMULATOR_PORT = 8081
+EMULATOR_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 10.0
+
+
+class ServerUnavailableError(Exception):
+    """The server did not start or does not answer; the text says why."""
+
+
+@dataclass(slots=True)
+class ServerProcess:
+    """A running server and where its output goes."""
+
+    port: int
+    log: Path
+    process: subprocess.Popen[bytes]
+
+    def exit_code(self) -> int | None:
+        """Return the exit code if the server has ended, else None."""
+        return self.process.poll()
+
+    def log_tail(self, line_count: int = 15) -> str:
+        """Return the last lines the server wrote."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join(lines[-line_count:])
+
+
+def port_is_free(port: int) -> bool:
+    """Say whether nobody listens on the port of the loopback addresses."""
+    for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+        try:
+            with socket.socket(family, socket.SOCK_STREAM) as probe:
+                probe.settimeout(1.0)
+                if probe.connect_ex((host, port)) == 0:
+                    return False
+        except OSError:
+            continue
+    return True
+
+
+def free_port() -> int:
+    """Return a port the system considers free."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def answers(port: int, *, tls: bool, host: str = "127.0.0.1") -> bool:
+    """Say whether an HTTP request for the account is answered, with any status."""
+    connection: http.client.HTTPConnection
+    if tls:
+        context = ssl.create_default_context()
+        context.check_hostname = False  # the certificate of a local server is self-signed
+        context.verify_mode = ssl.CERT_NONE
+        connection = http.client.HTTPSConnection(host, port, timeout=3, context=context)
+    else:
+        connection = http.client.HTTPConnection(host, port, timeout=3)
+    try:
+        connection.request("GET", "/")
+        connection.getresponse().read()
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+    return True
+
+
+@contextmanager
+def running_server(port: int, log: Path, *, tls: bool) -> Iterator[ServerProcess]:
+    """Start an ephemeral server on the port, yield it once it answers, and stop it at the end."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [_pleiad_command(), "serve", "--ephemeral", "--port", str(port)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            start_new_session=True,  # an interrupt must reach the tests first, the server last
+        )
+    server = ServerProcess(port, log, process)
+    try:
+        _wait_until_it_answers(server, tls=tls)
+        yield server
+    finally:
+        _stop(process)
+
+
+def _pleiad_command() -> str:
+    beside = Path(sys.executable).parent / "pleiad"
+    found = str(beside) if beside.exists() else shutil.which("pleiad")
+    if found is None:
+        raise ServerUnavailableError("the pleiad command is not installed beside this interpreter")
+    return found
+
+
+def _wait_until_it_answers(server: ServerProcess, *, tls: bool) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if server.exit_code() is not None:
+            text = f"the server ended with code {server.exit_code()}:\n{server.log_tail()}"
+            raise ServerUnavailableError(text)
+        if answers(server.port, tls=tls):
+            return
+        time.sleep(0.2)
+    raise ServerUnavailableError(
+        f"the server did not answer within {START_TIMEOUT_S:.0f} s:\n{server.log_tail()}"
+    )
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is not None:
+        return
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,1 @@
+"""The catalog: databases, containers, offers, users, permissions and the durable partition map."""

@@ -1,0 +1,188 @@
+"""The catalog of one account: every metadata resource in memory, every change durable before it is seen.
+
+Changes go one at a time through a lock: check against memory, write to the store, then show. A crash between the
+last two shows the change after the restart, which the client was never told about: an unknown outcome, not a lie.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pleiad import errors
+from pleiad.catalog import placement as placements
+from pleiad.catalog.placement import Placement
+from pleiad.catalog.resource import Kind, Resource, from_record, is_resource_record, new_etag
+from pleiad.item import rid as rids
+from pleiad.limits import Limits
+from pleiad.store.contract import Record, Store
+
+ACCOUNT_RID = ""
+_COUNTER = "counter"
+
+
+class Catalog:
+    """Databases, containers, offers, users, permissions, client encryption keys and the partition map."""
+
+    def __init__(self, store: Store, limits: Limits) -> None:
+        self._store = store
+        self._limits = limits
+        self._by_rid: dict[tuple[Kind, str], Resource] = {}
+        self._by_name: dict[tuple[Kind, str, str], Resource] = {}
+        self._placements: dict[str, list[Placement]] = {}
+        self._last_number = 0
+        self.lock = asyncio.Lock()
+
+    async def load(self) -> None:
+        """Reads everything from the store."""
+        for record in await self._store.load_records():
+            if is_resource_record(record):
+                self._show(from_record(record))
+            elif record.kind == placements.KIND:
+                self._placements.setdefault(record.parent, []).append(placements.from_record(record))
+            elif record.kind == _COUNTER:
+                self._last_number = record.body["last"]
+
+    # -- reads ---------------------------------------------------------------------------------
+
+    def find(self, kind: Kind, parent_rid: str, name_or_rid: str) -> Resource | None:
+        """The child of a parent by its name, or else by its rid."""
+        found = self._by_name.get((kind, parent_rid, name_or_rid))
+        if found is None:
+            found = self._by_rid.get((kind, name_or_rid))
+            if found is not None and found.parent_rid != parent_rid:
+                return None
+        return found
+
+    def by_rid(self, kind: Kind, rid: str) -> Resource | None:
+        return self._by_rid.get((kind, rid))
+
+    def children(self, kind: Kind, parent_rid: str) -> list[Resource]:
+        """All resources of a kind under a parent, oldest first."""
+        found = [r for (k, _), r in self._by_rid.items() if k is kind and r.parent_rid == parent_rid]
+        return sorted(found, key=lambda resource: resource.number)
+
+    def all(self, kind: Kind) -> list[Resource]:
+        """All resources of a kind in the account, oldest first."""
+        found = [resource for (k, _), resource in self._by_rid.items() if k is kind]
+        return sorted(found, key=lambda resource: resource.number)
+
+    def placements(self, container_rid: str) -> list[Placement]:
+        return self._placements.get(container_rid, [])
+
+    def offer_of(self, resource_rid: str) -> Resource | None:
+        """The offer that holds the throughput of a database or container, if it has its own."""
+        for offer in self._by_rid.values():
+            if offer.kind is Kind.OFFER and offer.properties["offerResourceId"] == resource_rid:
+                return offer
+        return None
+
+    def segment_names(self) -> set[str]:
+        """The segments that hold data of a container that exists."""
+        return {placement.segment for many in self._placements.values() for placement in many}
+
+    # -- changes -------------------------------------------------------------------------------
+
+    def new_resource(
+        self, kind: Kind, parent: Resource | None, id: str, properties: dict[str, Any], number: int
+    ) -> Resource:
+        """A resource of that number that does not exist yet; `add` makes it exist."""
+        rid = _rid(kind, parent, number)
+        owner = parent.self_link if parent is not None else ""
+        return Resource(
+            kind,
+            rid,
+            parent.rid if parent is not None else ACCOUNT_RID,
+            rid if kind is Kind.OFFER else id,
+            number,
+            f"{owner}{kind.segment}/{rid}/",
+            int(time.time()),
+            new_etag(),
+            properties,
+        )
+
+    def next_numbers(self) -> Callable[[], int]:
+        """A source of fresh numbers for one change; hold the lock, and save the change with `add`."""
+
+        def fresh() -> int:
+            self._last_number += 1
+            return self._last_number
+
+        return fresh
+
+    def check_absent(self, kind: Kind, parent_rid: str, id: str) -> None:
+        """Raises the conflict a second resource of that name would be."""
+        if (kind, parent_rid, id) in self._by_name:
+            raise errors.RESOURCE_EXISTS(kind=kind.word, id=id)
+
+    def check_count(self) -> None:
+        """Databases and containers together have a quota."""
+        count = len(self.all(Kind.DATABASE)) + len(self.all(Kind.CONTAINER))
+        if count >= self._limits.databases_and_containers:
+            raise errors.TOO_MANY_RESOURCES(
+                limit=self._limits.databases_and_containers, what="databases and containers"
+            )
+
+    async def add(self, resources: Iterable[Resource], new_placements: Iterable[Placement] = ()) -> None:
+        """Makes new resources and physical partitions exist, durably and together."""
+        added, placed = list(resources), list(new_placements)
+        counter = Record(_COUNTER, _COUNTER, "", _COUNTER, {"last": self._last_number})
+        records = [resource.to_record() for resource in added] + [placement.to_record() for placement in placed]
+        await self._store.save_records([*records, counter], [])
+        for resource in added:
+            self._show(resource)
+        for placement in placed:
+            self._placements.setdefault(placement.container_rid, []).append(placement)
+
+    async def replace(self, old: Resource, new: Resource) -> None:
+        """Puts the next version of a resource in place of the last one."""
+        await self._store.save_records([new.to_record()], [old.to_record()])
+        self._hide(old)
+        self._show(new)
+
+    async def remove(self, resource: Resource) -> list[str]:
+        """Removes a resource and everything beneath it; returns the segments that nobody names any more."""
+        doomed = self._subtree(resource)
+        gone = [p for r in doomed if r.kind is Kind.CONTAINER for p in self.placements(r.rid)]
+        records = [r.to_record() for r in doomed] + [placement.to_record() for placement in gone]
+        await self._store.save_records([], records)
+        for each in doomed:
+            self._hide(each)
+            self._placements.pop(each.rid, None)
+        return [placement.segment for placement in gone]
+
+    def _subtree(self, resource: Resource) -> list[Resource]:
+        found = [resource]
+        for child in list(self._by_rid.values()):
+            if child.kind is Kind.OFFER:
+                if child.properties["offerResourceId"] == resource.rid:
+                    found.append(child)
+            elif child.parent_rid == resource.rid:
+                found.extend(self._subtree(child))
+        return found
+
+    def _show(self, resource: Resource) -> None:
+        self._by_rid[resource.kind, resource.rid] = resource
+        self._by_name[resource.kind, resource.parent_rid, resource.id] = resource
+
+    def _hide(self, resource: Resource) -> None:
+        del self._by_rid[resource.kind, resource.rid]
+        del self._by_name[resource.kind, resource.parent_rid, resource.id]
+
+
+def _rid(kind: Kind, parent: Resource | None, number: int) -> str:
+    if kind is Kind.DATABASE:
+        return rids.database_rid(number)
+    if kind is Kind.OFFER:
+        return rids.offer_rid(number)
+    assert parent is not None
+    if kind is Kind.CONTAINER:
+        return rids.container_rid(parent.number, number)
+    if kind is Kind.USER:
+        return rids.user_rid(parent.number, number)
+    if kind is Kind.ENCRYPTION_KEY:
+        return rids.user_rid(parent.number, number)
+    database_number = int.from_bytes(rids.decode(parent.rid)[:4], "big")
+    return rids.permission_rid(database_number, parent.number, number)

@@ -1,0 +1,146 @@
+"""A container's definition: checked once, kept as given, and ready for the engine to use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pleiad import errors
+from pleiad.index.policy import IndexingPolicy
+from pleiad.item.ttl import check_default_ttl
+from pleiad.keys.definition import KeyDefinition
+from pleiad.limits import Limits
+
+_KEPT_AS_GIVEN = (
+    "analyticalStorageTtl",
+    "computedProperties",
+    "vectorEmbeddingPolicy",
+    "fullTextPolicy",
+    "changeFeedPolicy",
+    "clientEncryptionPolicy",
+    "globalSecondaryIndexDefinition",
+    "materializedViewDefinition",
+)
+_COMPUTED_NAME_RESERVED = frozenset({"id", "_rid", "_ts", "_etag", "_self", "_attachments"})
+_DEFAULT_CONFLICT_POLICY = {
+    "mode": "LastWriterWins",
+    "conflictResolutionPath": "/_ts",
+    "conflictResolutionProcedure": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueKey:
+    """One unique key: the paths whose values together may occur once in a logical partition."""
+
+    paths: tuple[str, ...]
+    steps: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerDefinition:
+    """What the engine needs to know of a container, and the properties clients read back."""
+
+    key: KeyDefinition
+    indexing: IndexingPolicy
+    default_ttl: int | None
+    unique_keys: tuple[UniqueKey, ...]
+    properties: dict[str, Any]
+
+
+def define(body: dict[str, Any], limits: Limits) -> ContainerDefinition:
+    """Checks a new container's JSON and fills in what the service fills in."""
+    key = KeyDefinition.from_json(body.get("partitionKey"), limits)
+    indexing = IndexingPolicy.from_json(body.get("indexingPolicy"), limits)
+    default_ttl = check_default_ttl(body["defaultTtl"], limits) if "defaultTtl" in body else None
+    unique_keys = _unique_keys(body.get("uniqueKeyPolicy"), limits)
+    properties: dict[str, Any] = {"indexingPolicy": indexing.to_json(), "partitionKey": key.to_json()}
+    if default_ttl is not None:
+        properties["defaultTtl"] = default_ttl
+    properties["uniqueKeyPolicy"] = {"uniqueKeys": [{"paths": list(unique.paths)} for unique in unique_keys]}
+    properties["conflictResolutionPolicy"] = _conflict_policy(body.get("conflictResolutionPolicy"))
+    properties["geospatialConfig"] = _geospatial(body.get("geospatialConfig"))
+    for name in _KEPT_AS_GIVEN:
+        if body.get(name) is not None:
+            properties[name] = body[name]
+    _check_computed_properties(properties.get("computedProperties", []), limits)
+    return ContainerDefinition(key, indexing, default_ttl, unique_keys, properties)
+
+
+def redefine(old: ContainerDefinition, body: dict[str, Any], limits: Limits) -> ContainerDefinition:
+    """Checks a replacement: the partition key and the unique keys of a container are for its lifetime."""
+    merged = {"uniqueKeyPolicy": old.properties["uniqueKeyPolicy"], **body}
+    if merged.get("partitionKey") is None:
+        merged["partitionKey"] = old.key.to_json()
+    if merged.get("conflictResolutionPolicy") is None:
+        merged["conflictResolutionPolicy"] = old.properties["conflictResolutionPolicy"]
+    if merged.get("uniqueKeyPolicy") is None:
+        merged["uniqueKeyPolicy"] = old.properties["uniqueKeyPolicy"]
+    new = define(merged, limits)
+    if new.key.paths != old.key.paths or new.key.kind != old.key.kind:
+        raise errors.BAD_REQUEST(reason="Document collection partition key cannot be changed.")
+    if new.unique_keys != old.unique_keys:
+        raise errors.BAD_REQUEST(reason="The unique keys of a container cannot be changed.")
+    if new.key.version != old.key.version:
+        merged["partitionKey"] = old.key.to_json()
+        new = define(merged, limits)
+    return new
+
+
+def _unique_keys(policy: object, limits: Limits) -> tuple[UniqueKey, ...]:
+    if policy is None:
+        return ()
+    keys = policy.get("uniqueKeys", []) if isinstance(policy, dict) else None
+    if not isinstance(keys, list):
+        raise errors.BAD_REQUEST(reason="'uniqueKeyPolicy' must be an object with a list 'uniqueKeys'.")
+    if len(keys) > limits.unique_keys_per_container:
+        raise errors.BAD_REQUEST(
+            reason=f"A container has at most {limits.unique_keys_per_container} unique keys, not {len(keys)}."
+        )
+    return tuple(_unique_key(key, limits) for key in keys)
+
+
+def _unique_key(key: object, limits: Limits) -> UniqueKey:
+    paths = key.get("paths") if isinstance(key, dict) else None
+    if not isinstance(paths, list) or not paths or not all(isinstance(path, str) for path in paths):
+        raise errors.BAD_REQUEST(reason="Each unique key needs a list 'paths' of property paths.")
+    if len(paths) > limits.unique_key_paths:
+        raise errors.BAD_REQUEST(
+            reason=f"A unique key has at most {limits.unique_key_paths} paths, not {len(paths)}."
+        )
+    definitions = [KeyDefinition.from_json({"paths": [path], "version": 2}, limits) for path in paths]
+    return UniqueKey(tuple(paths), tuple(definition.path_steps[0] for definition in definitions))
+
+
+def _conflict_policy(policy: object) -> dict[str, Any]:
+    if policy is None:
+        return dict(_DEFAULT_CONFLICT_POLICY)
+    mode = policy.get("mode") if isinstance(policy, dict) else None
+    if not isinstance(policy, dict) or not isinstance(mode, str) or mode.lower() not in ("lastwriterwins", "custom"):
+        raise errors.BAD_REQUEST(reason="'conflictResolutionPolicy.mode' must be LastWriterWins or Custom.")
+    filled = dict(_DEFAULT_CONFLICT_POLICY) if mode.lower() == "lastwriterwins" else {}
+    return {**filled, **policy}
+
+
+def _geospatial(config: object) -> dict[str, Any]:
+    if config is None:
+        return {"type": "Geography"}
+    if not isinstance(config, dict) or config.get("type") not in ("Geography", "Geometry"):
+        raise errors.BAD_REQUEST(reason="'geospatialConfig.type' must be Geography or Geometry.")
+    return config
+
+
+def _check_computed_properties(given: object, limits: Limits) -> None:
+    if not isinstance(given, list) or len(given) > limits.computed_properties:
+        raise errors.BAD_REQUEST(
+            reason=f"'computedProperties' must be a list of at most {limits.computed_properties} properties."
+        )
+    names: set[str] = set()
+    for entry in given:
+        name = entry.get("name") if isinstance(entry, dict) else None
+        query = entry.get("query") if isinstance(entry, dict) else None
+        if not isinstance(name, str) or not name or not isinstance(query, str) or not query:
+            raise errors.BAD_REQUEST(reason="Each computed property needs a 'name' and a 'query'.")
+        if name in _COMPUTED_NAME_RESERVED or name in names:
+            raise errors.BAD_REQUEST(reason=f"The computed property name '{name}' is reserved or used twice.")
+        names.add(name)

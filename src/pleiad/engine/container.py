@@ -1,0 +1,131 @@
+"""A container at work: its definition, its partition map, and what is precomputed for its items."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from pleiad import errors
+from pleiad.catalog.catalog import Catalog
+from pleiad.catalog.container import ContainerDefinition, define
+from pleiad.catalog.resource import Resource
+from pleiad.index.terms import TermCounter
+from pleiad.item import rid as rids
+from pleiad.item.body import splice
+from pleiad.item.system import etag_of, lsn_of_etag, render_system
+from pleiad.keys.hash import epk
+from pleiad.keys.range import EpkRange, prefix_range
+from pleiad.keys.undefined import UNDEFINED
+from pleiad.keys.value import KeyValue, check_size, matches_leniently, same, to_json_text
+from pleiad.limits import Limits
+from pleiad.partition.map import PartitionMap
+from pleiad.partition.partition import Partition
+from pleiad.store.contract import Row, Store
+
+
+class Container:
+    """One container, ready for item operations."""
+
+    def __init__(
+        self, resource: Resource, database: Resource, partition_map: PartitionMap, limits: Limits
+    ) -> None:
+        self.map = partition_map
+        self.limits = limits
+        self._docs_link = f"{resource.self_link}docs/"
+        self._rid_prefix = rids.document_rid_prefix(database.number, resource.number)
+        self.adopt(resource, database)
+
+    def adopt(self, resource: Resource, database: Resource) -> None:
+        """Takes over a new version of the container's resource; identity and partition key never change."""
+        self.resource = resource
+        self.database = database
+        self.definition: ContainerDefinition = define(resource.properties, self.limits)
+        self.terms = TermCounter(self.definition.indexing)
+        self.key = self.definition.key
+        self.default_ttl = self.definition.default_ttl
+        self.path = f"dbs/{database.id}/colls/{resource.id}"
+
+    # -- keys ----------------------------------------------------------------------------------
+
+    def full_key(self, given: tuple[KeyValue, ...] | None) -> tuple[KeyValue, ...]:
+        """The complete key of a point operation; a prefix of a hierarchical key is not enough."""
+        if given is None:
+            raise errors.MISSING_PARTITION_KEY()
+        if len(given) == self.key.levels:
+            check_size(given, self.key, self.limits)
+            return given
+        if not given:
+            return (UNDEFINED,) * self.key.levels
+        raise errors.BAD_PARTITION_KEY(
+            reason=f"the key {to_json_text(given)} has {len(given)} of the container's {self.key.levels} levels."
+        )
+
+    def key_of(self, item: dict[str, Any], given: tuple[KeyValue, ...] | None) -> tuple[KeyValue, ...]:
+        """The key inside an item, which must be the one the request names."""
+        found = self.key.extract(item)
+        named = self.full_key(given)
+        equal = same(named, found) if self.key.levels == 1 else matches_leniently(named, found)
+        if not equal:
+            raise errors.PARTITION_KEY_MISMATCH(found=to_json_text(found), given=to_json_text(named))
+        check_size(found, self.key, self.limits)
+        return found
+
+    def epk_of(self, key: tuple[KeyValue, ...]) -> bytes:
+        return epk(key, self.key)
+
+    def span_of(self, given: tuple[KeyValue, ...]) -> EpkRange:
+        """The hashes of a key, or of every key beneath a hierarchical prefix."""
+        if len(given) > self.key.levels:
+            raise errors.BAD_PARTITION_KEY(
+                reason=f"the key {to_json_text(given)} has more levels than the container's {self.key.levels}."
+            )
+        check_size(given, self.key, self.limits)
+        return prefix_range(given or (UNDEFINED,), self.key)
+
+    def unique_values(self, item: dict[str, Any]) -> tuple[bytes, ...]:
+        """The value of each unique key in an item; a missing path counts as null."""
+        return tuple(
+            orjson.dumps([_value_at(item, steps) for steps in unique.steps], option=orjson.OPT_SORT_KEYS)
+            for unique in self.definition.unique_keys
+        )
+
+    # -- what clients see ------------------------------------------------------------------------
+
+    def etag(self, row: Row) -> str:
+        return etag_of(self.resource.number, row.lsn, row.ts)
+
+    def lsn_of(self, etag: str) -> int | None:
+        return lsn_of_etag(self.resource.number, etag)
+
+    def render(self, row: Row, etag: str) -> bytes:
+        """The item as clients read it: the stored text with its system properties."""
+        rid = rids.document_rid_of(self._rid_prefix, row.number)
+        return splice(row.body, render_system(rid, f"{self._docs_link}{rid}/", etag, row.ts))
+
+    def session_token(self, partition: Partition) -> str:
+        return f"{partition.range_id}:0#{partition.lsn}"
+
+
+async def open_container(
+    resource: Resource, database: Resource, catalog: Catalog, store: Store, limits: Limits
+) -> Container:
+    """Builds the working form of a container from its catalog records."""
+    partitions = []
+    for placement in catalog.placements(resource.rid):
+        segment = store.segment(placement.segment)
+        partition = Partition(
+            placement.id, placement.span, placement.epoch, placement.parents, placement.segment, segment
+        )
+        await partition.load()
+        partitions.append(partition)
+    return Container(resource, database, PartitionMap(partitions), limits)
+
+
+def _value_at(item: dict[str, Any], steps: tuple[str, ...]) -> Any:
+    value: Any = item
+    for step in steps:
+        if not isinstance(value, dict) or step not in value:
+            return None
+        value = value[step]
+    return value

@@ -1,0 +1,218 @@
+"""One account at work: the catalog, the open containers, and the background work on them.
+
+Every head calls this class for databases, containers, throughput, users and permissions, and the functions of
+`items` and `feed` for items, on the `Container` it hands out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+from pleiad import errors
+from pleiad.catalog import placement, throughput
+from pleiad.catalog.catalog import ACCOUNT_RID, Catalog
+from pleiad.catalog.container import define, redefine
+from pleiad.catalog.resource import Kind, Resource
+from pleiad.catalog.throughput import Throughput
+from pleiad.engine.container import Container, open_container
+from pleiad.engine.sweeper import sweep_for_ever
+from pleiad.item.id import check_resource_name
+from pleiad.limits import Limits
+from pleiad.store.contract import Store
+
+
+class Engine:
+    """Databases, containers, offers, users and permissions of one account."""
+
+    def __init__(self, store: Store, limits: Limits) -> None:
+        self.store = store
+        self.limits = limits
+        self.catalog = Catalog(store, limits)
+        self._containers: dict[str, Container] = {}
+        self._background: list[asyncio.Task[None]] = []
+
+    async def open(self) -> None:
+        """Loads the catalog, removes what deleted containers left behind, and starts the background work."""
+        await self.catalog.load()
+        await self.store.keep_segments(self.catalog.segment_names())
+        for resource in self.catalog.all(Kind.CONTAINER):
+            if "defaultTtl" in resource.properties:
+                await self._container_of(resource)
+        self._background.append(asyncio.create_task(sweep_for_ever(self._containers.values)))
+
+    async def close(self) -> None:
+        """Stops the background work and closes the store."""
+        for task in self._background:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        await self.store.close()
+
+    # -- finding ---------------------------------------------------------------------------------
+
+    def database(self, id: str, owner: bool = False) -> Resource:
+        """The database of that name or rid; a missing owner of what was asked for has a sub-status of its own."""
+        return self.find(Kind.DATABASE, None, id, owner)
+
+    def find(self, kind: Kind, parent: Resource | None, id: str, owner: bool = False) -> Resource:
+        """A resource by its name or rid under its parent."""
+        found = self.catalog.find(kind, parent.rid if parent is not None else ACCOUNT_RID, id)
+        if found is None:
+            row = errors.OWNER_NOT_FOUND if owner else errors.RESOURCE_NOT_FOUND
+            raise row(kind=kind.word, id=id)
+        return found
+
+    async def container(self, database_id: str, container_id: str, owner: bool = True) -> Container:
+        """The container at work, opened when it was not."""
+        database = self.database(database_id, owner=True)
+        resource = self.find(Kind.CONTAINER, database, container_id, owner)
+        return self._containers.get(resource.rid) or await self._container_of(resource)
+
+    async def _container_of(self, resource: Resource) -> Container:
+        database = self.catalog.by_rid(Kind.DATABASE, resource.parent_rid)
+        assert database is not None
+        opened = await open_container(resource, database, self.catalog, self.store, self.limits)
+        return self._containers.setdefault(resource.rid, opened)
+
+    # -- databases and containers -----------------------------------------------------------------
+
+    async def create_database(self, body: dict[str, Any], given: Throughput | None) -> Resource:
+        """Creates a database, with shared throughput for its containers when some is given."""
+        id = check_resource_name(body.get("id"), self.limits)
+        async with self.catalog.lock:
+            self.catalog.check_absent(Kind.DATABASE, ACCOUNT_RID, id)
+            self.catalog.check_count()
+            fresh = self.catalog.next_numbers()
+            database = self.catalog.new_resource(Kind.DATABASE, None, id, {}, fresh())
+            offers = [self._offer(database, given.checked(self.limits), fresh())] if given else []
+            await self.catalog.add([database, *offers])
+        return database
+
+    async def create_container(
+        self, database: Resource, body: dict[str, Any], given: Throughput | None
+    ) -> Resource:
+        """Creates a container and the physical partitions its throughput asks for."""
+        id = check_resource_name(body.get("id"), self.limits)
+        definition = define(body, self.limits)
+        async with self.catalog.lock:
+            self.find(Kind.DATABASE, None, database.rid, owner=True)
+            self.catalog.check_absent(Kind.CONTAINER, database.rid, id)
+            self.catalog.check_count()
+            shared = self._shared_throughput(database) if given is None else None
+            own = given or Throughput(self.limits.throughput_ru_default)
+            own.checked(self.limits)
+            fresh = self.catalog.next_numbers()
+            container = self.catalog.new_resource(
+                Kind.CONTAINER, database, id, definition.properties, fresh()
+            )
+            offers = [] if shared else [self._offer(container, own, fresh())]
+            count = throughput.partition_count(shared or own, self.limits, shared is not None)
+            placed = placement.place(container.rid, container.number, count, definition.key)
+            await self.catalog.add([container, *offers], placed)
+        if definition.default_ttl is not None:
+            await self._container_of(container)
+        return container
+
+    def _shared_throughput(self, database: Resource) -> Throughput | None:
+        """The throughput a database shares among its containers, if there is room for one more."""
+        offer = self.catalog.offer_of(database.rid)
+        if offer is None:
+            return None
+        members = [c for c in self.catalog.children(Kind.CONTAINER, database.rid) if not self.catalog.offer_of(c.rid)]
+        if len(members) >= self.limits.shared_database_containers:
+            raise errors.SHARED_DATABASE_FULL(limit=self.limits.shared_database_containers)
+        return throughput.from_offer_content(offer.properties["content"])
+
+    async def replace_container(
+        self, database: Resource, id: str, body: dict[str, Any], if_match: str | None
+    ) -> Resource:
+        """Replaces the policies of a container; its id and partition key stay."""
+        async with self.catalog.lock:
+            old = self.find(Kind.CONTAINER, database, id)
+            if body.get("id") != old.id:
+                raise errors.BAD_REQUEST(reason=f"The id of a container cannot be changed: it is '{old.id}'.")
+            _check_etag(old, if_match)
+            definition = redefine(define(old.properties, self.limits), body, self.limits)
+            new = old.changed(definition.properties)
+            await self.catalog.replace(old, new)
+        container = self._containers.get(new.rid) or await self._container_of(new)
+        container.adopt(new, database)
+        return new
+
+    async def delete(self, resource: Resource, if_match: str | None = None) -> None:
+        """Deletes a resource with everything beneath it."""
+        async with self.catalog.lock:
+            if self.catalog.by_rid(resource.kind, resource.rid) is None:
+                raise errors.RESOURCE_NOT_FOUND(kind=resource.kind.word, id=resource.id)
+            _check_etag(resource, if_match)
+            segments = await self.catalog.remove(resource)
+            for rid in [rid for rid in self._containers if self.catalog.by_rid(Kind.CONTAINER, rid) is None]:
+                del self._containers[rid]
+            await self.store.drop_segments(segments)
+
+    # -- throughput --------------------------------------------------------------------------------
+
+    def _offer(self, owner: Resource, given: Throughput, number: int) -> Resource:
+        properties = {
+            "offerVersion": "V2",
+            "offerType": "Invalid",
+            "resource": owner.self_link,
+            "offerResourceId": owner.rid,
+            "content": given.offer_content(),
+        }
+        return self.catalog.new_resource(Kind.OFFER, None, "", properties, number)
+
+    async def replace_offer(self, rid: str, body: dict[str, Any], if_match: str | None) -> Resource:
+        """Changes the throughput of a database or container."""
+        wanted = throughput.from_offer_content(body.get("content")).checked(self.limits)
+        async with self.catalog.lock:
+            old = self.find(Kind.OFFER, None, rid)
+            _check_etag(old, if_match)
+            content = wanted.offer_content()
+            ever = "offerMinimumThroughputParameters"
+            highest = old.properties["content"][ever]["maxThroughputEverProvisioned"]
+            content[ever]["maxThroughputEverProvisioned"] = max(highest, wanted.ru)
+            new = old.changed({**old.properties, "content": content})
+            await self.catalog.replace(old, new)
+        return new
+
+    # -- users, permissions, client encryption keys -------------------------------------------------
+
+    async def create_child(
+        self, kind: Kind, parent: Resource, id: str, properties: dict[str, Any], upsert: bool = False
+    ) -> tuple[Resource, bool]:
+        """Creates a resource under its parent, or replaces it when asked to upsert; says whether it is new."""
+        check_resource_name(id, self.limits)
+        async with self.catalog.lock:
+            old = self.catalog.find(kind, parent.rid, id)
+            if old is not None and upsert:
+                new = old.changed(properties)
+                await self.catalog.replace(old, new)
+                return new, False
+            self.catalog.check_absent(kind, parent.rid, id)
+            created = self.catalog.new_resource(kind, parent, id, properties, self.catalog.next_numbers()())
+            await self.catalog.add([created])
+        return created, True
+
+    async def replace_child(
+        self, old: Resource, id: str, properties: dict[str, Any], if_match: str | None
+    ) -> Resource:
+        """Replaces a user, permission or client encryption key; users and permissions may be renamed."""
+        check_resource_name(id, self.limits)
+        async with self.catalog.lock:
+            current = self.catalog.by_rid(old.kind, old.rid)
+            if current is None:
+                raise errors.RESOURCE_NOT_FOUND(kind=old.kind.word, id=old.id)
+            _check_etag(current, if_match)
+            if id != current.id:
+                self.catalog.check_absent(old.kind, old.parent_rid, id)
+            new = current.changed(properties, id)
+            await self.catalog.replace(current, new)
+        return new
+
+
+def _check_etag(resource: Resource, if_match: str | None) -> None:
+    if if_match is not None and if_match not in ("*", resource.etag):
+        raise errors.PRECONDITION_FAILED()

@@ -1,0 +1,310 @@
+"""Operations on items: create, read, upsert, replace, patch, delete, and delete all of a partition key.
+
+Each operation finds the one physical partition its key belongs to, changes or reads one item there, and says what
+that cost. Failures carry the charge and the session token too, because clients learn from both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from pleiad import charge, errors
+from pleiad.charge import Charge
+from pleiad.engine import session
+from pleiad.engine.container import Container
+from pleiad.errors import PleiadError
+from pleiad.item import body as bodies
+from pleiad.item import patch as patches
+from pleiad.item.id import check_item_id
+from pleiad.item.ttl import check_item_ttl, is_expired
+from pleiad.keys.range import prefix_range
+from pleiad.keys.value import KeyValue
+from pleiad.limits import Limits
+from pleiad.partition.partition import Partition
+from pleiad.query import compile_condition, condition_context
+from pleiad.store.contract import NEVER, Mutation, Outcome, Precondition, Result, Row, Verb
+
+_PATCH_ATTEMPTS = 100
+_DELETE_CHUNK = 200
+
+Key = tuple[KeyValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What a request demands of the item's version, in the words of its etag."""
+
+    if_match: str | None = None
+    if_none_match: str | None = None
+
+
+NO_CONDITIONS = Conditions()
+
+
+@dataclass(frozen=True, slots=True)
+class ItemAnswer:
+    """The end of an item operation: where it happened, what it cost, and the item as it is now."""
+
+    partition: Partition
+    charge: Charge
+    row: Row | None = None
+    created: bool = False
+    not_modified: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _NewItem:
+    """An item from a client, checked and measured."""
+
+    id: str
+    value: dict[str, Any]
+    body: bytes
+    size_bytes: int
+    terms: int
+    ttl: int | None
+
+
+async def read(
+    container: Container,
+    id: str,
+    key: Key | None,
+    conditions: Conditions = NO_CONDITIONS,
+    session_token: str = "",
+    multiplier: int = 1,
+) -> ItemAnswer:
+    """Reads one item by its key and id."""
+    epk = container.epk_of(container.full_key(key))
+    partition = container.map.find(epk)
+    if session_token:
+        session.check(session_token, partition)
+    row = await partition.read(epk, id)
+    if row is None or _is_expired(container, row):
+        raise _failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.read_missing(multiplier))
+    cost = charge.read(row.size_bytes, multiplier)
+    same_version = conditions.if_none_match is not None and conditions.if_none_match in ("*", container.etag(row))
+    return ItemAnswer(partition, cost, row, not_modified=same_version)
+
+
+async def create(container: Container, raw: bytes, key: Key | None) -> ItemAnswer:
+    """Creates an item; its id must be new in its logical partition."""
+    return await _write(container, Verb.CREATE, raw, key, NO_CONDITIONS)
+
+
+async def upsert(container: Container, raw: bytes, key: Key | None, conditions: Conditions) -> ItemAnswer:
+    """Creates the item, or replaces the one of the same id in the same logical partition."""
+    return await _write(container, Verb.UPSERT, raw, key, conditions)
+
+
+async def replace(
+    container: Container, id: str, raw: bytes, key: Key | None, conditions: Conditions
+) -> ItemAnswer:
+    """Replaces an existing item; neither its id nor its partition key can change."""
+    return await _write(container, Verb.REPLACE, raw, key, conditions, id)
+
+
+async def delete(container: Container, id: str, key: Key | None, conditions: Conditions) -> ItemAnswer:
+    """Deletes an item."""
+    epk = container.epk_of(container.full_key(key))
+    partition = container.map.find(epk)
+    mutation = Mutation(Verb.DELETE, epk, id, precondition=precondition(container, conditions))
+    outcome = await _commit(container, partition, mutation)
+    assert outcome.old is not None
+    return ItemAnswer(partition, charge.delete(outcome.old.size_bytes, outcome.old.terms))
+
+
+async def patch(
+    container: Container, id: str, raw: bytes, key: Key | None, conditions: Conditions
+) -> ItemAnswer:
+    """Applies patch operations to an item as one change.
+
+    The item is read, changed and put back only if nobody else changed it meanwhile; then it starts over. Patches
+    of one item in this process wait for each other, so a counter under load makes progress on every turn.
+    """
+    parsed = patches.parse_patch(raw, container.limits, container.key.path_steps)
+    condition = compile_condition(parsed.condition, container.limits) if parsed.condition is not None else None
+    epk = container.epk_of(container.full_key(key))
+    partition = container.map.find(epk)
+    demanded = precondition(container, conditions)
+    async with _patch_turn(container.resource.rid, epk, id):
+        for _ in range(_PATCH_ATTEMPTS):
+            row = await partition.read(epk, id)
+            if row is None or _is_expired(container, row):
+                raise _failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.failed())
+            if not _holds(demanded, row):
+                raise _failed(container, partition, errors.PRECONDITION_FAILED(), charge.failed())
+            if condition is not None:
+                seen = bodies.load(container.render(row, container.etag(row)))
+                if not condition.matches(seen, {}, condition_context(container.limits)):
+                    raise _failed(container, partition, errors.PATCH_CONDITION_FAILED(), charge.failed())
+            old_value = bodies.parse_exact(row.body)
+            new_body = bodies.dump_exact(patches.apply(old_value, parsed))
+            item = _measure(container, new_body, container.limits)
+            mutation = _mutation(container, Verb.REPLACE, item, epk, Precondition(lsn=row.lsn))
+            try:
+                outcome = await _commit(container, partition, mutation)
+            except PleiadError as error:
+                if error.row in (errors.PRECONDITION_FAILED, errors.ITEM_NOT_FOUND):
+                    continue
+                raise
+            removed, added = container.terms.changed(bodies.load(row.body), item.value)
+            cost = charge.patch(row.size_bytes, item.size_bytes, removed, added, parsed.properties)
+            return ItemAnswer(partition, cost, outcome.row)
+    raise _failed(container, partition, errors.RETRY_WITH(), charge.failed())
+
+
+async def delete_partition_key(container: Container, key: Key | None) -> ItemAnswer:
+    """Deletes every item of one logical partition."""
+    full = container.full_key(key)
+    span = prefix_range(full, container.key)
+    partition = container.map.find(span.min)
+    cost = Charge(())
+    while rows := await partition.scan(span, 0, _DELETE_CHUNK):
+        mutations = [Mutation(Verb.DELETE, row.epk, row.id) for row in rows]
+        await partition.commit(mutations, int(time.time()), container.default_ttl, container.limits)
+        for row in rows:
+            cost += charge.delete(row.size_bytes, row.terms)
+    return ItemAnswer(partition, cost)
+
+
+def precondition(container: Container, conditions: Conditions) -> Precondition:
+    """The store's form of If-Match and If-None-Match."""
+    if conditions.if_match is None and conditions.if_none_match is None:
+        return Precondition()
+    lsn = not_lsn = None
+    if conditions.if_match is not None and conditions.if_match != "*":
+        found = container.lsn_of(conditions.if_match)
+        lsn = NEVER if found is None else found
+    if conditions.if_none_match is not None and conditions.if_none_match != "*":
+        not_lsn = container.lsn_of(conditions.if_none_match)
+    return Precondition(lsn, not_lsn, conditions.if_match == "*", conditions.if_none_match == "*")
+
+
+async def _write(
+    container: Container, verb: Verb, raw: bytes, key: Key | None, conditions: Conditions, id: str | None = None
+) -> ItemAnswer:
+    item = _measure(container, raw, container.limits)
+    if id is not None and item.id != id:
+        raise errors.BAD_REQUEST(reason=f"The id of an item cannot be changed: it is '{id}', the body says '{item.id}'.")
+    epk = container.epk_of(container.key_of(item.value, key))
+    partition = container.map.find(epk)
+    outcome = await _commit(
+        container, partition, _mutation(container, verb, item, epk, precondition(container, conditions))
+    )
+    old = outcome.old
+    if old is None:
+        return ItemAnswer(partition, charge.create(item.size_bytes, item.terms), outcome.row, created=True)
+    removed, added = container.terms.changed(bodies.load(old.body), item.value)
+    cost = charge.replace(old.size_bytes, item.size_bytes, removed, added)
+    return ItemAnswer(partition, cost, outcome.row)
+
+
+def _measure(container: Container, raw: bytes, limits: Limits) -> _NewItem:
+    value = bodies.parse(raw, limits)
+    id = check_item_id(value.get("id"), limits)
+    ttl = check_item_ttl(value, limits) if "ttl" in value else None
+    stored = bodies.stored_body(raw, value)
+    bodies.strip_system(value)
+    size_bytes = len(bodies.dump(value))
+    if size_bytes > limits.item_bytes:
+        raise errors.ITEM_TOO_LARGE(size=size_bytes, limit=limits.item_bytes)
+    return _NewItem(id, value, stored, size_bytes, container.terms.count(value), ttl)
+
+
+def _mutation(
+    container: Container, verb: Verb, item: _NewItem, epk: bytes, demanded: Precondition
+) -> Mutation:
+    unique = container.unique_values(item.value) if container.definition.unique_keys else ()
+    return Mutation(
+        verb, epk, item.id, item.body, item.size_bytes, item.terms + len(unique), item.ttl, unique, demanded
+    )
+
+
+async def _commit(container: Container, partition: Partition, mutation: Mutation) -> Outcome:
+    """Commits one mutation; a refusal becomes its row of the error table."""
+    now = int(time.time())
+    (outcome,) = await partition.commit((mutation,), now, container.default_ttl, container.limits)
+    result = outcome.result
+    if result is Result.CREATED or result is Result.REPLACED or result is Result.DELETED:
+        return outcome
+    raise _failed(container, partition, _refusal(container, partition, mutation, outcome), charge.failed())
+
+
+def _refusal(
+    container: Container, partition: Partition, mutation: Mutation, outcome: Outcome
+) -> PleiadError:
+    result = outcome.result
+    if result is Result.EXISTS:
+        return errors.ITEM_EXISTS(id=mutation.id)
+    if result is Result.MISSING:
+        return errors.ITEM_NOT_FOUND(id=mutation.id)
+    if result is Result.PRECONDITION_FAILED:
+        return errors.PRECONDITION_FAILED()
+    if result is Result.UNIQUE_CONFLICT:
+        paths = container.definition.unique_keys[outcome.unique_key].paths
+        return errors.UNIQUE_KEY_CONFLICT(paths=", ".join(paths))
+    if result is Result.LOGICAL_PARTITION_FULL:
+        return errors.PARTITION_KEY_FULL(limit=container.limits.logical_partition_text)
+    return errors.RANGE_GONE(range=partition.range_id)
+
+
+def _failed(container: Container, partition: Partition, error: PleiadError, cost: Charge) -> PleiadError:
+    error.charge_ru = cost.ru
+    error.range_id = partition.range_id
+    error.session_token = container.session_token(partition)
+    return error
+
+
+def _is_expired(container: Container, row: Row) -> bool:
+    return is_expired(row.ts, row.ttl, container.default_ttl, time.time())
+
+
+def _holds(demanded: Precondition, row: Row) -> bool:
+    if demanded.must_be_absent or (demanded.lsn is not None and demanded.lsn != row.lsn):
+        return False
+    return demanded.not_lsn is None or demanded.not_lsn != row.lsn
+
+
+class _PatchTurns:
+    """One lock per item that is being patched, kept only while somebody holds or awaits it."""
+
+    def __init__(self) -> None:
+        self._locks: dict[tuple[str, bytes, str], tuple[asyncio.Lock, int]] = {}
+
+    def __call__(self, container_rid: str, epk: bytes, id: str) -> _PatchTurn:
+        return _PatchTurn(self._locks, (container_rid, epk, id))
+
+
+class _PatchTurn:
+    """The asynchronous context of one patch."""
+
+    def __init__(
+        self, locks: dict[tuple[str, bytes, str], tuple[asyncio.Lock, int]], item: tuple[str, bytes, str]
+    ) -> None:
+        self._locks = locks
+        self._item = item
+
+    async def __aenter__(self) -> None:
+        lock, holders = self._locks.get(self._item) or (asyncio.Lock(), 0)
+        self._locks[self._item] = (lock, holders + 1)
+        try:
+            await lock.acquire()
+        except BaseException:
+            self._leave()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._locks[self._item][0].release()
+        self._leave()
+
+    def _leave(self) -> None:
+        lock, holders = self._locks[self._item]
+        if holders == 1:
+            del self._locks[self._item]
+        else:
+            self._locks[self._item] = (lock, holders - 1)
+
+
+_patch_turn = _PatchTurns()

@@ -1,0 +1,192 @@
+"""The JSON text of an item: reading it strictly, keeping it exactly, giving it back with system properties.
+
+Numbers and strings come back to clients byte for byte as they were sent. So what is stored is the client's
+own text (``stored_body``); the parsed value is only for looking at. A patched item is the one case where a
+text is written anew; ``parse_exact`` and ``dump_exact`` then carry the text of every untouched number
+through.
+
+Limits: nesting up to ``Limits.item_depth`` levels, the item's own object being the first. The size of an
+item is checked by the caller, who knows it before parsing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+import orjson
+
+from pleiad import errors
+from pleiad.errors import PleiadError
+from pleiad.item import scan
+from pleiad.limits import Limits
+
+SYSTEM_PROPERTIES: Final = frozenset({"_rid", "_self", "_etag", "_ts", "_attachments", "_lsn"})
+
+_SPACE_BEFORE_COLON = re.compile(rb'"[ \t\r\n]+:')
+_INTEGER_MIN = -(2**63)
+_INTEGER_MAX = 2**64 - 1
+
+
+class ExactFloat(float):
+    """A number that remembers the text it was written as; arithmetic on it gives plain floats."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> ExactFloat:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+
+def _json_error(error: Exception) -> PleiadError:
+    """The table's error for a parser's complaint, in words a client can act on."""
+    text = str(error)
+    if "depth limit" in text or "recursion" in text:
+        return errors.BAD_REQUEST(reason="The JSON is nested too deeply.")
+    if "UTF-8" in text and "byte order mark" not in text:
+        return errors.BAD_JSON(reason="the text is not valid UTF-8.")
+    if "surrogate" in text:
+        position = text.partition(": ")[2]
+        return errors.BAD_JSON(
+            reason=f"a string has a lone surrogate escape, which is no character: {position}"
+        )
+    return errors.BAD_JSON(reason=text)
+
+
+def load(raw: bytes) -> Any:
+    """The value of a strict JSON text of any type; BAD_JSON when it is malformed."""
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise _json_error(error) from error
+
+
+def count_members(value: dict[str, Any] | list[Any], depth_max: int) -> int:
+    """The number of object members in a value at all levels; BAD_REQUEST when it nests too deeply."""
+    count = 0
+    depth = 0
+    level: list[Any] = [value]
+    while level:
+        depth += 1
+        if depth > depth_max:
+            raise errors.BAD_REQUEST(
+                reason=f"The JSON is nested deeper than the limit of {depth_max} levels."
+            )
+        below: list[Any] = []
+        for container in level:
+            if isinstance(container, dict):
+                count += len(container)
+                container = container.values()
+            below += [child for child in container if child.__class__ is dict or child.__class__ is list]
+        level = below
+    return count
+
+
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> None:
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise errors.BAD_JSON(reason=f"the property name '{name}' occurs twice in one object.")
+        seen.add(name)
+
+
+def check_names_unique(raw: bytes, members: int) -> None:
+    """Refuse a text in which an object names a property twice; ``members`` is what its parsed value holds.
+
+    Each member of the text has one quote followed by a colon, unless white space stands between them. When
+    the parsed value holds as many members as there are such pairs, no member was lost to a duplicate. Only
+    a text that fails this count (a string may contain the pair as well) is parsed a second time to be sure.
+    """
+    if raw.count(b'":') == members:
+        # A space or line break right behind a quote is rare in compact texts: two searches in C that mostly
+        # find nothing are cheaper than the pattern, and a tab or carriage return leads to the pattern too.
+        spaced = b'" ' in raw or b'"\n' in raw or b'"\r' in raw or b'"\t' in raw
+        if not spaced or _SPACE_BEFORE_COLON.search(raw) is None:
+            return
+    json.loads(raw.decode(), object_pairs_hook=_refuse_duplicates, parse_int=str, parse_float=str)
+
+
+def parse(raw: bytes, limits: Limits) -> dict[str, Any]:
+    """The item in a request body, for looking at; ``stored_body`` is what to keep.
+
+    BAD_JSON for malformed text, text that is not UTF-8, numbers beyond an IEEE double, lone surrogates, a
+    value that is not an object and duplicate property names at any depth; BAD_REQUEST for nesting over the
+    limit.
+    """
+    try:
+        item = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise _json_error(error) from error
+    if item.__class__ is not dict:
+        raise errors.BAD_JSON(reason="an item must be a JSON object.")
+    check_names_unique(raw, count_members(item, limits.item_depth))
+    checked: dict[str, Any] = item
+    return checked
+
+
+def strip_system(item: dict[str, Any]) -> None:
+    """Remove, in place, the system properties that a client sends back with an item it has read."""
+    for name in SYSTEM_PROPERTIES.intersection(item):
+        del item[name]
+
+
+def stored_body(raw: bytes, item: dict[str, Any]) -> bytes:
+    """The text to store for an item: the client's own, without system properties and outer white space.
+
+    ``raw`` was accepted by ``parse`` and ``item`` is its value, before or after ``strip_system``.
+    """
+    if not item:
+        return b"{}"
+    # A name that starts with an underscore appears as such or with the underscore escaped.
+    if b'"_' not in raw and b'"\\u005' not in raw:
+        return raw.strip()
+    members = scan.members(raw)
+    kept = [text for name, _, text in members if name not in SYSTEM_PROPERTIES]
+    if len(kept) == len(members):
+        return raw.strip()
+    return b"{" + b",".join(kept) + b"}"
+
+
+def dump(item: dict[str, Any]) -> bytes:
+    """The compact JSON text of a value made by the server itself."""
+    return orjson.dumps(item)
+
+
+def splice(stored: bytes | str, system: bytes) -> bytes:
+    """The stored text with rendered system properties (``system.render_system``) before its closing brace."""
+    if isinstance(stored, str):
+        stored = stored.encode()
+    if len(stored) == 2:
+        return b"{" + system[1:]
+    return stored[:-1] + system
+
+
+def _exact_integer(text: str) -> int | ExactFloat:
+    number = int(text)
+    if _INTEGER_MIN <= number <= _INTEGER_MAX and text != "-0":
+        return number
+    return ExactFloat(text)
+
+
+def parse_exact(raw: bytes | str) -> Any:
+    """The value of a text that is known to be good (a stored body), its numbers keeping their texts.
+
+    Integers of 64 bits are ints; every other number is an ExactFloat. Look at such a value only through
+    ``isinstance``; for queries and index terms use ``load`` of the text instead.
+    """
+    text = raw.decode() if isinstance(raw, bytes) else raw
+    return json.loads(text, parse_int=_exact_integer, parse_float=ExactFloat)
+
+
+def _render_exact(value: Any) -> Any:
+    if isinstance(value, ExactFloat):
+        return orjson.Fragment(value.text)
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
+
+
+def dump_exact(value: Any) -> bytes:
+    """The compact text of a value from ``parse_exact``, each ExactFloat as it was written."""
+    return orjson.dumps(value, default=_render_exact)

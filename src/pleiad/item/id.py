@@ -1,0 +1,61 @@
+"""The rules for ids: of items, and of the named resources around them (databases, containers, scripts).
+
+An item id may hold a question mark and may end in a space, a resource name may not. Neither may hold a
+slash, a backslash, a number sign or a control character: the first three cannot be addressed in a path, and
+no client library sends the last.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pleiad import errors
+from pleiad.keys.undefined import UNDEFINED
+from pleiad.limits import Limits
+
+_FORBIDDEN_IN_ITEM_ID = re.compile(r"[/\\#\x00-\x1f\x7f]")
+_FORBIDDEN_IN_NAME = re.compile(r"[/\\#?\x00-\x1f\x7f]")
+
+
+def _shown(value: str) -> str:
+    """A value short enough, and printable enough, to stand in a message."""
+    text = value if value.isprintable() else repr(value)[1:-1]
+    return text if len(text) <= 100 else text[:100] + "..."
+
+
+def _utf8_length(value: str) -> int:
+    return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+
+
+def check_item_id(value: object, limits: Limits) -> str:
+    """The id of an item when it is a good one; MISSING_ID for None and UNDEFINED, BAD_ID for all else."""
+    if value is None or value is UNDEFINED:
+        raise errors.MISSING_ID()
+    if not isinstance(value, str):
+        raise errors.BAD_ID(id=_shown(str(value)), reason="An id must be a string.")
+    if not value:
+        raise errors.BAD_ID(id="", reason="An id must not be empty.")
+    if _utf8_length(value) > limits.item_id_bytes:
+        reason = f"An id must not be longer than {limits.item_id_bytes} bytes of UTF-8."
+        raise errors.BAD_ID(id=_shown(value), reason=reason)
+    if _FORBIDDEN_IN_ITEM_ID.search(value) is not None:
+        reason = "An id must not contain '/', '\\', '#' or control characters."
+        raise errors.BAD_ID(id=_shown(value), reason=reason)
+    return value
+
+
+def check_resource_name(value: object, limits: Limits) -> str:
+    """The id of a database, container or other named resource when it is a good one."""
+    if value is None or value is UNDEFINED:
+        raise errors.MISSING_ID()
+    if not isinstance(value, str):
+        raise errors.BAD_ID(id=_shown(str(value)), reason="An id must be a string.")
+    if not 1 <= len(value) <= limits.name_length:
+        reason = f"An id must have 1 to {limits.name_length} characters."
+        raise errors.BAD_ID(id=_shown(value), reason=reason)
+    if _FORBIDDEN_IN_NAME.search(value) is not None:
+        reason = "An id must not contain '/', '\\', '#', '?' or control characters."
+        raise errors.BAD_ID(id=_shown(value), reason=reason)
+    if value.endswith(" "):
+        raise errors.BAD_ID(id=_shown(value), reason="An id must not end in a space.")
+    return value

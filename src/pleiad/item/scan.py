@@ -1,0 +1,90 @@
+"""Cuts one JSON text into the exact texts of its members or elements, without interpreting them.
+
+The scanner exists so that numbers and strings reach the store as the client wrote them: a parser would turn
+``1.10`` into ``1.1`` and a 20-digit integer into a float.
+
+Invariants: the text was accepted by a strict JSON parser before it comes here; every pass is linear in the
+length of the text; nesting is counted, never recursed into.
+"""
+
+from __future__ import annotations
+
+import re
+
+import orjson
+
+_STRING_PATTERN = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_STRING = re.compile(_STRING_PATTERN, re.DOTALL)
+_STRING_OR_BRACKET = re.compile(_STRING_PATTERN + rb"|[\[\]{}]", re.DOTALL)
+_SCALAR = re.compile(rb"[^,\]}\s]+")
+_SPACE = re.compile(rb"[ \t\r\n]*")
+_BRACKETS_OPEN = b"[{"
+
+
+def _skip_space(text: bytes, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
+
+
+def _skip_value(text: bytes, position: int) -> int:
+    """The position behind the value that starts at ``position``."""
+    first = text[position : position + 1]
+    if first == b'"':
+        match = _STRING.match(text, position)
+    elif first not in (b"{", b"["):
+        match = _SCALAR.match(text, position)
+    else:
+        nesting = 0
+        for token in _STRING_OR_BRACKET.finditer(text, position):
+            byte = text[token.start()]
+            if byte == 0x22:
+                continue
+            nesting += 1 if byte in _BRACKETS_OPEN else -1
+            if nesting == 0:
+                return token.end()
+        match = None
+    if match is None:
+        raise ValueError(f"not a JSON value at byte {position}")
+    return match.end()
+
+
+def _name(token: bytes) -> str:
+    if b"\\" in token:
+        name: str = orjson.loads(token)
+        return name
+    return token[1:-1].decode()
+
+
+def members(text: bytes) -> list[tuple[str, bytes, bytes]]:
+    """The members of an object text in order: name, text of the value, text of the whole member."""
+    position = _skip_space(text, 0)
+    if text[position : position + 1] != b"{":
+        raise ValueError("not a JSON object")
+    found = []
+    position = _skip_space(text, position + 1)
+    while text[position : position + 1] == b'"':
+        start = position
+        name_end = _skip_value(text, position)
+        value_start = _skip_space(text, _skip_space(text, name_end) + 1)
+        value_end = _skip_value(text, value_start)
+        found.append((_name(text[start:name_end]), text[value_start:value_end], text[start:value_end]))
+        position = _skip_space(text, value_end)
+        if text[position : position + 1] == b",":
+            position = _skip_space(text, position + 1)
+    return found
+
+
+def elements(text: bytes) -> list[bytes]:
+    """The texts of the elements of an array text, in order."""
+    position = _skip_space(text, 0)
+    if text[position : position + 1] != b"[":
+        raise ValueError("not a JSON array")
+    found = []
+    position = _skip_space(text, position + 1)
+    while text[position : position + 1] not in (b"]", b""):
+        end = _skip_value(text, position)
+        found.append(text[position:end])
+        position = _skip_space(text, end)
+        if text[position : position + 1] == b",":
+            position = _skip_space(text, position + 1)
+    return found

@@ -1,0 +1,89 @@
+"""One physical partition: a range of hashes, the segment its rows sit in, and its LSN.
+
+Invariants:
+- every row it accepts has an epk inside its range;
+- `lsn` is never ahead of what is durable, and never behind a write this process acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pleiad.keys.range import EpkRange
+from pleiad.limits import Limits
+from pleiad.store.contract import (
+    LogicalPartition,
+    Mutation,
+    Outcome,
+    PartitionState,
+    PartitionWrite,
+    Row,
+    Segment,
+)
+
+
+class Partition:
+    """A live physical partition of one container."""
+
+    __slots__ = ("_segment", "epoch", "id", "lsn", "parents", "range_id", "segment_name", "span")
+
+    def __init__(
+        self, id: int, span: EpkRange, epoch: int, parents: tuple[int, ...], segment_name: str, segment: Segment
+    ) -> None:
+        self.id = id
+        self.range_id = str(id)
+        self.span = span
+        self.epoch = epoch
+        self.parents = parents
+        self.segment_name = segment_name
+        self.lsn = 0
+        self._segment = segment
+
+    async def load(self) -> None:
+        """Learns the LSN the partition reached before this process started."""
+        self.lsn = (await self._segment.state(self.id)).lsn
+
+    async def read(self, epk: bytes, id: str) -> Row | None:
+        """The row of an item as last committed, expired or not."""
+        return await self._segment.read(epk, id)
+
+    async def commit(
+        self,
+        mutations: Sequence[Mutation],
+        now: int,
+        default_ttl: int | None,
+        limits: Limits,
+        atomic: bool = False,
+    ) -> Sequence[Outcome]:
+        """Applies mutations durably; each is whole or not at all, and all or none when atomic."""
+        write = PartitionWrite(
+            self.id,
+            self.epoch,
+            now,
+            tuple(mutations),
+            default_ttl,
+            limits.logical_partition_bytes,
+            atomic,
+        )
+        outcomes = await self._segment.commit(write)
+        for outcome in outcomes:
+            if outcome.lsn > self.lsn:
+                self.lsn = outcome.lsn
+        return outcomes
+
+    async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
+        """Rows of a part of this partition's range, in the order they were inserted."""
+        part = self.span.intersect(span)
+        return await self._segment.scan(part, after, limit) if part is not None else ()
+
+    async def expired(self, now: int, default_ttl: int | None, limit: int) -> Sequence[Row]:
+        """Rows whose time to live is over."""
+        return await self._segment.expired(now, default_ttl, limit)
+
+    async def state(self) -> PartitionState:
+        """Items, bytes and LSN of this partition."""
+        return await self._segment.state(self.id)
+
+    async def logical_partitions(self) -> Sequence[LogicalPartition]:
+        """The logical partitions that live here now."""
+        return await self._segment.logical_partitions(self.span)

@@ -1,0 +1,30 @@
+"""What one execution of a query knows beside its text, parameters and items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pleiad.limits import Limits
+
+if TYPE_CHECKING:
+    from pleiad.query.run import Query
+
+
+def _no_tick() -> None:
+    """The deadline callback of a query without a deadline."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryContext:
+    """Fixed for one execution; ``tick`` is called now and then and may raise to cut a long query."""
+
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    limits: Limits = field(default_factory=Limits)
+    udfs: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    computed_properties: tuple[tuple[str, Query], ...] = ()
+    vector_policy: Mapping[str, Any] | None = None
+    full_text_policy: Mapping[str, Any] | None = None
+    tick: Callable[[], None] = _no_tick

@@ -1,0 +1,182 @@
+"""Array and set functions. Sets compare by deep equality and keep the order in which members were first seen."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pleiad.keys.undefined import UNDEFINED
+from pleiad.query.functions.equality import equal, hash_key, matches_partially, primitive_order, type_rank
+from pleiad.query.functions.numbers import double, tidy, whole
+from pleiad.query.functions.registry import check_array_elements, register
+
+_FAMILY = "arrays"
+_STRING_RANK = type_rank("")
+
+
+@register(_FAMILY, "ARRAY_CONCAT", 2, None)
+def array_concat(*arrays: Any) -> Any:
+    if not all(type(array) is list for array in arrays):
+        return UNDEFINED
+    check_array_elements(sum(len(array) for array in arrays))
+    return [element for array in arrays for element in array]
+
+
+@register(_FAMILY, "ARRAY_CONTAINS", 2, 3)
+def array_contains(array: Any, value: Any, partial: Any = False) -> Any:
+    """True when an element equals the value, or holds all properties of it when the match may be partial."""
+    if partial is UNDEFINED:
+        partial = False
+    if type(array) is not list or value is UNDEFINED or type(partial) is not bool:
+        return UNDEFINED
+    matches = matches_partially if partial else equal
+    for element in array:
+        if matches(value, element):
+            return True
+    return False
+
+
+@register(_FAMILY, "ARRAY_CONTAINS_ALL", 2, None)
+def array_contains_all(array: Any, *values: Any) -> Any:
+    """Three-valued AND: one value that is missing decides, otherwise an undefined one does."""
+    if type(array) is not list:
+        return UNDEFINED
+    found = [array_contains(array, value) for value in values]
+    if False in found:
+        return False
+    return UNDEFINED if UNDEFINED in found else True
+
+
+@register(_FAMILY, "ARRAY_CONTAINS_ANY", 2, None)
+def array_contains_any(array: Any, *values: Any) -> Any:
+    """Three-valued OR: one value that is there decides, otherwise an undefined one does."""
+    if type(array) is not list:
+        return UNDEFINED
+    found = [array_contains(array, value) for value in values]
+    if True in found:
+        return True
+    return UNDEFINED if UNDEFINED in found else False
+
+
+@register(_FAMILY, "ARRAY_LENGTH", 1, 1)
+def array_length(array: Any) -> Any:
+    return len(array) if type(array) is list else UNDEFINED
+
+
+@register(_FAMILY, "ARRAY_SLICE", 2, 3)
+def array_slice(array: Any, start_value: Any, *count_value: Any) -> Any:
+    """Elements from a start, counted from the end when negative, as many as asked for or all that follow."""
+    start = whole(start_value)
+    count = whole(count_value[0]) if count_value else len(array) if type(array) is list else 0
+    if type(array) is not list or start is None or count is None:
+        return UNDEFINED
+    if start < 0:
+        start = max(0, start + len(array))
+    return array[start : start + max(0, count)]
+
+
+def _doubles(array: Any) -> list[float] | None:
+    if type(array) is not list:
+        return None
+    numbers = []
+    for element in array:
+        number = double(element)
+        if number is None:
+            return None
+        numbers.append(number)
+    return numbers
+
+
+def _finite(value: float) -> Any:
+    return tidy(value) if math.isfinite(value) else UNDEFINED
+
+
+@register(_FAMILY, "ARRAY_SUM", 1, 1)
+def array_sum(array: Any) -> Any:
+    numbers = _doubles(array)
+    return UNDEFINED if numbers is None else _finite(sum(numbers))
+
+
+@register(_FAMILY, "ARRAY_AVG", 1, 1)
+def array_avg(array: Any) -> Any:
+    numbers = _doubles(array)
+    return _finite(sum(numbers) / len(numbers)) if numbers else UNDEFINED
+
+
+@register(_FAMILY, "ARRAY_MEDIAN", 1, 1)
+def array_median(array: Any) -> Any:
+    numbers = _doubles(array)
+    if not numbers:
+        return UNDEFINED
+    numbers.sort()
+    middle = len(numbers) // 2
+    if len(numbers) % 2:
+        return _finite(numbers[middle])
+    return _finite((numbers[middle - 1] + numbers[middle]) / 2)
+
+
+def _all_primitive(array: Any) -> bool:
+    return type(array) is list and bool(array) and all(0 <= type_rank(value) <= _STRING_RANK for value in array)
+
+
+@register(_FAMILY, "ARRAY_MAX", 1, 1)
+def array_max(array: Any) -> Any:
+    return max(array, key=primitive_order) if _all_primitive(array) else UNDEFINED
+
+
+@register(_FAMILY, "ARRAY_MIN", 1, 1)
+def array_min(array: Any) -> Any:
+    return min(array, key=primitive_order) if _all_primitive(array) else UNDEFINED
+
+
+@register(_FAMILY, "OBJECTTOARRAY", 1, 3)
+def object_to_array(value: Any, key_name: Any = "k", value_name: Any = "v") -> Any:
+    """One object for each property, with the property's name and value under the names given."""
+    if type(value) is not dict or type(key_name) is not str or type(value_name) is not str:
+        return UNDEFINED
+    return [{key_name: name, value_name: element} for name, element in value.items()]
+
+
+def _members(array: Any) -> dict[Any, Any] | None:
+    """The array's distinct elements by hash key, in the order first seen."""
+    if type(array) is not list:
+        return None
+    members: dict[Any, Any] = {}
+    for element in array:
+        members.setdefault(hash_key(element), element)
+    return members
+
+
+@register(_FAMILY, "SETINTERSECT", 2, 2)
+def set_intersect(left: Any, right: Any) -> Any:
+    """Members of both, in the order of the second array."""
+    first, second = _members(left), _members(right)
+    if first is None or second is None:
+        return UNDEFINED
+    return [element for key, element in second.items() if key in first]
+
+
+@register(_FAMILY, "SETUNION", 2, 2)
+def set_union(left: Any, right: Any) -> Any:
+    first, second = _members(left), _members(right)
+    if first is None or second is None:
+        return UNDEFINED
+    check_array_elements(len(first) + len(second))
+    return [*first.values(), *(element for key, element in second.items() if key not in first)]
+
+
+@register(_FAMILY, "SETDIFFERENCE", 2, 2)
+def set_difference(left: Any, right: Any) -> Any:
+    """Members of the first array that the second has not."""
+    first, second = _members(left), _members(right)
+    if first is None or second is None:
+        return UNDEFINED
+    return [element for key, element in first.items() if key not in second]
+
+
+@register(_FAMILY, "SETEQUAL", 2, 2)
+def set_equal(left: Any, right: Any) -> Any:
+    first, second = _members(left), _members(right)
+    if first is None or second is None:
+        return UNDEFINED
+    return first.keys() == second.keys()

@@ -1,0 +1,145 @@
+"""Conversions between strings and the values they write down: TOSTRING and the STRINGTO functions.
+
+Parsing is strict JSON of the one kind asked for, with JSON white space around it; anything else is undefined.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+import orjson
+
+from pleiad.keys.undefined import UNDEFINED
+from pleiad.limits import Limits
+from pleiad.query.functions.numbers import INT64_MAX, INT64_MIN, tidy
+from pleiad.query.functions.registry import check_text_chars, register
+
+_FAMILY = "conversions"
+_JSON_SPACE = " \t\r\n"
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_INT64_DIGITS_MAX = 19
+_DEPTH_MAX = Limits().item_depth
+
+
+def number_text(value: float | int) -> str:
+    """The shortest text that reads back as the number; NaN and the infinities by name."""
+    value = tidy(value)
+    if type(value) is int:
+        return str(value)
+    if math.isfinite(value):
+        return repr(value)
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+class _JsonWriter:
+    """Compact JSON, given up as soon as it is longer than a result may be."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.chars = 0
+
+    def write(self, text: str) -> None:
+        self.chars += len(text)
+        check_text_chars(self.chars)
+        self.parts.append(text)
+
+    def write_value(self, value: Any) -> None:
+        kind = type(value)
+        if kind is list:
+            self.write("[")
+            for position, element in enumerate(value):
+                if position:
+                    self.write(",")
+                self.write_value(element)
+            self.write("]")
+        elif kind is dict:
+            self.write("{")
+            for position, (name, element) in enumerate(value.items()):
+                self.write("," if position else "")
+                self.write(json.dumps(name, ensure_ascii=False))
+                self.write(":")
+                self.write_value(element)
+            self.write("}")
+        elif kind is str:
+            self.write(json.dumps(value, ensure_ascii=False))
+        elif kind is bool:
+            self.write("true" if value else "false")
+        elif kind is int or kind is float:
+            self.write(number_text(value))
+        else:
+            self.write("null")
+
+
+@register(_FAMILY, "TOSTRING", 1, 1)
+def to_string(value: Any) -> Any:
+    """Strings as they are, other values as compact JSON."""
+    if value is UNDEFINED or type(value) is str:
+        return value
+    writer = _JsonWriter()
+    writer.write_value(value)
+    return "".join(writer.parts)
+
+
+def _depth_is_legal(value: Any) -> bool:
+    level: list[Any] = [value]
+    for _ in range(_DEPTH_MAX + 1):
+        deeper: list[Any] = []
+        for element in level:
+            if type(element) is list:
+                deeper.extend(element)
+            elif type(element) is dict:
+                deeper.extend(element.values())
+        if not deeper:
+            return True
+        level = deeper
+    return False
+
+
+def _parse(text: Any, kind: type) -> Any:
+    if type(text) is not str:
+        return UNDEFINED
+    try:
+        value = orjson.loads(text)
+    except ValueError:
+        return UNDEFINED
+    return value if type(value) is kind and _depth_is_legal(value) else UNDEFINED
+
+
+@register(_FAMILY, "STRINGTOARRAY", 1, 1)
+def string_to_array(text: Any) -> Any:
+    return _parse(text, list)
+
+
+@register(_FAMILY, "STRINGTOOBJECT", 1, 1)
+def string_to_object(text: Any) -> Any:
+    return _parse(text, dict)
+
+
+@register(_FAMILY, "STRINGTOBOOLEAN", 1, 1)
+def string_to_boolean(text: Any) -> Any:
+    word = text.strip(_JSON_SPACE) if type(text) is str else ""
+    return True if word == "true" else False if word == "false" else UNDEFINED
+
+
+@register(_FAMILY, "STRINGTONULL", 1, 1)
+def string_to_null(text: Any) -> Any:
+    return None if type(text) is str and text.strip(_JSON_SPACE) == "null" else UNDEFINED
+
+
+@register(_FAMILY, "STRINGTONUMBER", 1, 1)
+def string_to_number(text: Any) -> Any:
+    if type(text) is not str:
+        return UNDEFINED
+    digits = text.strip(_JSON_SPACE)
+    match = _JSON_NUMBER.fullmatch(digits)
+    if match is None:
+        return UNDEFINED
+    if match[1] is None and match[2] is None and len(digits) <= _INT64_DIGITS_MAX + 1:
+        exact = int(digits)
+        if INT64_MIN <= exact <= INT64_MAX:
+            return exact
+    number = float(digits)
+    return tidy(number) if math.isfinite(number) else UNDEFINED

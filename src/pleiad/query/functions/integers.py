@@ -1,0 +1,80 @@
+"""Integer and bitwise functions on signed 64-bit integers.
+
+An argument with a fraction or outside 64 bits makes the result undefined, and so does an arithmetic result
+that 64 bits cannot hold: a wrapped number would be a wrong answer given silently. A left shift drops the bits
+that leave the word, as shifts do; a shift by less than 0 or more than 63 places is undefined.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from pleiad.keys.undefined import UNDEFINED
+from pleiad.query.functions.numbers import INT64_MAX, INT64_MIN, whole
+from pleiad.query.functions.registry import register
+
+_FAMILY = "integers"
+
+
+def _divide(a: int, b: int) -> int | None:
+    """Quotient truncated towards zero."""
+    if b == 0:
+        return None
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def _remainder(a: int, b: int) -> int | None:
+    """Remainder with the sign of the dividend."""
+    if b == 0:
+        return None
+    remainder = abs(a) % abs(b)
+    return -remainder if a < 0 else remainder
+
+
+def _left_shift(a: int, places: int) -> int | None:
+    if not 0 <= places <= 63:
+        return None
+    word = (a << places) & (2**64 - 1)
+    return word - 2**64 if word > INT64_MAX else word
+
+
+def _right_shift(a: int, places: int) -> int | None:
+    return a >> places if 0 <= places <= 63 else None
+
+
+_PAIR_FUNCTIONS: dict[str, Callable[[int, int], int | None]] = {
+    "INTADD": operator.add,
+    "INTSUB": operator.sub,
+    "INTMUL": operator.mul,
+    "INTDIV": _divide,
+    "INTMOD": _remainder,
+    "INTBITAND": operator.and_,
+    "INTBITOR": operator.or_,
+    "INTBITXOR": operator.xor,
+    "INTBITLEFTSHIFT": _left_shift,
+    "INTBITRIGHTSHIFT": _right_shift,
+}
+
+
+def _of_pair(compute: Callable[[int, int], int | None]) -> Callable[[Any, Any], Any]:
+    def call(left: Any, right: Any) -> Any:
+        a, b = whole(left), whole(right)
+        if a is None or b is None:
+            return UNDEFINED
+        result = compute(a, b)
+        return UNDEFINED if result is None or not INT64_MIN <= result <= INT64_MAX else result
+
+    return call
+
+
+for _name, _compute in _PAIR_FUNCTIONS.items():
+    register(_FAMILY, _name, 2, 2)(_of_pair(_compute))
+
+
+@register(_FAMILY, "INTBITNOT", 1, 1)
+def bit_not(value: Any) -> Any:
+    number = whole(value)
+    return UNDEFINED if number is None else ~number

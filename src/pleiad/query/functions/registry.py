@@ -1,0 +1,89 @@
+"""The table of built-in functions: name, argument counts, and the Python that computes the value.
+
+Promises of every function in the table
+- Total: any JSON value and UNDEFINED may come in; a JSON value or UNDEFINED comes out. The only exception
+  raised is a row of the error table.
+- Only the mathematical family gives NaN or an infinity, as IEEE 754 does; whoever renders a result drops them.
+- Bounded: no result is longer than TEXT_CHARS_MAX or ARRAY_ELEMENTS_MAX, whatever the arguments.
+
+Argument counts are checked when a query is compiled, so a function is only called with a legal count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+from pleiad import errors
+from pleiad.limits import MB, Limits
+
+TEXT_CHARS_MAX = 4 * MB
+ARRAY_ELEMENTS_MAX = 1_000_000
+
+
+class QueryContext(Protocol):
+    """What a function may ask of the execution it runs in."""
+
+    @property
+    def now(self) -> datetime: ...
+
+    @property
+    def limits(self) -> Limits: ...
+
+    def tick(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One built-in function; max_args None means any number of arguments from min_args on.
+
+    A function that needs_context gets the QueryContext as its first argument. A function that is not
+    deterministic may give another value at the next call with the same arguments.
+    """
+
+    name: str
+    family: str
+    min_args: int
+    max_args: int | None
+    call: Callable[..., Any]
+    needs_context: bool = False
+    deterministic: bool = True
+
+
+REGISTRY: dict[str, Function] = {}
+
+_Call = TypeVar("_Call", bound=Callable[..., Any])
+
+
+def register(
+    family: str,
+    name: str,
+    min_args: int,
+    max_args: int | None,
+    *,
+    needs_context: bool = False,
+    deterministic: bool = True,
+) -> Callable[[_Call], _Call]:
+    """Decorator that enters a function in the table under its upper-case name."""
+
+    def enter(call: _Call) -> _Call:
+        REGISTRY[name] = Function(name, family, min_args, max_args, call, needs_context, deterministic)
+        return call
+
+    return enter
+
+
+def check_text_chars(chars: int) -> None:
+    """Raise when a string of that many characters would pass the bound on results."""
+    if chars > TEXT_CHARS_MAX:
+        raise errors.QUERY_ERROR(reason=f"A string built by the query is longer than {TEXT_CHARS_MAX} characters.")
+
+
+def check_array_elements(elements: int) -> None:
+    """Raise when an array of that many elements would pass the bound on results."""
+    if elements > ARRAY_ELEMENTS_MAX:
+        raise errors.QUERY_ERROR(
+            reason=f"An array built by the query has more than {ARRAY_ELEMENTS_MAX} elements."
+        )

@@ -1,0 +1,207 @@
+"""String functions. Positions and lengths count Unicode code points, so no function can cut a character in two.
+
+An argument of the wrong type makes the result undefined; nothing is converted. Comparisons are ordinal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pleiad.keys.undefined import UNDEFINED
+from pleiad.query.functions import casing
+from pleiad.query.functions.numbers import whole
+from pleiad.query.functions.registry import ARRAY_ELEMENTS_MAX, check_array_elements, check_text_chars, register
+
+_FAMILY = "strings"
+
+REPLICATE_CHARS_MAX = 10_000
+
+
+def _texts(*values: Any) -> bool:
+    return all(type(value) is str for value in values)
+
+
+@register(_FAMILY, "CONCAT", 2, None)
+def concat(*texts: Any) -> Any:
+    if not _texts(*texts):
+        return UNDEFINED
+    check_text_chars(sum(map(len, texts)))
+    return "".join(texts)
+
+
+def _compare(test: Callable[[str, str], bool]) -> Callable[..., Any]:
+    def call(text: Any, part: Any, ignore_case: Any = False) -> Any:
+        if type(text) is not str or type(part) is not str:
+            return UNDEFINED
+        if ignore_case is False:
+            return test(text, part)
+        if ignore_case is True:
+            return test(casing.fold(text), casing.fold(part))
+        return UNDEFINED
+
+    return call
+
+
+contains = register(_FAMILY, "CONTAINS", 2, 3)(_compare(lambda text, part: part in text))
+register(_FAMILY, "ENDSWITH", 2, 3)(_compare(str.endswith))
+register(_FAMILY, "STARTSWITH", 2, 3)(_compare(str.startswith))
+register(_FAMILY, "STRINGEQUALS", 2, 3)(_compare(lambda text, other: text == other))
+
+
+def _contains_each(text: Any, parts: tuple[Any, ...], ignore_case: bool) -> list[Any]:
+    if type(text) is not str:
+        return [UNDEFINED]
+    whole_text = casing.fold(text) if ignore_case else text
+    return [
+        UNDEFINED if type(part) is not str else (casing.fold(part) if ignore_case else part) in whole_text
+        for part in parts
+    ]
+
+
+def _all_of(ignore_case: bool) -> Callable[..., Any]:
+    def call(text: Any, *parts: Any) -> Any:
+        found = _contains_each(text, parts, ignore_case)
+        if False in found:
+            return False
+        return UNDEFINED if UNDEFINED in found else True
+
+    return call
+
+
+def _any_of(ignore_case: bool) -> Callable[..., Any]:
+    def call(text: Any, *parts: Any) -> Any:
+        found = _contains_each(text, parts, ignore_case)
+        if True in found:
+            return True
+        return UNDEFINED if UNDEFINED in found else False
+
+    return call
+
+
+register(_FAMILY, "CONTAINS_ALL_CI", 2, None)(_all_of(ignore_case=True))
+register(_FAMILY, "CONTAINS_ALL_CS", 2, None)(_all_of(ignore_case=False))
+register(_FAMILY, "CONTAINS_ANY_CI", 2, None)(_any_of(ignore_case=True))
+register(_FAMILY, "CONTAINS_ANY_CS", 2, None)(_any_of(ignore_case=False))
+
+
+@register(_FAMILY, "INDEX_OF", 2, 3)
+def index_of(text: Any, part: Any, start_value: Any = 0) -> Any:
+    """The first position of the part at or after the start, -1 when there is none."""
+    start = whole(start_value)
+    if not _texts(text, part) or start is None or start < 0:
+        return UNDEFINED
+    return text.find(part, start)
+
+
+@register(_FAMILY, "LASTINDEXOF", 2, 3)
+def last_index_of(text: Any, part: Any, *start_value: Any) -> Any:
+    """The last position of the part that ends at or before the start, -1 when there is none."""
+    if not _texts(text, part):
+        return UNDEFINED
+    if not start_value:
+        return text.rfind(part)
+    start = whole(start_value[0])
+    if start is None or start < 0:
+        return UNDEFINED
+    return text.rfind(part, 0, start + 1)
+
+
+@register(_FAMILY, "LEFT", 2, 2)
+def left(text: Any, count_value: Any) -> Any:
+    count = whole(count_value)
+    if type(text) is not str or count is None:
+        return UNDEFINED
+    return text[: max(0, count)]
+
+
+@register(_FAMILY, "RIGHT", 2, 2)
+def right(text: Any, count_value: Any) -> Any:
+    count = whole(count_value)
+    if type(text) is not str or count is None:
+        return UNDEFINED
+    return text[max(0, len(text) - count) :] if count > 0 else ""
+
+
+@register(_FAMILY, "LENGTH", 1, 1)
+def length(text: Any) -> Any:
+    return len(text) if type(text) is str else UNDEFINED
+
+
+@register(_FAMILY, "LOWER", 1, 1)
+def lower(text: Any) -> Any:
+    return casing.lower(text) if type(text) is str else UNDEFINED
+
+
+@register(_FAMILY, "UPPER", 1, 1)
+def upper(text: Any) -> Any:
+    return casing.upper(text) if type(text) is str else UNDEFINED
+
+
+def _trim(strip: Callable[..., str]) -> Callable[..., Any]:
+    def call(text: Any, *characters: Any) -> Any:
+        return strip(text, *characters) if _texts(text, *characters) else UNDEFINED
+
+    return call
+
+
+register(_FAMILY, "LTRIM", 1, 2)(_trim(str.lstrip))
+register(_FAMILY, "RTRIM", 1, 2)(_trim(str.rstrip))
+register(_FAMILY, "TRIM", 1, 2)(_trim(str.strip))
+
+
+@register(_FAMILY, "REPLACE", 3, 3)
+def replace(text: Any, find: Any, replacement: Any) -> Any:
+    if not _texts(text, find, replacement) or find == "":
+        return UNDEFINED
+    growth = len(replacement) - len(find)
+    if growth > 0:
+        check_text_chars(len(text) + growth * text.count(find))
+    return text.replace(find, replacement)
+
+
+@register(_FAMILY, "REPLICATE", 2, 2)
+def replicate(text: Any, count_value: Any) -> Any:
+    count = whole(count_value)
+    if type(text) is not str or count is None or count < 0 or len(text) * count > REPLICATE_CHARS_MAX:
+        return UNDEFINED
+    return text * count if text else ""
+
+
+@register(_FAMILY, "REVERSE", 1, 1)
+def reverse(text: Any) -> Any:
+    return text[::-1] if type(text) is str else UNDEFINED
+
+
+@register(_FAMILY, "STRINGJOIN", 2, 2)
+def string_join(texts: Any, separator: Any) -> Any:
+    if type(texts) is not list or type(separator) is not str or not _texts(*texts):
+        return UNDEFINED
+    check_text_chars(sum(map(len, texts)) + len(separator) * max(0, len(texts) - 1))
+    return separator.join(texts)
+
+
+@register(_FAMILY, "STRINGSPLIT", 2, 2)
+def string_split(text: Any, separator: Any) -> Any:
+    if not _texts(text, separator):
+        return UNDEFINED
+    if separator == "":
+        return [text]
+    # One split past the bound is enough to see that it is passed.
+    parts = text.split(separator, ARRAY_ELEMENTS_MAX)
+    check_array_elements(len(parts))
+    return parts
+
+
+@register(_FAMILY, "SUBSTRING", 2, 3)
+def substring(text: Any, start_value: Any, *count_value: Any) -> Any:
+    """Characters from a zero-based start; a start outside the text gives the empty string."""
+    start = whole(start_value)
+    if type(text) is not str or start is None:
+        return UNDEFINED
+    count = whole(count_value[0]) if count_value else len(text)
+    if count is None:
+        return UNDEFINED
+    if not 0 <= start < len(text) or count <= 0:
+        return ""
+    return text[start : start + count]

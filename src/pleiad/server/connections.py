@@ -1,0 +1,136 @@
+"""What all connections of one server share: the handler, the limits, the clock, and the table of connections.
+
+Invariants
+- There is one timer per server. It sweeps every connection; no request owns a timer.
+- The clock advances by at most two sweep periods per sweep, so a loop that was blocked does not make every
+  client look slow at once.
+- A connection is in the table from its first byte of life until `connection_lost`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Protocol
+
+from pleiad.limits import Limits
+from pleiad.server.message import Handler
+
+SWEEP_SECONDS_MAX = 1.0
+SWEEP_SECONDS_MIN = 0.02
+REFUSALS_MAX = 128
+"""Connections over the limit that may wait for their 503 at once; more are dropped without a word."""
+
+_REASONS = {status.value: status.phrase for status in HTTPStatus} | {449: "Retry With"}
+
+
+class Swept(Protocol):
+    """A connection as the table sees it."""
+
+    def sweep(self, now: float) -> None:
+        """Close the connection if one of its time limits has passed."""
+
+    def drain(self) -> None:
+        """Close the connection as soon as nothing is being answered on it."""
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+
+
+class ConnectionTable:
+    """The shared state of one server's connections."""
+
+    def __init__(self, handler: Handler, limits: Limits, loop: asyncio.AbstractEventLoop) -> None:
+        self.handler = handler
+        self.limits = limits
+        self.loop = loop
+        self.now = 0.0
+        self.draining = False
+        self.heads: dict[int, bytes] = {}
+        self.emptied = asyncio.Event()
+        self.emptied.set()
+        self._connections: set[Swept] = set()
+        self._refusals: set[Swept] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._swept_at = loop.time()
+        self._date_second = 0
+        self._date = b""
+        shortest = min(limits.idle_seconds, limits.request_read_seconds)
+        self._period_seconds = min(SWEEP_SECONDS_MAX, max(SWEEP_SECONDS_MIN, shortest / 4))
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._connections) >= self.limits.connections
+
+    @property
+    def refuses_silently(self) -> bool:
+        return len(self._refusals) >= REFUSALS_MAX
+
+    def start_clock(self) -> None:
+        self._sweep()
+
+    def stop_clock(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def add(self, connection: Swept) -> None:
+        self._connections.add(connection)
+        self.emptied.clear()
+
+    def add_refusal(self, connection: Swept) -> None:
+        self._refusals.add(connection)
+        self.emptied.clear()
+
+    def replace(self, old: Swept, new: Swept) -> None:
+        """The first look at a connection is over; another object speaks for it now."""
+        self._connections.discard(old)
+        self._connections.add(new)
+
+    def remove(self, connection: Swept) -> None:
+        self._connections.discard(connection)
+        self._refusals.discard(connection)
+        if not self._connections and not self._refusals:
+            self.emptied.set()
+
+    def drain(self) -> None:
+        """Close idle connections now and busy ones after their answer."""
+        self.draining = True
+        for connection in self._all():
+            connection.drain()
+
+    def abort(self) -> None:
+        for connection in self._all():
+            connection.abort()
+
+    def head(self, status: int) -> bytes:
+        """Status line, Server and Date of a response; made once per second and status."""
+        head = self.heads.get(status)
+        if head is None:
+            if not 200 <= status <= 999:
+                raise ValueError(f"{status} is not a final status")
+            reason = _REASONS.get(status, "Unknown").encode()
+            head = b"HTTP/1.1 %d %b\r\nServer: Pleiad\r\nDate: %b\r\n" % (status, reason, self._date)
+            self.heads[status] = head
+        return head
+
+    def _all(self) -> list[Swept]:
+        return [*self._connections, *self._refusals]
+
+    def _sweep(self) -> None:
+        elapsed = self.loop.time() - self._swept_at
+        self._swept_at += elapsed
+        self.now += min(elapsed, 2 * self._period_seconds)
+        second = int(time.time())
+        if second != self._date_second:
+            self._date_second = second
+            self._date = formatdate(second, usegmt=True).encode()
+            self.heads.clear()
+        self._timer = self.loop.call_later(self._period_seconds, self._sweep)
+        for connection in self._all():
+            connection.sweep(self.now)

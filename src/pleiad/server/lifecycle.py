@@ -1,0 +1,173 @@
+"""Start, drain and stop a server; choose the event loop; settle the garbage collector.
+
+A `Server` belongs to the running loop that started it, be it the loop of a process or of a thread. It handles
+no signals and touches no global state, so that tests may run several in one process; what is global (the
+loop policy, the collector, signals) stands in functions of its own that a process calls if it wants them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import signal
+import ssl
+import threading
+from collections.abc import Coroutine, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pleiad.limits import Limits
+from pleiad.server.certificate import ensure_certificate
+from pleiad.server.connections import ConnectionTable
+from pleiad.server.message import Handler
+from pleiad.server.tls import FirstByte
+
+try:
+    import uvloop
+except ImportError:  # there is none for Windows
+    uvloop = None  # type: ignore[assignment]
+
+T = TypeVar("T")
+
+BACKLOG_CONNECTIONS = 1024
+ABORT_SECONDS = 5.0
+COLLECT_AFTER_ALLOCATIONS = 50_000
+
+
+class Server:
+    """An HTTP server on one address; with a TLS directory it speaks HTTPS on the same port too."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        limits: Limits,
+        host: str,
+        port: int,
+        tls_directory: Path | None = None,
+        extra_hosts: Iterable[str] = (),
+    ) -> None:
+        self._handler = handler
+        self._limits = limits
+        self._host = host
+        self._wanted_port = port
+        self._tls_directory = tls_directory
+        self._extra_hosts = tuple(extra_hosts)
+        self._table: ConnectionTable | None = None
+        self._listener: asyncio.Server | None = None
+        self.port = port
+        """The port in use; differs from the one asked for when that was 0."""
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return 0 if self._table is None else len(self._table)
+
+    async def start(self) -> None:
+        """Listen. Raises OSError when the address is taken, ValueError when the certificate is unusable."""
+        if self._listener is not None:
+            raise RuntimeError("the server has been started already")
+        context: ssl.SSLContext | None = None
+        if self._tls_directory is not None:
+            context = ensure_certificate(self._tls_directory, self._extra_hosts).server_context()
+        loop = asyncio.get_running_loop()
+        table = ConnectionTable(self._handler, self._limits, loop)
+
+        async def listen(port: int) -> asyncio.Server:
+            return await loop.create_server(
+                lambda: FirstByte(table, context), self._host, port, backlog=BACKLOG_CONNECTIONS
+            )
+
+        listener = await listen(self._wanted_port)
+        ports = [socket.getsockname()[1] for socket in listener.sockets]
+        if len(set(ports)) > 1:
+            # A name with several addresses and a free port wanted: all of them shall have the same one.
+            listener.close()
+            listener = await listen(ports[0])
+        self.port = ports[0]
+        self._table = table
+        self._listener = listener
+        table.start_clock()
+
+    async def drain(self, seconds: float) -> None:
+        """Stop: accept nothing more, close idle connections, let running requests finish, cut what is left.
+
+        Returns when every connection is closed, at the latest a moment after that many seconds.
+        """
+        table, listener = self._table, self._listener
+        if table is None or listener is None:
+            return
+        self._listener = None
+        listener.close()
+        table.drain()
+        if not await _happens(table.emptied, seconds):
+            table.abort()
+            await _happens(table.emptied, ABORT_SECONDS)
+        table.stop_clock()
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(listener.wait_closed(), ABORT_SECONDS)
+
+
+async def _happens(event: asyncio.Event, seconds: float) -> bool:
+    with contextlib.suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+    return event.is_set()
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """A new event loop of the fast kind where there is one."""
+    return asyncio.new_event_loop() if uvloop is None else uvloop.new_event_loop()
+
+
+def install_loop() -> None:
+    """Make the fast kind of event loop the default of this process, where there is one."""
+    if uvloop is not None:
+        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end on a new event loop of the fast kind."""
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        return runner.run(main)
+
+
+async def wait_for_stop(loop: asyncio.AbstractEventLoop) -> str:
+    """Wait until the process is told to stop; the name of the signal (``SIGTERM`` or ``SIGINT``).
+
+    Signals reach the main thread only: in another thread this waits until it is cancelled. The handlers are
+    taken back afterwards, so a second Ctrl-C ends a process whose drain takes too long.
+    """
+    stopped: asyncio.Future[str] = loop.create_future()
+
+    def stop(name: str) -> None:
+        if not stopped.done():
+            stopped.set_result(name)
+
+    if threading.current_thread() is not threading.main_thread():
+        return await stopped
+    names = ("SIGTERM", "SIGINT")
+    before = {name: signal.getsignal(getattr(signal, name)) for name in names}
+    for name in names:
+        number = getattr(signal, name)
+        try:
+            loop.add_signal_handler(number, stop, name)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_, name=name: loop.call_soon_threadsafe(stop, name))
+    try:
+        return await stopped
+    finally:
+        for name in names:
+            number = getattr(signal, name)
+            with contextlib.suppress(NotImplementedError):
+                loop.remove_signal_handler(number)
+            signal.signal(number, before[name])
+
+
+def settle_garbage_collector() -> None:
+    """Leave what start-up made out of every later collection, and collect less often.
+
+    For a process that is a server; it changes the collector of the whole process.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(COLLECT_AFTER_ALLOCATIONS, 20, 20)

@@ -1,0 +1,101 @@
+"""What crosses the seam between the protocol loop and a handler: a request, a response, and rendered headers.
+
+A request is whole when a handler sees it (its body has been read), and its header names are lower-case bytes.
+A response carries its header lines already rendered, because heads render them from one template; the loop
+adds the status line, ``Server``, ``Date``, ``Content-Length`` and ``Connection``, and nothing else may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+import orjson
+
+from pleiad.errors import PleiadError
+
+KEEP_LINE_NONE = b""
+"""A persistent connection whose client did not speak of it needs no ``Connection`` line."""
+KEEP_LINE_ALIVE = b"Connection: keep-alive\r\n"
+KEEP_LINE_CLOSE = b"Connection: close\r\n"
+
+
+class Request:
+    """One request, read completely. ``target`` is the path and query exactly as received."""
+
+    __slots__ = ("body", "headers", "keep_line", "method", "peer", "secure", "target")
+
+    def __init__(
+        self,
+        method: str,
+        target: bytes,
+        headers: dict[bytes, bytes],
+        body: bytes = b"",
+        secure: bool = False,
+        peer: str = "",
+        keep_line: bytes = KEEP_LINE_NONE,
+    ) -> None:
+        self.method = method
+        self.target = target
+        self.headers = headers
+        self.body = body
+        self.secure = secure
+        self.peer = peer
+        self.keep_line = keep_line
+
+    @property
+    def raw_path(self) -> bytes:
+        """The target without its query, still percent-encoded; of an absolute URL only the path."""
+        path = self.target.partition(b"?")[0]
+        if path[:1] == b"/" or b"://" not in path:
+            return path
+        return b"/" + path.partition(b"://")[2].partition(b"/")[2]
+
+    @property
+    def query(self) -> bytes:
+        """What follows the first question mark, still percent-encoded; empty when there is none."""
+        return self.target.partition(b"?")[2]
+
+    def header(self, name: bytes, default: str = "") -> str:
+        """The value of a header given by its lower-case name, without surrounding blanks; never raises."""
+        value = self.headers.get(name)
+        return default if value is None else value.strip().decode("latin-1")
+
+
+class Response:
+    """A status, rendered header lines (each ending in CR LF; see `render_headers`) and a body."""
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(self, status: int, headers: bytes = b"", body: bytes = b"") -> None:
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+_JSON_TYPE = b"Content-Type: application/json\r\n"
+_NAME_CHARACTERS = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+
+
+def render_headers(pairs: Iterable[tuple[str, str]]) -> bytes:
+    """Header lines from names and values.
+
+    A line break or another control character in a value would let it forge further headers, and a name
+    outside the grammar could do the same: both raise ValueError. Characters beyond Latin-1 become ``?``.
+    """
+    lines: list[str] = []
+    for name, value in pairs:
+        if not name or not _NAME_CHARACTERS.issuperset(name):
+            raise ValueError(f"{name!r} is not a header name")
+        if not value.isprintable() and any((c < " " and c != "\t") or c == "\x7f" for c in value):
+            raise ValueError(f"the value of the header {name} holds a control character")
+        lines.append(f"{name}: {value}\r\n")
+    return "".join(lines).encode("latin-1", "replace")
+
+
+def error_response(error: PleiadError) -> Response:
+    """The JSON answer to a failure of the transport itself."""
+    body = orjson.dumps({"code": error.code, "message": error.message})
+    return Response(error.status, _JSON_TYPE, body)

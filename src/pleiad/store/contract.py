@@ -1,0 +1,201 @@
+"""What a store promises to the rooms above it.
+
+A store remembers two things: catalog records (few, small, read whole at start) and segments (the items of
+physical partitions). It knows neither HTTP nor JSON semantics: bodies are opaque JSON texts, partition keys are
+epk bytes, and an item's identity is (epk, id).
+
+Invariants every store keeps:
+1. `commit` returns only after its mutations would survive the death of the process and of the machine.
+2. The mutations of one `PartitionWrite` are applied in order, each one whole or not at all; when `atomic` is set,
+   all of them or none.
+3. LSNs of a partition grow by one with every applied write and are never used twice; a row carries the LSN of the
+   write that made it. Document numbers of a partition grow with insertion and are never used twice.
+4. (epk, id) is unique in a segment, and so is each unique-key value within its epk.
+5. A row whose time to live is over counts as absent for every mutation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from pleiad.keys.range import EpkRange
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One stored item. `body` is the client's JSON text without system properties."""
+
+    number: int
+    epk: bytes
+    id: str
+    lsn: int
+    ts: int
+    ttl: int | None
+    size_bytes: int
+    terms: int
+    body: bytes
+
+
+class Verb(Enum):
+    """What a mutation does to the row at (epk, id)."""
+
+    CREATE = "create"
+    UPSERT = "upsert"
+    REPLACE = "replace"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Precondition:
+    """What must hold of the row before a mutation; the empty precondition always holds."""
+
+    lsn: int | None = None
+    """The row's LSN must be this one; NEVER matches no row."""
+    not_lsn: int | None = None
+    must_exist: bool = False
+    must_be_absent: bool = False
+
+
+NO_PRECONDITION = Precondition()
+NEVER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One change of one item, decided by the store against the row as it is at that moment."""
+
+    verb: Verb
+    epk: bytes
+    id: str
+    body: bytes = b""
+    size_bytes: int = 0
+    terms: int = 0
+    ttl: int | None = None
+    unique_values: tuple[bytes, ...] = ()
+    precondition: Precondition = NO_PRECONDITION
+
+
+class Result(Enum):
+    """How a mutation ended."""
+
+    CREATED = "created"
+    REPLACED = "replaced"
+    DELETED = "deleted"
+    EXISTS = "exists"
+    MISSING = "missing"
+    PRECONDITION_FAILED = "precondition failed"
+    UNIQUE_CONFLICT = "unique conflict"
+    LOGICAL_PARTITION_FULL = "logical partition full"
+    GONE = "gone"
+    ABANDONED = "abandoned"
+    """Another mutation of the same atomic write failed."""
+
+
+APPLIED = frozenset({Result.CREATED, Result.REPLACED, Result.DELETED})
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of one mutation: its LSN, the row it left, the row it found, the unique key that stood in the way."""
+
+    result: Result
+    lsn: int = 0
+    row: Row | None = None
+    old: Row | None = None
+    unique_key: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionWrite:
+    """Mutations of one physical partition, fenced by the epoch its owner knows."""
+
+    partition: int
+    epoch: int
+    now: int
+    mutations: tuple[Mutation, ...]
+    default_ttl: int | None = None
+    logical_partition_bytes: int = 0
+    atomic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """The durable counters of one physical partition."""
+
+    partition: int
+    epoch: int
+    lsn: int
+    next_sequence: int
+    items: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalPartition:
+    """Size of one logical partition, and one of its items to name its key by."""
+
+    epk: bytes
+    items: int
+    size_bytes: int
+    sample_body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One catalog record: a database, container, offer, user, permission, physical partition or counter.
+
+    `body` is a JSON value; (kind, rid) is its identity and (kind, parent, name) is unique.
+    """
+
+    kind: str
+    rid: str
+    parent: str
+    name: str
+    body: dict[str, Any] = field(default_factory=dict)
+
+
+class Segment(Protocol):
+    """Where the rows of one or more physical partitions of one container sit."""
+
+    def read(self, epk: bytes, id: str) -> Awaitable[Row | None]:
+        """The row as last committed, expired or not."""
+
+    def commit(self, write: PartitionWrite) -> Awaitable[Sequence[Outcome]]:
+        """Applies a write durably; one outcome a mutation, in order."""
+
+    def scan(self, span: EpkRange, after: int, limit: int) -> Awaitable[Sequence[Row]]:
+        """Up to `limit` rows of the range with a document number above `after`, in the order of their numbers."""
+
+    def state(self, partition: int) -> Awaitable[PartitionState]:
+        """The counters of a partition as last committed."""
+
+    def logical_partitions(self, span: EpkRange) -> Awaitable[Sequence[LogicalPartition]]:
+        """Every logical partition that has at least one row in the range, in the order of its epk."""
+
+    def expired(self, now: int, default_ttl: int | None, limit: int) -> Awaitable[Sequence[Row]]:
+        """Up to `limit` rows whose time to live is over at `now`."""
+
+
+class Store(Protocol):
+    """One account's durable state."""
+
+    def load_records(self) -> Awaitable[Sequence[Record]]:
+        """Every catalog record."""
+
+    def save_records(self, puts: Iterable[Record], deletes: Iterable[Record]) -> Awaitable[None]:
+        """Writes catalog changes in one durable transaction."""
+
+    def segment(self, name: str) -> Segment:
+        """The segment of that name, made on its first write."""
+
+    def drop_segments(self, names: Iterable[str]) -> Awaitable[None]:
+        """Frees the space of segments no record names any more."""
+
+    def keep_segments(self, names: Iterable[str]) -> Awaitable[None]:
+        """Frees the space of all segments but these: what a crash left of deleted containers."""
+
+    def close(self) -> Awaitable[None]:
+        """Finishes running writes and releases everything."""

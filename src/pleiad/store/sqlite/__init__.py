@@ -1,0 +1,1 @@
+"""The SQLite store: one file per segment, one for the catalog, group commit, WAL with synchronous=FULL."""

@@ -1,0 +1,228 @@
+"""Applying mutations to the tables of one segment, inside an open transaction.
+
+Every check comes before the first change of a mutation, so a refused mutation leaves nothing behind and needs no
+savepoint; an atomic write of several mutations has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from pleiad.item.ttl import is_expired
+from pleiad.store.contract import (
+    APPLIED,
+    Mutation,
+    Outcome,
+    PartitionState,
+    PartitionWrite,
+    Precondition,
+    Result,
+    Row,
+    Verb,
+)
+
+SEQUENCE_BITS = 36
+"""A document number is partition << SEQUENCE_BITS | sequence, so it is unique in the container for ever."""
+
+_FIND = (
+    "SELECT number, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB) FROM item WHERE epk = ?1 AND id = ?2"
+)
+_FIND_WITHOUT_BODY = "SELECT number, lsn, ts, ttl, size_bytes, terms, x'' FROM item WHERE epk = ?1 AND id = ?2"
+_INSERT = "INSERT INTO item VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, jsonb(?9))"
+_UPDATE = (
+    "UPDATE item SET lsn = ?2, ts = ?3, ttl = ?4, size_bytes = ?5, terms = ?6, body = jsonb(?7) WHERE number = ?1"
+)
+_DELETE = "DELETE FROM item WHERE number = ?1"
+_UNIQUE_FIND = "SELECT number FROM unique_value WHERE epk = ?1 AND key = ?2 AND value = ?3"
+_UNIQUE_INSERT = "INSERT INTO unique_value VALUES(?1, ?2, ?3, ?4)"
+_UNIQUE_DELETE = "DELETE FROM unique_value WHERE number = ?1"
+_TTL_OF = "SELECT epk, id, lsn, ts, ttl, size_bytes, terms FROM item WHERE number = ?1"
+_LOGICAL_BYTES = "SELECT coalesce(sum(size_bytes), 0) FROM item WHERE epk = ?1"
+
+Execute = Callable[..., apsw.Cursor]
+
+
+@dataclass(slots=True)
+class Counters:
+    """The counters of one partition while a transaction runs; saved once per commit."""
+
+    partition: int
+    epoch: int
+    lsn: int = 0
+    next_sequence: int = 1
+    items: int = 0
+    size_bytes: int = 0
+
+    def state(self) -> PartitionState:
+        return PartitionState(
+            self.partition, self.epoch, self.lsn, self.next_sequence, self.items, self.size_bytes
+        )
+
+
+class Applier:
+    """Applies writes through one connection; the caller owns BEGIN and COMMIT."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._execute: Execute = connection.cursor().execute
+
+    def apply(self, counters: Counters, write: PartitionWrite) -> list[Outcome]:
+        """Applies the mutations of a write in order and tells how each ended."""
+        if counters.epoch != write.epoch:
+            return [Outcome(Result.GONE)] * len(write.mutations)
+        if not write.atomic:
+            outcomes = []
+            for mutation in write.mutations:
+                outcome = self._mutate(counters, write, mutation, counters.lsn + 1)
+                if outcome.result in APPLIED:
+                    counters.lsn += 1
+                outcomes.append(outcome)
+            return outcomes
+        return self._apply_atomically(counters, write)
+
+    def _apply_atomically(self, counters: Counters, write: PartitionWrite) -> list[Outcome]:
+        before = (counters.lsn, counters.next_sequence, counters.items, counters.size_bytes)
+        self._execute("SAVEPOINT whole")
+        outcomes: list[Outcome] = []
+        for index, mutation in enumerate(write.mutations):
+            outcome = self._mutate(counters, write, mutation, before[0] + 1)
+            if outcome.result not in APPLIED:
+                self._execute("ROLLBACK TO whole")
+                self._execute("RELEASE whole")
+                counters.lsn, counters.next_sequence, counters.items, counters.size_bytes = before
+                outcomes = [Outcome(Result.ABANDONED)] * len(write.mutations)
+                outcomes[index] = outcome
+                return outcomes
+            outcomes.append(outcome)
+        self._execute("RELEASE whole")
+        counters.lsn = before[0] + 1
+        return outcomes
+
+    def _mutate(self, counters: Counters, write: PartitionWrite, mutation: Mutation, lsn: int) -> Outcome:
+        old = self._find(mutation)
+        if old is not None and is_expired(old.ts, old.ttl, write.default_ttl, write.now):
+            self._remove(counters, old)
+            old = None
+        refusal = _refusal(mutation, old)
+        if refusal is not None:
+            return Outcome(refusal, old=old)
+        if mutation.verb is Verb.DELETE:
+            assert old is not None
+            self._remove(counters, old)
+            return Outcome(Result.DELETED, lsn, old=old)
+        for key, value in enumerate(mutation.unique_values):
+            if self._unique_value_taken(counters, write, mutation.epk, key, value, old):
+                return Outcome(Result.UNIQUE_CONFLICT, old=old, unique_key=key)
+        if write.logical_partition_bytes and self._is_full(counters, write, mutation, old):
+            return Outcome(Result.LOGICAL_PARTITION_FULL, old=old)
+        return self._put(counters, write, mutation, lsn, old)
+
+    def _find(self, mutation: Mutation) -> Row | None:
+        wants_body = mutation.verb is Verb.UPSERT or mutation.verb is Verb.REPLACE
+        statement = _FIND if wants_body else _FIND_WITHOUT_BODY
+        found: tuple[Any, ...] | None = self._execute(statement, (mutation.epk, mutation.id)).fetchone()
+        if found is None:
+            return None
+        number, lsn, ts, ttl, size_bytes, terms, body = found
+        return Row(number, mutation.epk, mutation.id, lsn, ts, ttl, size_bytes, terms, body)
+
+    def _put(
+        self, counters: Counters, write: PartitionWrite, mutation: Mutation, lsn: int, old: Row | None
+    ) -> Outcome:
+        text = mutation.body.decode()
+        if old is None:
+            number = counters.partition << SEQUENCE_BITS | counters.next_sequence
+            counters.next_sequence += 1
+            counters.items += 1
+            counters.size_bytes += mutation.size_bytes
+            self._execute(
+                _INSERT,
+                (
+                    number,
+                    mutation.epk,
+                    mutation.id,
+                    lsn,
+                    write.now,
+                    mutation.ttl,
+                    mutation.size_bytes,
+                    mutation.terms,
+                    text,
+                ),
+            )
+        else:
+            number = old.number
+            counters.size_bytes += mutation.size_bytes - old.size_bytes
+            self._execute(
+                _UPDATE, (number, lsn, write.now, mutation.ttl, mutation.size_bytes, mutation.terms, text)
+            )
+            if mutation.unique_values:
+                self._execute(_UNIQUE_DELETE, (number,))
+        for key, value in enumerate(mutation.unique_values):
+            self._execute(_UNIQUE_INSERT, (mutation.epk, key, value, number))
+        row = Row(
+            number,
+            mutation.epk,
+            mutation.id,
+            lsn,
+            write.now,
+            mutation.ttl,
+            mutation.size_bytes,
+            mutation.terms,
+            mutation.body,
+        )
+        return Outcome(Result.CREATED if old is None else Result.REPLACED, lsn, row, old)
+
+    def _remove(self, counters: Counters, row: Row) -> None:
+        self._execute(_DELETE, (row.number,))
+        self._execute(_UNIQUE_DELETE, (row.number,))
+        counters.items -= 1
+        counters.size_bytes -= row.size_bytes
+
+    def _unique_value_taken(
+        self, counters: Counters, write: PartitionWrite, epk: bytes, key: int, value: bytes, old: Row | None
+    ) -> bool:
+        found = self._execute(_UNIQUE_FIND, (epk, key, value)).fetchone()
+        if found is None or (old is not None and found[0] == old.number):
+            return False
+        holder = self._execute(_TTL_OF, (found[0],)).fetchone()
+        row = Row(found[0], *holder, b"")
+        if is_expired(row.ts, row.ttl, write.default_ttl, write.now):
+            self._remove(counters, row)
+            return False
+        return True
+
+    def _is_full(self, counters: Counters, write: PartitionWrite, mutation: Mutation, old: Row | None) -> bool:
+        """Whether the logical partition would pass its limit; shrinking is always allowed.
+
+        A logical partition is never larger than its physical partition, so below the limit nothing is summed.
+        """
+        growth = mutation.size_bytes - (old.size_bytes if old else 0)
+        if growth <= 0 or counters.size_bytes + growth <= write.logical_partition_bytes:
+            return False
+        now_bytes: int = self._execute(_LOGICAL_BYTES, (mutation.epk,)).fetchone()[0]
+        return now_bytes + growth > write.logical_partition_bytes
+
+
+def _refusal(mutation: Mutation, old: Row | None) -> Result | None:
+    """Why the mutation may not touch the row it found, or None."""
+    verb = mutation.verb
+    if verb is Verb.CREATE:
+        return Result.EXISTS if old is not None else None
+    if old is None and verb is not Verb.UPSERT:
+        return Result.MISSING
+    if not _holds(mutation.precondition, old):
+        return Result.PRECONDITION_FAILED
+    return None
+
+
+def _holds(precondition: Precondition, old: Row | None) -> bool:
+    if old is None:
+        return precondition.lsn is None and not precondition.must_exist
+    if precondition.must_be_absent:
+        return False
+    if precondition.lsn is not None and precondition.lsn != old.lsn:
+        return False
+    return precondition.not_lsn is None or precondition.not_lsn != old.lsn

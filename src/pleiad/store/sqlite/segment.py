@@ -1,0 +1,324 @@
+"""One segment: an SQLite file with one writer, group commit and snapshot reads.
+
+Writes that arrive while a commit waits for the disk share the next one. Statements run on the event loop; COMMIT
+runs in a disk thread, during which the writer connection belongs to that thread and reads go on over a second
+connection, which sees only what is committed.
+
+Invariants:
+- `_busy` is true from BEGIN until the end of COMMIT; only then is the writer connection out of the loop's hands.
+- A waiter is answered after COMMIT returned, never before, and exactly once.
+- The counters in memory equal the partition rows on disk whenever no transaction runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import apsw
+
+from pleiad import errors
+from pleiad.keys.range import EpkRange
+from pleiad.store.contract import LogicalPartition, Outcome, PartitionState, PartitionWrite, Row
+from pleiad.store.sqlite import schema
+from pleiad.store.sqlite.mutate import Applier, Counters
+from pleiad.store.sqlite.threads import DiskThreads
+
+_log = logging.getLogger(__name__)
+
+_COLUMNS = "number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB)"
+_READ = "SELECT number, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB) FROM item WHERE epk = ?1 AND id = ?2"
+_SCAN = f"SELECT {_COLUMNS} FROM item WHERE number > ?1 AND epk >= ?2 AND epk < ?3 ORDER BY number LIMIT ?4"
+_SCAN_KEY = f"SELECT {_COLUMNS} FROM item INDEXED BY item_key WHERE epk >= ?2 AND epk < ?3 AND number > ?1 ORDER BY number LIMIT ?4"
+_LOGICAL = (
+    "SELECT epk, count(*), sum(size_bytes), (SELECT CAST(json(body) AS BLOB) FROM item WHERE number = min(i.number)) "
+    "FROM item i WHERE epk >= ?1 AND epk < ?2 GROUP BY epk ORDER BY epk"
+)
+_EXPIRED_OWN = f"SELECT {_COLUMNS} FROM item WHERE ttl > 0 AND ts + ttl <= ?1 LIMIT ?2"
+_EXPIRED_DEFAULT = f"SELECT {_COLUMNS} FROM item WHERE ttl IS NULL AND ts <= ?1 LIMIT ?2"
+_AGE_INDEX = "CREATE INDEX IF NOT EXISTS item_age ON item(ts) WHERE ttl IS NULL"
+_SAVE_COUNTERS = (
+    "INSERT INTO partition VALUES(?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT(id) DO UPDATE SET "
+    "epoch = ?2, lsn = ?3, next_sequence = ?4, items = ?5, size_bytes = ?6"
+)
+
+_Waiter = tuple[PartitionWrite, "asyncio.Future[Sequence[Outcome]]"]
+
+
+@dataclasses.dataclass(slots=True)
+class _OpenFile:
+    """The connections of an open segment; the checkpointer's is made when first needed."""
+
+    writer: apsw.Connection
+    reader: apsw.Connection
+    applier: Applier
+    counters: dict[int, Counters]
+    checkpointer: apsw.Connection | None = None
+
+
+class SqliteSegment:
+    """The contract's Segment over one SQLite file, opened on first use."""
+
+    def __init__(self, path: Path, threads: DiskThreads, durable: bool) -> None:
+        self._path = path
+        self._threads = threads
+        self._durable = durable
+        self._file: _OpenFile | None = None
+        self._waiting: list[_Waiter] = []
+        self._alone: list[_Waiter] = []
+        self._busy = False
+        self._scheduled = False
+        self._wal_pages = 0
+        self._checkpointing = False
+        self._idle: asyncio.Future[None] | None = None
+        self._dropped = False
+        self._wants_age_index = False
+
+    # -- reads ---------------------------------------------------------------------------------
+
+    async def read(self, epk: bytes, id: str) -> Row | None:
+        file = self._file or self._open_existing()
+        if file is None:
+            return None
+        found = file.reader.execute(_READ, (epk, id)).fetchone()
+        if found is None:
+            return None
+        number, lsn, ts, ttl, size_bytes, terms, body = found
+        return Row(number, epk, id, lsn, ts, ttl, size_bytes, terms, body)
+
+    async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
+        file = self._file or self._open_existing()
+        if file is None:
+            return []
+        # A range of one logical partition is narrow: the key index finds its rows, the table scan would read all.
+        statement = _SCAN_KEY if len(span.min) >= 16 else _SCAN
+        rows = file.reader.execute(statement, (after, span.min, span.max, limit)).fetchall()
+        return [Row(*row) for row in rows]
+
+    async def state(self, partition: int) -> PartitionState:
+        file = self._file or self._open_existing()
+        counters = file.counters.get(partition) if file is not None else None
+        return (counters or Counters(partition, 0)).state()
+
+    async def logical_partitions(self, span: EpkRange) -> Sequence[LogicalPartition]:
+        file = self._file or self._open_existing()
+        if file is None:
+            return []
+        return [LogicalPartition(*row) for row in file.reader.execute(_LOGICAL, (span.min, span.max)).fetchall()]
+
+    async def expired(self, now: int, default_ttl: int | None, limit: int) -> Sequence[Row]:
+        file = self._file or self._open_existing()
+        if file is None or default_ttl is None:
+            return []
+        rows = file.reader.execute(_EXPIRED_OWN, (now, limit)).fetchall()
+        if default_ttl > 0 and len(rows) < limit:
+            # Only a container with a default TTL pays for the index; its next commit makes it.
+            self._wants_age_index = not _has_age_index(file.reader)
+            rows += file.reader.execute(_EXPIRED_DEFAULT, (now - default_ttl, limit - len(rows))).fetchall()
+        return [Row(*row) for row in rows]
+
+    # -- writes --------------------------------------------------------------------------------
+
+    async def commit(self, write: PartitionWrite) -> Sequence[Outcome]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Sequence[Outcome]] = loop.create_future()
+        self._waiting.append((write, future))
+        if not self._busy and not self._scheduled:
+            # One loop turn later, so that every request read in this turn shares the commit.
+            self._scheduled = True
+            loop.call_soon(self._begin)
+        return await future
+
+    def _begin(self) -> None:
+        self._scheduled = False
+        if self._alone:
+            waiters = [self._alone.pop()]
+        else:
+            waiters, self._waiting = self._waiting, []
+        self._busy = True
+        try:
+            file = self._open()
+            answers = self._apply(file, waiters)
+        except Exception as error:
+            self._fail(waiters, error)
+            return
+        self._threads.run(
+            lambda: file.writer.execute("COMMIT"), lambda error: self._committed(file, waiters, answers, error)
+        )
+
+    def _apply(self, file: _OpenFile, waiters: list[_Waiter]) -> list[list[Outcome]]:
+        """Runs the statements of one group; on any surprise nothing of the group stays."""
+        before = {partition: dataclasses.replace(counters) for partition, counters in file.counters.items()}
+        file.writer.execute("BEGIN IMMEDIATE")
+        try:
+            if self._wants_age_index:
+                file.writer.execute(_AGE_INDEX)
+                self._wants_age_index = False
+            answers = []
+            touched: dict[int, Counters] = {}
+            for write, _ in waiters:
+                counters = file.counters.get(write.partition)
+                if counters is None:
+                    counters = file.counters[write.partition] = Counters(write.partition, write.epoch)
+                touched[write.partition] = counters
+                answers.append(file.applier.apply(counters, write))
+            for counters in touched.values():
+                file.writer.execute(
+                    _SAVE_COUNTERS,
+                    (
+                        counters.partition,
+                        counters.epoch,
+                        counters.lsn,
+                        counters.next_sequence,
+                        counters.items,
+                        counters.size_bytes,
+                    ),
+                )
+        except BaseException:
+            file.counters = before
+            if file.writer.in_transaction:
+                file.writer.execute("ROLLBACK")
+            raise
+        return answers
+
+    def _committed(
+        self,
+        file: _OpenFile,
+        waiters: list[_Waiter],
+        answers: list[list[Outcome]],
+        error: BaseException | None,
+    ) -> None:
+        if error is not None:
+            if file.writer.in_transaction:
+                file.writer.execute("ROLLBACK")
+            self._reload_counters(file)
+            self._fail(waiters, error)
+            return
+        for (_, future), outcomes in zip(waiters, answers, strict=True):
+            if not future.done():
+                future.set_result(outcomes)
+        self._continue(file)
+
+    def _fail(self, waiters: list[_Waiter], error: BaseException) -> None:
+        """Answers a group that was rolled back; a group of several is tried again one by one."""
+        if len(waiters) > 1:
+            self._alone = waiters[::-1]
+            self._next()
+            return
+        _log.error("a write to segment %s was rolled back: %s", self._path.stem, error, exc_info=error)
+        for _, future in waiters:
+            if not future.done():
+                future.set_exception(errors.UNAVAILABLE(reason="The store could not write; nothing was changed."))
+        self._next()
+
+    def _continue(self, file: _OpenFile | None) -> None:
+        """After a group: keep the log short, then take the writes that arrived meanwhile."""
+        if file is not None and self._wal_pages >= schema.WAL_PAGES_TRUNCATE and not self._checkpointing:
+            self._wal_pages = 0
+            self._threads.run(
+                lambda: file.writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE), lambda _: self._next()
+            )
+            return
+        if file is not None and self._wal_pages >= schema.WAL_PAGES_CHECKPOINT and not self._checkpointing:
+            self._checkpointing = True
+            self._threads.run(lambda: self._checkpoint(file), lambda _: self._checkpointed())
+        self._next()
+
+    def _next(self) -> None:
+        self._busy = False
+        if self._alone or self._waiting:
+            self._begin()
+        else:
+            self._settle()
+
+    def _settle(self) -> None:
+        if self._idle is not None and self.is_idle:
+            self._idle.set_result(None)
+            self._idle = None
+
+    def _checkpoint(self, file: _OpenFile) -> None:
+        if file.checkpointer is None:
+            file.checkpointer = schema.connect_reader(self._path)
+            file.checkpointer.execute("PRAGMA query_only=0")
+        file.checkpointer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def _checkpointed(self) -> None:
+        self._checkpointing = False
+        self._settle()
+
+    # -- the file ------------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        return self._file is not None
+
+    @property
+    def is_idle(self) -> bool:
+        return not (self._busy or self._scheduled or self._waiting or self._alone or self._checkpointing)
+
+    def _open_existing(self) -> _OpenFile | None:
+        return self._open() if self._file is None and self._path.exists() else self._file
+
+    def _open(self) -> _OpenFile:
+        if self._file is not None:
+            return self._file
+        if self._dropped:
+            raise errors.UNAVAILABLE(reason="The container is being deleted.")
+        writer = schema.connect(self._path, schema.SEGMENT, self._durable)
+        if self._durable:
+            _sync_directory(self._path.parent)
+        writer.set_wal_hook(self._note_wal_pages)
+        file = _OpenFile(writer, schema.connect_reader(self._path), Applier(writer), {})
+        self._file = file
+        self._reload_counters(file)
+        return file
+
+    def _reload_counters(self, file: _OpenFile) -> None:
+        rows = file.writer.execute("SELECT id, epoch, lsn, next_sequence, items, size_bytes FROM partition").fetchall()
+        file.counters = {row[0]: Counters(*row) for row in rows}
+
+    def _note_wal_pages(self, connection: apsw.Connection, database: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def close_file(self) -> None:
+        """Closes the connections of an idle segment; it opens again on its next use."""
+        file, self._file = self._file, None
+        if file is None:
+            return
+        for connection in (file.checkpointer, file.reader, file.writer):
+            if connection is not None:
+                connection.close()
+
+    async def settle(self) -> None:
+        """Waits until no write is running or waiting."""
+        if self.is_idle:
+            return
+        if self._idle is None:
+            self._idle = asyncio.get_running_loop().create_future()
+        await self._idle
+
+    async def drop(self) -> None:
+        """Deletes the files of the segment."""
+        self._dropped = True
+        await self.settle()
+        self.close_file()
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{self._path}{suffix}").unlink(missing_ok=True)
+
+
+def _has_age_index(connection: apsw.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'item_age'").fetchone() is not None
+
+
+def _sync_directory(directory: Path) -> None:
+    """Makes the entries of new files durable; a file without its name is lost."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

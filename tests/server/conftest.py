@@ -1,0 +1,154 @@
+"""A real server on a real loop in a thread, and raw sockets to speak to it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from pleiad.limits import Limits
+from pleiad.server.lifecycle import Server, new_loop
+from pleiad.server.message import Handler
+
+T = TypeVar("T")
+
+LIMITS = Limits()
+
+
+@dataclasses.dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Client:
+    """A raw connection that reads one response at a time."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.socket = connection
+        self.buffer = b""
+
+    def send(self, data: bytes) -> Client:
+        self.socket.sendall(data)
+        return self
+
+    def _more(self) -> bytes:
+        data = self.socket.recv(65536)
+        self.buffer += data
+        return data
+
+    def read_head(self) -> tuple[int, dict[str, str]]:
+        while b"\r\n\r\n" not in self.buffer:
+            if not self._more():
+                raise EOFError(f"the connection ended after {self.buffer!r}")
+        head, _, self.buffer = self.buffer.partition(b"\r\n\r\n")
+        status_line, *lines = head.decode("latin-1").split("\r\n")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+        return int(status_line.split(" ")[1]), headers
+
+    def read(self, with_body: bool = True) -> Answer:
+        status, headers = self.read_head()
+        length = int(headers.get("content-length", "0")) if with_body else 0
+        while len(self.buffer) < length:
+            if not self._more():
+                raise EOFError("the connection ended inside a body")
+        body, self.buffer = self.buffer[:length], self.buffer[length:]
+        return Answer(status, headers, body)
+
+    def is_closed_by_server(self) -> bool:
+        """Wait for the end of the stream; false if something else comes first or nothing comes."""
+        try:
+            return not self.buffer and self.socket.recv(65536) == b""
+        except ConnectionResetError:
+            return True
+        except TimeoutError:
+            return False
+
+
+class Running:
+    """A server that runs in a thread of its own."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, thread: threading.Thread, limits: Limits, tls: Path | None
+    ) -> None:
+        self.loop = loop
+        self.thread = thread
+        self.limits = limits
+        self.tls = tls
+        self.server: Server
+        self.clients: list[socket.socket] = []
+
+    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(20)
+
+    def tasks(self) -> int:
+        """How many tasks are alive on the server's loop, this question's own not counted."""
+
+        async def count() -> int:
+            return len(asyncio.all_tasks()) - 1
+
+        return self.call(count())
+
+    def connect(self, seconds: float = 5.0) -> Client:
+        connection = socket.create_connection(("127.0.0.1", self.server.port), timeout=seconds)
+        self.clients.append(connection)
+        return Client(connection)
+
+    def connect_tls(self, seconds: float = 5.0) -> Client:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        plain = socket.create_connection(("127.0.0.1", self.server.port), timeout=seconds)
+        self.clients.append(plain)
+        secure = context.wrap_socket(plain, server_hostname="localhost")
+        self.clients.append(secure)
+        return Client(secure)
+
+
+Serve = Callable[..., Running]
+
+
+@pytest.fixture(scope="session")
+def tls_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tls")
+
+
+@pytest.fixture(params=["fast loop", "standard loop"])
+def serve(request: pytest.FixtureRequest, tls_directory: Path) -> Iterator[Serve]:
+    """Start servers: `serve(handler, tls=True, idle_seconds=1.0)` with any limit changed by name."""
+    started: list[Running] = []
+    make_loop = new_loop if request.param == "fast loop" else asyncio.new_event_loop
+
+    def start(handler: Handler, tls: bool = False, **limits: Any) -> Running:
+        loop = make_loop()
+        thread = threading.Thread(target=loop.run_forever, daemon=True)
+        thread.start()
+        changed = dataclasses.replace(LIMITS, **limits)
+        running = Running(loop, thread, changed, tls_directory if tls else None)
+        started.append(running)
+
+        async def begin() -> None:
+            running.server = Server(handler, changed, "127.0.0.1", 0, running.tls)
+            await running.server.start()
+
+        running.call(begin())
+        return running
+
+    yield start
+    for running in started:
+        for client in running.clients:
+            with contextlib.suppress(OSError):
+                client.close()
+        running.call(running.server.drain(0.2))
+        running.loop.call_soon_threadsafe(running.loop.stop)
+        running.thread.join(5)
+        running.loop.close()

@@ -1,0 +1,204 @@
+"""The documentation agrees with the code: options, verbs, limits, requirement entries and the tour.
+
+What a page says is read from the page itself, so a change on one side without the other fails here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from pleiad.limits import Limits
+from pleiad.sample import sample_containers
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "src" / "pleiad" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TOUR_ENDPOINT = "http://localhost:8081"
+
+
+@pytest.fixture(scope="module")
+def requirements_tool() -> ModuleType:
+    """tools/requirements.py, which is a script and not part of the package."""
+    specification = importlib.util.spec_from_file_location(
+        "requirements_tool", ROOT / "tools" / "requirements.py"
+    )
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[specification.name] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def code_blocks(markdown: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", markdown, flags=re.MULTILINE | re.DOTALL)
+
+
+def section(markdown: str, heading: str) -> str:
+    """The text under a second-level heading, up to the next one."""
+    match = re.search(
+        rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", markdown, flags=re.MULTILINE | re.DOTALL
+    )
+    assert match, f"there is no heading '{heading}'"
+    return match.group(1)
+
+
+def serve_options() -> dict[str, str | None]:
+    """The long options of `pleiad serve` and the environment variable of each."""
+    cli: Any = importlib.import_module("pleiad.cli.main").cli
+    options: dict[str, str | None] = {}
+    for parameter in cli.commands["serve"].params:
+        for name in (*parameter.opts, *parameter.secondary_opts):
+            if name.startswith("--") and name != "--help":
+                options[name] = parameter.envvar
+    return options
+
+
+def documented_options() -> dict[str, str]:
+    table = section(read("docs/operate.md"), "Options of pleiad serve")
+    return dict(re.findall(r"^\| `(--[a-z-]+)[^`]*` \| `([A-Z_]+)` \|", table, flags=re.MULTILINE))
+
+
+def test_every_option_of_serve_is_documented_and_every_documented_option_exists() -> None:
+    assert documented_options().keys() == serve_options().keys()
+
+
+def test_every_documented_environment_variable_is_the_one_of_its_option() -> None:
+    options = serve_options()
+    for name, variable in documented_options().items():
+        assert variable == "PLEIAD_" + name.removeprefix("--").replace("-", "_").upper()
+        # No variable on the option itself means that click derives it from the prefix PLEIAD.
+        assert options[name] in (variable, None), f"{name} listens to {options[name]}"
+
+
+def test_every_make_verb_in_the_documentation_exists() -> None:
+    verbs = set(re.findall(r"^([a-z][a-z-]*):(?!=)", read("Makefile"), flags=re.MULTILINE))
+    missing = {
+        f"{page.relative_to(ROOT)}: make {verb}"
+        for page in PAGES
+        for verb in re.findall(r"(?:`|^)make ([a-z-]+)", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        if verb not in verbs
+    }
+    assert not missing, "verbs that the Makefile does not have: " + ", ".join(sorted(missing))
+
+
+def test_the_limits_table_has_every_limit_with_its_default() -> None:
+    rows = re.findall(
+        r"^\| `(\w+)` \| ([\d.,]+) \|", section(read("docs/operate.md"), "Limits"), flags=re.MULTILINE
+    )
+    documented = {name: float(value.replace(",", "")) for name, value in rows}
+    actual = {field.name: float(getattr(Limits(), field.name)) for field in dataclasses.fields(Limits)}
+    assert documented == actual
+
+
+def test_python_in_the_documentation_compiles() -> None:
+    blocks = [
+        (page, block) for page in PAGES for block in code_blocks(page.read_text(encoding="utf-8"), "python")
+    ]
+    assert blocks
+    for page, block in blocks:
+        compile(block, str(page.relative_to(ROOT)), "exec")
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in PAGES
+        for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text(encoding="utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert not broken, "broken links: " + ", ".join(broken)
+
+
+def test_the_map_of_the_house_names_every_room() -> None:
+    source = ROOT / "src" / "pleiad"
+    rooms = {path.parent.name + "/" for path in source.glob("*/*.py")} | {
+        path.name for path in source.glob("[!_]*.py")
+    }
+    named = {
+        name.replace("heads/nosql/", "heads/")
+        for name in re.findall(r"^\| `([^`]+)`", read("src/pleiad/README.md"), re.MULTILINE)
+    }
+    assert not rooms - named, "rooms without a line in src/pleiad/README.md"
+
+
+def test_the_sample_is_documented_with_its_partition_keys() -> None:
+    rows = re.findall(
+        r"^\| `(\w+)` \| `(/\w+)` \|", section(read("docs/start.md"), "Look at the sample"), re.MULTILINE
+    )
+    sample = [(each.container_id, "/".join(each.partition_key_paths)) for each in sample_containers()]
+    assert rows == sample
+
+
+def test_every_sample_item_has_its_partition_key_and_an_id_of_its_own() -> None:
+    for container in sample_containers():
+        (path,) = container.partition_key_paths
+        keys = [(item[path.removeprefix("/")], item["id"]) for item in container.items]
+        assert len(set(keys)) == len(container.items) > 0
+
+
+def test_there_are_170_requirements_with_a_text_each(requirements_tool: ModuleType) -> None:
+    requirements = requirements_tool.load_requirements(ROOT)
+    assert list(requirements) == [f"R{number}" for number in range(1, 171)]
+    assert all(requirement.text for requirement in requirements.values())
+
+
+def test_every_documentation_only_requirement_has_its_page_and_heading(requirements_tool: ModuleType) -> None:
+    assert requirements_tool.missing_documentation(requirements_tool.load_requirements(ROOT), ROOT) == []
+
+
+def test_no_test_claims_a_requirement_that_does_not_exist(
+    requirements_tool: ModuleType, claimed_requirements: dict[str, tuple[str, ...]]
+) -> None:
+    known = requirements_tool.load_requirements(ROOT)
+    unknown = {
+        (test, name) for test, names in claimed_requirements.items() for name in names if name not in known
+    }
+    assert not unknown
+
+
+def test_a_requirement_counts_as_shown_only_when_no_test_of_it_fails(requirements_tool: ModuleType) -> None:
+    requirements = requirements_tool.load_requirements(ROOT)
+    claims = {
+        "R1": requirements_tool.Claims(passed=("tests/test_a.py::test_one",)),
+        "R2": requirements_tool.Claims(
+            passed=("tests/test_a.py::test_two",), failed=("tests/test_a.py::test_three",)
+        ),
+    }
+    report = requirements_tool.render(requirements, claims)
+    assert "Shown by a passing test: 1\n" in report
+    assert "(failing: tests/test_a.py::test_three)" in report
+
+
+def test_a_claim_of_an_unknown_requirement_is_reported(requirements_tool: ModuleType) -> None:
+    requirements = requirements_tool.load_requirements(ROOT)
+    (problem,) = requirements_tool.unknown_claims(requirements, {"R171": requirements_tool.Claims()})
+    assert problem.startswith("R171")
+
+
+def test_headings_inside_code_are_not_headings(requirements_tool: ModuleType) -> None:
+    assert requirements_tool.headings("# One\n```sh\n# not one\n```\n## Two\n") == {"One", "Two"}
+
+
+def test_the_tour_of_the_readme_runs_as_written(capsys: pytest.CaptureFixture[str]) -> None:
+    pleiad: Any = importlib.import_module("pleiad")
+    tour = code_blocks(section(read("README.md"), "Five-minute tour"), "python")[0]
+    assert TOUR_ENDPOINT in tour
+    with pleiad.start() as server:
+        # Only the address differs from the text: a test takes a free port.
+        exec(compile(tour.replace(TOUR_ENDPOINT, server.endpoint), "README.md", "exec"), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Microsoft"
+    assert lines[3:] == ["Seattle", "2 items", "1 physical partition"]
