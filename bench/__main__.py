@@ -62,7 +62,10 @@ def main() -> int:
     if arguments.write_docs:
         try:
             write_docs(load_last())
-        except (FileNotFoundError, ValueError) as error:
+        except FileNotFoundError:
+            print("nothing was written: there is no earlier run; run the benchmark first", file=sys.stderr)
+            return 1
+        except ValueError as error:
             print(f"nothing was written: {error}", file=sys.stderr)
             return 1
         return 0

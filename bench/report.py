@@ -34,6 +34,7 @@ class Line:
     p50_ms: float
     p99_ms: float
     max_ms: float
+    rate_per_cpu: float  # per second of server CPU time: steadier than the rate when other work interferes
     server_cpu_percent: float
     client_cpu_percent: float
 
@@ -86,6 +87,7 @@ def line(name: str, measures: Sequence[Measure]) -> Line:
         p50_ms=statistics.median(measure.p50_ms for measure in measures),
         p99_ms=statistics.median(measure.p99_ms for measure in measures),
         max_ms=max(measure.max_ms for measure in measures),
+        rate_per_cpu=statistics.median(m.requests / max(m.server_cpu_seconds, 0.01) for m in measures),
         server_cpu_percent=statistics.median(100 * m.server_cpu_seconds / m.seconds for m in measures),
         client_cpu_percent=statistics.median(100 * m.client_cpu_seconds / m.seconds for m in measures),
     )
@@ -96,7 +98,17 @@ def paired_ratio(above: Sequence[Measure], below: Sequence[Measure]) -> float:
     return statistics.median(a.rate / b.rate for a, b in zip(above, below, strict=True))
 
 
-LINE_TITLES = ("scenario", "requests/s", "range", "p50 ms", "p99 ms", "max ms", "server CPU", "client CPU")
+LINE_TITLES = (
+    "scenario",
+    "requests/s",
+    "range",
+    "p50 ms",
+    "p99 ms",
+    "max ms",
+    "per CPU s",
+    "server CPU",
+    "client CPU",
+)
 BAR_TITLES = ("bar", "ratio", "bar at", "", "meaning")
 
 
@@ -108,6 +120,7 @@ def _line_cells(row: Line) -> tuple[str, ...]:
         f"{row.p50_ms:.2f}",
         f"{row.p99_ms:.2f}",
         f"{row.max_ms:.1f}",
+        f"{row.rate_per_cpu:,.0f}",
         f"{row.server_cpu_percent:.0f} %",
         f"{row.client_cpu_percent:.0f} %",
     )

@@ -45,7 +45,7 @@ class PleiadServer:
     def call(
         self, verb: str, path: str, resource_type: str, link: str, body: object = None, **extra: str
     ) -> tuple[int, bytes]:
-        """One signed request on a connection of its own, for set-up; ``extra`` headers have ``_`` for ``-``."""
+        """One signed request on its own connection, for set-up; ``extra`` headers with ``_`` for ``-``."""
         fields = request.headers(self.key, verb, resource_type, link, request.date_text())
         fields |= {name.replace("_", "-"): value for name, value in extra.items()}
         connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=30)

@@ -96,7 +96,8 @@ def running_server(port: int, log: Path, *, tls: bool) -> Iterator[ServerProcess
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            # Settings of the caller's own server must not leak into the measured one.
+            env={name: value for name, value in os.environ.items() if not name.startswith("PLEIAD_")},
             start_new_session=True,  # an interrupt must reach the tests first, the server last
         )
     server = ServerProcess(port, log, process)

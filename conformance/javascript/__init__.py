@@ -1,1 +1,1 @@
-"""The check of Pleiad with the official JavaScript client: run.py starts it, smoke.mjs is the check itself."""
+"""The check with the official JavaScript client: run.py starts it, smoke.mjs is the check itself."""

@@ -83,7 +83,9 @@ BAD_REQUEST = ErrorRow(400, 0, "{reason}")
 BAD_JSON = ErrorRow(400, 0, "The request body is not valid JSON: {reason}")
 BAD_HEADER = ErrorRow(400, 0, "The value '{value}' specified for the header '{name}' is invalid.{hint}")
 BAD_ID = ErrorRow(400, 0, "The input name '{id}' is invalid. {reason}")
-MISSING_ID = ErrorRow(400, 0, "The input content is invalid because the required properties - 'id; ' - are missing")
+MISSING_ID = ErrorRow(
+    400, 0, "The input content is invalid because the required properties - 'id; ' - are missing"
+)
 BAD_PARTITION_KEY = ErrorRow(400, 0, "The partition key supplied is invalid: {reason}")
 MISSING_PARTITION_KEY = ErrorRow(400, 0, "PartitionKey value must be supplied for this operation.")
 PARTITION_KEY_MISMATCH = ErrorRow(
@@ -110,7 +112,9 @@ PARTITION_KEY_DEFINITION_MISSING = ErrorRow(
     400, 1013, "The container needs a partition key: 'partitionKey' with 'paths' and 'kind' is missing."
 )
 CONTAINER_RID_MISMATCH = ErrorRow(
-    400, 1024, "The container '{id}' has been recreated: its _rid is {found}, the request was meant for {given}."
+    400,
+    1024,
+    "The container '{id}' has been recreated: its _rid is {found}, the request was meant for {given}.",
 )
 QUERY_ERROR = ErrorRow(400, 0, "{reason}")
 UNSUPPORTED = ErrorRow(400, 0, "{what} is not supported by this version of Pleiad.")
@@ -127,22 +131,28 @@ CLOCK_SKEW = ErrorRow(
     "The authorization token is not valid at the current time. Token date: {given}; server time: {now}; "
     "the clocks may differ by {minutes} minutes.",
 )
-AAD_FORBIDDEN = ErrorRow(403, 5300, "The operation '{operation}' cannot be authorized by an AAD token in the data plane.")
-PARTITION_KEY_FULL = ErrorRow(
-    403, 1014, "Partition key reached maximum size of {limit}."
+AAD_FORBIDDEN = ErrorRow(
+    403, 5300, "The operation '{operation}' cannot be authorized by an AAD token in the data plane."
 )
+PARTITION_KEY_FULL = ErrorRow(403, 1014, "Partition key reached maximum size of {limit}.")
 TOO_MANY_RESOURCES = ErrorRow(403, 1005, "The limit of {limit} {what} is reached.")
 SHARED_DATABASE_FULL = ErrorRow(
-    403, 1019, "The shared-throughput database holds its limit of {limit} containers; give this one its own throughput."
+    403,
+    1019,
+    "The shared-throughput database holds its limit of {limit} containers; give this one its own throughput.",
 )
 THROUGHPUT_LIMIT = ErrorRow(400, 0, "{reason}")
 
 # -- 404 and 405: nothing there ------------------------------------------------------------------
-ITEM_NOT_FOUND = ErrorRow(404, 0, "Resource Not Found. The item '{id}' does not exist in this logical partition.")
+ITEM_NOT_FOUND = ErrorRow(
+    404, 0, "Resource Not Found. The item '{id}' does not exist in this logical partition."
+)
 RESOURCE_NOT_FOUND = ErrorRow(404, 0, "Resource Not Found. There is no {kind} '{id}'.")
 OWNER_NOT_FOUND = ErrorRow(404, 1003, "Owner resource does not exist: there is no {kind} '{id}'.")
 SESSION_NOT_AVAILABLE = ErrorRow(
-    404, 1002, "The read session is not available: the token asks for LSN {given} of range {range}, which stands at {found}."
+    404,
+    1002,
+    "The read session is not available: the token asks for LSN {given} of range {range}, which stands at {found}.",
 )
 ROUTE_NOT_FOUND = ErrorRow(404, 0, "There is nothing at this path: {path}")
 METHOD_NOT_ALLOWED = ErrorRow(405, 0, "{method} is not allowed on this resource.")
@@ -150,18 +160,26 @@ METHOD_NOT_ALLOWED = ErrorRow(405, 0, "{method} is not allowed on this resource.
 # -- 408 to 413: state says no --------------------------------------------------------------------
 REQUEST_TIMEOUT = ErrorRow(408, 0, "{reason}")
 ITEM_EXISTS = ErrorRow(409, 0, "Entity with the specified id already exists in the system: '{id}'.")
-RESOURCE_EXISTS = ErrorRow(409, 0, "Resource with specified id, name, or unique index already exists: {kind} '{id}'.")
+RESOURCE_EXISTS = ErrorRow(
+    409, 0, "Resource with specified id, name, or unique index already exists: {kind} '{id}'."
+)
 UNIQUE_KEY_CONFLICT = ErrorRow(409, 3301, "Unique index constraint violation on {paths}.")
 RANGE_GONE = ErrorRow(410, 1002, "The partition key range '{range}' is gone; refresh the ranges and retry.")
 COMPLETING_SPLIT = ErrorRow(410, 1007, "The partition key range '{range}' is completing a split; retry.")
-PRECONDITION_FAILED = ErrorRow(412, 0, "Operation cannot be performed because one of the specified precondition is not met.")
+PRECONDITION_FAILED = ErrorRow(
+    412, 0, "Operation cannot be performed because one of the specified precondition is not met."
+)
 PATCH_CONDITION_FAILED = ErrorRow(412, 1110, "The patch condition does not hold for this item.")
 ITEM_TOO_LARGE = ErrorRow(413, 0, "Request size is too large: {size} bytes, the limit is {limit} bytes.")
 HEADERS_TOO_LARGE = ErrorRow(431, 0, "The request's headers are larger than {limit} bytes.")
 
 # -- 423 to 503: not now --------------------------------------------------------------------------
 THROUGHPUT_LOCKED = ErrorRow(423, 0, "The throughput is being changed; retry when the change is done.")
-TOO_MANY_REQUESTS = ErrorRow(429, 3200, "Request rate is large. More Request Units may be needed; retry after the time given.")
+TOO_MANY_REQUESTS = ErrorRow(
+    429, 3200, "Request rate is large. More Request Units may be needed; retry after the time given."
+)
 RETRY_WITH = ErrorRow(449, 0, "The item is being changed by concurrent requests; retry.")
-INTERNAL = ErrorRow(500, 0, "An unexpected failure happened; the server's log tells more under this activity id.")
+INTERNAL = ErrorRow(
+    500, 0, "An unexpected failure happened; the server's log tells more under this activity id."
+)
 UNAVAILABLE = ErrorRow(503, 0, "{reason}")

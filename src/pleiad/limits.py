@@ -62,6 +62,7 @@ class Limits:
     request_bytes: int = 4 * MB
     response_bytes: int = 4 * MB
     page_items: int = 100
+    page_items_max: int = 1000
     batch_operations: int = 100
     batch_bytes: int = 2 * MB
     patch_operations: int = 10
@@ -125,7 +126,9 @@ def load(name_or_path: str) -> Limits:
         return PROFILES[name_or_path]
     path = Path(name_or_path)
     if not path.is_file():
-        raise ValueError(f"there is no limits profile or file '{name_or_path}' (profiles: {', '.join(PROFILES)})")
+        raise ValueError(
+            f"there is no limits profile or file '{name_or_path}' (profiles: {', '.join(PROFILES)})"
+        )
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -129,7 +129,9 @@ class Catalog:
         """Makes new resources and physical partitions exist, durably and together."""
         added, placed = list(resources), list(new_placements)
         counter = Record(_COUNTER, _COUNTER, "", _COUNTER, {"last": self._last_number})
-        records = [resource.to_record() for resource in added] + [placement.to_record() for placement in placed]
+        records = [resource.to_record() for resource in added] + [
+            placement.to_record() for placement in placed
+        ]
         await self._store.save_records([*records, counter], [])
         for resource in added:
             self._show(resource)

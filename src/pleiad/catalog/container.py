@@ -52,7 +52,11 @@ def define(body: dict[str, Any], limits: Limits) -> ContainerDefinition:
     """Checks a new container's JSON and fills in what the service fills in."""
     key = KeyDefinition.from_json(body.get("partitionKey"), limits)
     indexing = IndexingPolicy.from_json(body.get("indexingPolicy"), limits)
-    default_ttl = check_default_ttl(body["defaultTtl"], limits) if "defaultTtl" in body else None
+    if "defaultTtl" in body and body["defaultTtl"] is None:
+        raise errors.BAD_REQUEST(
+            reason="'defaultTtl' cannot be null; leave it out to switch time to live off."
+        )
+    default_ttl = check_default_ttl(body.get("defaultTtl"), limits)
     unique_keys = _unique_keys(body.get("uniqueKeyPolicy"), limits)
     properties: dict[str, Any] = {"indexingPolicy": indexing.to_json(), "partitionKey": key.to_json()}
     if default_ttl is not None:
@@ -116,7 +120,11 @@ def _conflict_policy(policy: object) -> dict[str, Any]:
     if policy is None:
         return dict(_DEFAULT_CONFLICT_POLICY)
     mode = policy.get("mode") if isinstance(policy, dict) else None
-    if not isinstance(policy, dict) or not isinstance(mode, str) or mode.lower() not in ("lastwriterwins", "custom"):
+    if (
+        not isinstance(policy, dict)
+        or not isinstance(mode, str)
+        or mode.lower() not in ("lastwriterwins", "custom")
+    ):
         raise errors.BAD_REQUEST(reason="'conflictResolutionPolicy.mode' must be LastWriterWins or Custom.")
     filled = dict(_DEFAULT_CONFLICT_POLICY) if mode.lower() == "lastwriterwins" else {}
     return {**filled, **policy}

@@ -63,7 +63,9 @@ def from_autoscale_settings(settings: object) -> Throughput:
     if isinstance(policy, dict) and isinstance(policy.get("throughputPolicy"), dict):
         given = policy["throughputPolicy"].get("incrementPercent", 0)
         if not _is_whole(given) or not 0 <= given <= 100:
-            raise errors.BAD_REQUEST(reason="The autoscale 'incrementPercent' must be a whole number from 0 to 100.")
+            raise errors.BAD_REQUEST(
+                reason="The autoscale 'incrementPercent' must be a whole number from 0 to 100."
+            )
         percent = given
     return Throughput(settings["maxThroughput"], autoscale=True, increment_percent=percent)
 
@@ -87,7 +89,9 @@ def partition_count(throughput: Throughput, limits: Limits, shared: bool = False
     """
     if throughput.ru <= limits.physical_partition_ru:
         return 1
-    per_partition = limits.physical_partition_ru if throughput.autoscale or shared else limits.manual_sizing_ru
+    per_partition = (
+        limits.physical_partition_ru if throughput.autoscale or shared else limits.manual_sizing_ru
+    )
     return math.ceil(throughput.ru / per_partition)
 
 

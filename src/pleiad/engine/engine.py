@@ -120,7 +120,9 @@ class Engine:
         offer = self.catalog.offer_of(database.rid)
         if offer is None:
             return None
-        members = [c for c in self.catalog.children(Kind.CONTAINER, database.rid) if not self.catalog.offer_of(c.rid)]
+        members = [
+            c for c in self.catalog.children(Kind.CONTAINER, database.rid) if not self.catalog.offer_of(c.rid)
+        ]
         if len(members) >= self.limits.shared_database_containers:
             raise errors.SHARED_DATABASE_FULL(limit=self.limits.shared_database_containers)
         return throughput.from_offer_content(offer.properties["content"])

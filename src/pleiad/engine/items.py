@@ -24,7 +24,7 @@ from pleiad.keys.range import prefix_range
 from pleiad.keys.value import KeyValue
 from pleiad.limits import Limits
 from pleiad.partition.partition import Partition
-from pleiad.query import compile_condition, condition_context
+from pleiad.query import QueryContext, compile_condition
 from pleiad.store.contract import NEVER, Mutation, Outcome, Precondition, Result, Row, Verb
 
 _PATCH_ATTEMPTS = 100
@@ -84,8 +84,20 @@ async def read(
     if row is None or _is_expired(container, row):
         raise _failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.read_missing(multiplier))
     cost = charge.read(row.size_bytes, multiplier)
-    same_version = conditions.if_none_match is not None and conditions.if_none_match in ("*", container.etag(row))
+    same_version = conditions.if_none_match is not None and conditions.if_none_match in (
+        "*",
+        container.etag(row),
+    )
     return ItemAnswer(partition, cost, row, not_modified=same_version)
+
+
+async def id_of_rid(container: Container, number: int) -> str | None:
+    """The id of the item with a document number, for clients that address items by rid."""
+    for partition in container.map.partitions:
+        row = await partition.find(number)
+        if row is not None:
+            return row.id
+    return None
 
 
 async def create(container: Container, raw: bytes, key: Key | None) -> ItemAnswer:
@@ -124,7 +136,9 @@ async def patch(
     of one item in this process wait for each other, so a counter under load makes progress on every turn.
     """
     parsed = patches.parse_patch(raw, container.limits, container.key.path_steps)
-    condition = compile_condition(parsed.condition, container.limits) if parsed.condition is not None else None
+    condition = (
+        compile_condition(parsed.condition, container.limits) if parsed.condition is not None else None
+    )
     epk = container.epk_of(container.full_key(key))
     partition = container.map.find(epk)
     demanded = precondition(container, conditions)
@@ -137,7 +151,7 @@ async def patch(
                 raise _failed(container, partition, errors.PRECONDITION_FAILED(), charge.failed())
             if condition is not None:
                 seen = bodies.load(container.render(row, container.etag(row)))
-                if not condition.matches(seen, {}, condition_context(container.limits)):
+                if not condition.matches(seen, {}, QueryContext(limits=container.limits)):
                     raise _failed(container, partition, errors.PATCH_CONDITION_FAILED(), charge.failed())
             old_value = bodies.parse_exact(row.body)
             new_body = bodies.dump_exact(patches.apply(old_value, parsed))
@@ -183,11 +197,18 @@ def precondition(container: Container, conditions: Conditions) -> Precondition:
 
 
 async def _write(
-    container: Container, verb: Verb, raw: bytes, key: Key | None, conditions: Conditions, id: str | None = None
+    container: Container,
+    verb: Verb,
+    raw: bytes,
+    key: Key | None,
+    conditions: Conditions,
+    id: str | None = None,
 ) -> ItemAnswer:
     item = _measure(container, raw, container.limits)
     if id is not None and item.id != id:
-        raise errors.BAD_REQUEST(reason=f"The id of an item cannot be changed: it is '{id}', the body says '{item.id}'.")
+        raise errors.BAD_REQUEST(
+            reason=f"The id of an item cannot be changed: it is '{id}', the body says '{item.id}'."
+        )
     epk = container.epk_of(container.key_of(item.value, key))
     partition = container.map.find(epk)
     outcome = await _commit(
@@ -232,9 +253,7 @@ async def _commit(container: Container, partition: Partition, mutation: Mutation
     raise _failed(container, partition, _refusal(container, partition, mutation, outcome), charge.failed())
 
 
-def _refusal(
-    container: Container, partition: Partition, mutation: Mutation, outcome: Outcome
-) -> PleiadError:
+def _refusal(container: Container, partition: Partition, mutation: Mutation, outcome: Outcome) -> PleiadError:
     result = outcome.result
     if result is Result.EXISTS:
         return errors.ITEM_EXISTS(id=mutation.id)

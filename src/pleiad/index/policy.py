@@ -36,8 +36,10 @@ Steps = tuple[Step, ...]
 Composite = tuple[tuple[Steps, bool], ...]
 
 _ETAG_PATH = '/"_etag"/?'
-_SPATIAL_TYPES = frozenset({"Point", "LineString", "Polygon", "MultiPolygon"})
-_VECTOR_TYPES = frozenset({"flat", "quantizedFlat", "diskANN"})
+_SPATIAL_TYPES = ("Point", "LineString", "Polygon", "MultiPolygon")
+_VECTOR_TYPES = ("flat", "quantizedFlat", "diskANN")
+# No item nests deeper, and the tree of rules is walked by recursion.
+_STEPS_MAX = 128
 _QUANTIZATION_BYTES_MAX = 512
 _SEARCH_LIST_SIZE = (25, 500)
 
@@ -67,7 +69,7 @@ class RuleNode:
 
 def _bad_path(path: str, position: int) -> PleiadError:
     return errors.BAD_REQUEST(
-        reason=f"The indexing path '{path}' could not be accepted, failed near position '{position}'. "
+        reason=f"The indexing path '{path[:200]}' could not be accepted, failed near position '{position}'. "
         "A path is made of names (quoted unless they are letters, digits and underscores) and [] behind "
         "slashes, and ends in /? or /*."
     )
@@ -84,6 +86,8 @@ def _leading_steps(path: str) -> tuple[Steps, int]:
         else:
             steps.append(plain if quoted is None else _ESCAPED.sub(r"\1", quoted))
         position = match.end()
+        if len(steps) > _STEPS_MAX:
+            raise _bad_path(path, position)
     return tuple(steps), position
 
 
@@ -225,13 +229,11 @@ def _check_spatial(document: Mapping[str, Any], limits: Limits) -> None:
     _rules_of(entries, True, limits)
     for entry in entries:
         types = entry.get("types")
-        known = isinstance(types, list) and all(
-            isinstance(each, str) and each in _SPATIAL_TYPES for each in types
-        )
+        known = isinstance(types, list) and all(each in _SPATIAL_TYPES for each in types)
         if types is not None and not known:
             raise errors.BAD_REQUEST(
                 reason=f"The types of the spatial index '{entry['path']}' must be of "
-                f"{', '.join(sorted(_SPATIAL_TYPES))}."
+                f"{', '.join(_SPATIAL_TYPES)}."
             )
         if not isinstance(entry.get("boundingBox", {}), dict):
             raise errors.BAD_REQUEST(

@@ -20,6 +20,8 @@ from typing import Any
 
 from pleiad.index.policy import ELEMENT, IndexingPolicy, RuleNode, Steps
 
+_ABSENT = object()
+_CONTAINERS = (dict, list)
 _TRUE = (True,)
 _FALSE = (False,)
 _EMPTY_OBJECT = ("{}",)
@@ -177,12 +179,20 @@ class TermCounter:
             return 0, 0
         removed = added = 0
         for name in old.keys() | new.keys():
-            before = [old[name]] if name in old else []
-            after = [new[name]] if name in new else []
-            # Equal strings are most of what a replacement keeps, and the one type safe to compare as it is.
-            if before == after and before[0].__class__ is str:
+            before = old.get(name, _ABSENT)
+            after = new.get(name, _ABSENT)
+            # Of one class and equal is the same term, unless it is a container with 1 here and true there.
+            if (
+                before.__class__ is after.__class__
+                and before.__class__ not in _CONTAINERS
+                and before == after
+            ):
                 continue
-            gone, come = _changed_group(before, after, _below(self._tree, name))
+            gone, come = _changed_group(
+                [] if before is _ABSENT else [before],
+                [] if after is _ABSENT else [after],
+                _below(self._tree, name),
+            )
             removed += gone
             added += come
         for composite in self._composites:

@@ -13,18 +13,14 @@ from pleiad import errors
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 
-_FORBIDDEN_IN_ITEM_ID = re.compile(r"[/\\#\x00-\x1f\x7f]")
-_FORBIDDEN_IN_NAME = re.compile(r"[/\\#?\x00-\x1f\x7f]")
+_FORBIDDEN_IN_ITEM_ID = re.compile(r"[/\\#\x00-\x1f\x7f\ud800-\udfff]")
+_FORBIDDEN_IN_NAME = re.compile(r"[/\\#?\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def _shown(value: str) -> str:
     """A value short enough, and printable enough, to stand in a message."""
     text = value if value.isprintable() else repr(value)[1:-1]
     return text if len(text) <= 100 else text[:100] + "..."
-
-
-def _utf8_length(value: str) -> int:
-    return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
 
 
 def check_item_id(value: object, limits: Limits) -> str:
@@ -35,11 +31,11 @@ def check_item_id(value: object, limits: Limits) -> str:
         raise errors.BAD_ID(id=_shown(str(value)), reason="An id must be a string.")
     if not value:
         raise errors.BAD_ID(id="", reason="An id must not be empty.")
-    if _utf8_length(value) > limits.item_id_bytes:
-        reason = f"An id must not be longer than {limits.item_id_bytes} bytes of UTF-8."
-        raise errors.BAD_ID(id=_shown(value), reason=reason)
     if _FORBIDDEN_IN_ITEM_ID.search(value) is not None:
         reason = "An id must not contain '/', '\\', '#' or control characters."
+        raise errors.BAD_ID(id=_shown(value), reason=reason)
+    if len(value if value.isascii() else value.encode()) > limits.item_id_bytes:
+        reason = f"An id must not be longer than {limits.item_id_bytes} bytes of UTF-8."
         raise errors.BAD_ID(id=_shown(value), reason=reason)
     return value
 

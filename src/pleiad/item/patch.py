@@ -55,7 +55,8 @@ class PatchOperation:
 
     def failed(self, reason: str) -> PleiadError:
         return errors.BAD_REQUEST(
-            reason=f"Patch operation {self.index} ({self.op} at '{self.path}') is not possible: {reason}"
+            reason=f"Patch operation {self.index} ({self.op} at '{self.path[:200]}') is not possible: "
+            f"{reason}"
         )
 
 
@@ -80,7 +81,7 @@ def _key_path_steps(path: str | Steps) -> Steps:
 
 
 def _invalid(index: int, reason: str) -> PleiadError:
-    return errors.BAD_REQUEST(reason=f"Patch operation {index} is not valid: {reason}")
+    return errors.BAD_REQUEST(reason=f"Patch operation {index} is not valid: {reason[:400]}")
 
 
 def _pointer_steps(index: int, name: str, path: object) -> Steps:
@@ -184,7 +185,7 @@ def _parent(item: dict[str, Any], operation: PatchOperation, steps: Steps) -> di
         elif isinstance(place, list):
             place = place[_index(place, operation, step)]
         else:
-            raise operation.failed(f"there is no '{step}' on the way to the target.")
+            raise operation.failed(f"there is no '{step[:100]}' on the way to the target.")
     if not isinstance(place, dict | list):
         raise operation.failed("the target's parent is neither an object nor an array.")
     return place
@@ -193,7 +194,7 @@ def _parent(item: dict[str, Any], operation: PatchOperation, steps: Steps) -> di
 def _index(array: list[Any], operation: PatchOperation, step: str, *, past_end: bool = False) -> int:
     """The array index that a step names; one past the end only where an element may be inserted."""
     if _ARRAY_INDEX.fullmatch(step) is None:
-        raise operation.failed(f"'{step}' is not an array index.")
+        raise operation.failed(f"'{step[:100]}' is not an array index.")
     index = int(step)
     if index >= len(array) + past_end:
         raise operation.failed(f"the array has {len(array)} elements and no index {step}.")
@@ -235,7 +236,7 @@ def _remove(item: dict[str, Any], operation: PatchOperation, steps: Steps) -> An
     if isinstance(parent, list):
         return parent.pop(_index(parent, operation, last))
     if last not in parent:
-        raise operation.failed(f"there is no '{last}'.")
+        raise operation.failed(f"there is no '{last[:100]}'.")
     return parent.pop(last)
 
 

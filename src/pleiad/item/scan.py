@@ -16,6 +16,10 @@ import orjson
 _STRING_PATTERN = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _STRING = re.compile(_STRING_PATTERN, re.DOTALL)
 _STRING_OR_BRACKET = re.compile(_STRING_PATTERN + rb"|[\[\]{}]", re.DOTALL)
+# A member up to its value, and the value as well unless it is an object or array.
+_MEMBER = re.compile(
+    rb"\s*+(" + _STRING_PATTERN + rb")\s*+:\s*+(" + _STRING_PATTERN + rb'|[^"\[\]{},\s]++)?+\s*+', re.DOTALL
+)
 _SCALAR = re.compile(rb"[^,\]}\s]+")
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _BRACKETS_OPEN = b"[{"
@@ -61,16 +65,18 @@ def members(text: bytes) -> list[tuple[str, bytes, bytes]]:
     if text[position : position + 1] != b"{":
         raise ValueError("not a JSON object")
     found = []
-    position = _skip_space(text, position + 1)
-    while text[position : position + 1] == b'"':
-        start = position
-        name_end = _skip_value(text, position)
-        value_start = _skip_space(text, _skip_space(text, name_end) + 1)
-        value_end = _skip_value(text, value_start)
+    position += 1
+    while (match := _MEMBER.match(text, position)) is not None:
+        start, name_end = match.span(1)
+        value_start, value_end = match.span(2)
+        position = match.end()
+        if value_start < 0:
+            value_start, value_end = position, _skip_value(text, position)
+            position = _skip_space(text, value_end)
         found.append((_name(text[start:name_end]), text[value_start:value_end], text[start:value_end]))
-        position = _skip_space(text, value_end)
-        if text[position : position + 1] == b",":
-            position = _skip_space(text, position + 1)
+        if text[position : position + 1] != b",":
+            break
+        position += 1
     return found
 
 

@@ -28,7 +28,13 @@ class Partition:
     __slots__ = ("_segment", "epoch", "id", "lsn", "parents", "range_id", "segment_name", "span")
 
     def __init__(
-        self, id: int, span: EpkRange, epoch: int, parents: tuple[int, ...], segment_name: str, segment: Segment
+        self,
+        id: int,
+        span: EpkRange,
+        epoch: int,
+        parents: tuple[int, ...],
+        segment_name: str,
+        segment: Segment,
     ) -> None:
         self.id = id
         self.range_id = str(id)
@@ -46,6 +52,11 @@ class Partition:
     async def read(self, epk: bytes, id: str) -> Row | None:
         """The row of an item as last committed, expired or not."""
         return await self._segment.read(epk, id)
+
+    async def find(self, number: int) -> Row | None:
+        """The row with a document number, if it lies in this partition."""
+        row = await self._segment.find(number)
+        return row if row is not None and self.span.contains(row.epk) else None
 
     async def commit(
         self,

@@ -136,7 +136,9 @@ class Parser(ExpressionParser):
             target: ast.Expression = ast.Identifier(self.name(), start=start, end=self.last_end)
             while self.at(".") or self.at("["):
                 target = self.postfix(target, start)
-                if isinstance(target, ast.Element) and not isinstance(target.index, ast.Literal | ast.Parameter):
+                if isinstance(target, ast.Element) and not isinstance(
+                    target.index, ast.Literal | ast.Parameter
+                ):
                     raise errors.syntax_error("[", target.start, target.end)
             return target
         token = self.token
@@ -175,14 +177,20 @@ class Parser(ExpressionParser):
 
 def check_count(word: str, value: object, start: int | None = None, end: int | None = None) -> int:
     """The value as a count for TOP, OFFSET or LIMIT, or the service's error for one that cannot be."""
-    is_integer = isinstance(value, int | float) and not isinstance(value, bool) and value == value and value >= 0
+    is_integer = (
+        isinstance(value, int | float) and not isinstance(value, bool) and value == value and value >= 0
+    )
     if is_integer and isinstance(value, int | float) and value <= COUNT_MAX and value == int(value):
         return int(value)
     too_large = is_integer and isinstance(value, int | float) and value > COUNT_MAX
     if too_large and word == "LIMIT":
-        raise errors.complain("SC2061", "The LIMIT count value exceeds the maximum allowed value.", start, end)
+        raise errors.complain(
+            "SC2061", "The LIMIT count value exceeds the maximum allowed value.", start, end
+        )
     if too_large and word == "OFFSET":
-        raise errors.complain("SC2062", "The OFFSET count value exceeds the maximum allowed value.", start, end)
+        raise errors.complain(
+            "SC2062", "The OFFSET count value exceeds the maximum allowed value.", start, end
+        )
     raise errors.complain(
         "SC2060", f"The count value provided for a {word} clause must be an integer.", start, end
     )

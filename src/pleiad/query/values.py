@@ -250,7 +250,11 @@ def mul3(left: Any, right: Any) -> Any:
 
 def _double_pair(left: int | float, right: int | float) -> tuple[int | float, int | float]:
     """Both numbers, as doubles unless both are integers that a double holds exactly."""
-    if left.__class__ is int and right.__class__ is int and -EXACT_INT <= left <= EXACT_INT >= right >= -EXACT_INT:
+    if (
+        left.__class__ is int
+        and right.__class__ is int
+        and -EXACT_INT <= left <= EXACT_INT >= right >= -EXACT_INT
+    ):
         return left, right
     return as_double(left), as_double(right)
 

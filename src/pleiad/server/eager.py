@@ -18,18 +18,9 @@ import asyncio
 from collections.abc import Coroutine, Generator
 from contextvars import copy_context
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
-
-
-class Finished(Generic[T]):
-    """The result of a coroutine that never waited."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: T) -> None:
-        self.value = value
 
 
 class _Continuation(Coroutine[Any, Any, T]):
@@ -85,16 +76,15 @@ class _Continuation(Coroutine[Any, Any, T]):
             return result
 
 
-def start(
-    coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop
-) -> Finished[T] | asyncio.Task[T]:
+def start(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> T | asyncio.Task[T]:
     """Run the first step of the coroutine now: its result when that was all, else the task that goes on.
 
-    An exception of the first step is raised here.
+    An exception of the first step is raised here. The result must not be a task itself.
     """
     context = copy_context()
     try:
         yielded = context.run(coroutine.send, None)
     except StopIteration as stop:
-        return Finished(stop.value)
+        result: T = stop.value
+        return result
     return loop.create_task(_Continuation(coroutine, yielded), context=context)

@@ -47,6 +47,16 @@ _METHODS = {
 _log = logging.getLogger("pleiad.server")
 
 
+def _refusal(error: httptools.HttpParserError) -> PleiadError:
+    """What to answer when the parser stopped: a callback's own refusal, or that this is not HTTP."""
+    if isinstance(error, httptools.HttpParserCallbackError):
+        cause = error.__context__
+        if not isinstance(cause, PleiadError):
+            raise error
+        return cause
+    return errors.BAD_REQUEST(reason=f"The request is not valid HTTP: {error}.")
+
+
 class HttpProtocol(asyncio.Protocol):
     """The protocol of one connection; also its row in the connection table."""
 
@@ -138,10 +148,10 @@ class HttpProtocol(asyncio.Protocol):
         if self._held or len(data) > SLICE_BYTES:
             self._held += data
             self._feed_held()
-            return
-        self._feed(data)
-        if self._write_paused or len(self._queue) >= PENDING_MAX:
-            self._pause()
+        else:
+            self._feed(data)
+            if self._queue and len(self._queue) >= PENDING_MAX:
+                self._pause()
 
     def pause_writing(self) -> None:
         self._write_paused = True
@@ -159,30 +169,27 @@ class HttpProtocol(asyncio.Protocol):
         parser = self._parser
         if parser is None:
             return
-        self._feed_bytes = length = len(data)
-        body_bytes = len(self._body)
+        self._feed_bytes = len(data)
         try:
             parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             self._ignore_upgrade(data[upgrade.args[0] :])
             return
-        except httptools.HttpParserCallbackError as error:
-            cause = error.__context__
-            if not isinstance(cause, PleiadError):
-                raise
-            self._refuse(cause)
         except httptools.HttpParserError as error:
-            self._refuse(errors.BAD_REQUEST(reason=f"The request is not valid HTTP: {error}."))
+            self._refuse(_refusal(error))
         if self._queue:
             self._pump()
         if self._in_request:
-            if len(self._body) == body_bytes:
-                self._quiet_bytes += length
-                if self._quiet_bytes > self._limits.header_bytes + SLICE_BYTES:
-                    self._refuse(errors.HEADERS_TOO_LARGE(limit=self._limits.header_bytes))
-                    self._pump()
-            if self._expects:
-                self._send_continue()
+            self._read_in_part()
+
+    def _read_in_part(self) -> None:
+        """A slice ended inside a request: bound what is not body, and ask for a body held back."""
+        self._quiet_bytes += self._feed_bytes
+        if self._quiet_bytes > self._limits.header_bytes + SLICE_BYTES:
+            self._refuse(errors.HEADERS_TOO_LARGE(limit=self._limits.header_bytes))
+            self._pump()
+        elif self._expects:
+            self._send_continue()
 
     def _feed_held(self) -> None:
         """Parse what is held, slice by slice, for as long as answers may be written."""
@@ -209,6 +216,7 @@ class HttpProtocol(asyncio.Protocol):
         skipped = (b"upgrade", b"connection", b"http2-settings")
         lines += [b"%b: %b\r\n" % pair for pair in self._request_headers.items() if pair[0] not in skipped]
         self._parser = httptools.HttpRequestParser(self)
+        self._in_request = False
         self._feed(b"".join([*lines, b"\r\n", rest]))
 
     def _send_continue(self) -> None:
@@ -241,6 +249,7 @@ class HttpProtocol(asyncio.Protocol):
         self._headers = {}
         self._body = b""
         self._expects = False
+        self._upgrading = False
         self._quiet_bytes = 0
 
     def on_url(self, url: bytes) -> None:
@@ -251,11 +260,15 @@ class HttpProtocol(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         headers = self._request_headers = self._headers
-        parser = cast(httptools.HttpRequestParser, self._parser)
+        parser = self._parser
+        assert parser is not None
         if not parser.should_keep_alive():
             self._keep_line = KEEP_LINE_CLOSE
+            if parser.get_http_version() not in ("1.0", "1.1"):
+                raise errors.BAD_REQUEST(reason="Only HTTP/1.1 and HTTP/1.0 are spoken here.")
         elif b"connection" in headers:
             self._keep_line = KEEP_LINE_ALIVE
+            self._upgrading = parser.should_upgrade()
         else:
             self._keep_line = KEEP_LINE_NONE
         if self._quiet_bytes + self._feed_bytes > self._limits.header_bytes:
@@ -269,16 +282,12 @@ class HttpProtocol(asyncio.Protocol):
                 raise errors.BAD_REQUEST(reason="No transfer encoding but 'chunked' is supported.")
             # Trailers come through on_header too; they must not replace headers already checked.
             self._headers = {}
-        elif parser.should_upgrade() and parser.get_method() == b"CONNECT":
-            raise errors.BAD_REQUEST(reason="CONNECT is not supported.")
-        self._upgrading = b"upgrade" in headers and parser.should_upgrade()
-        self._expects = (
-            b"expect" in headers
-            and headers[b"expect"].strip().lower() == b"100-continue"
-            and parser.get_http_version() == "1.1"
-        )
+        if b"expect" in headers:
+            expected = headers[b"expect"].strip().lower()
+            self._expects = expected == b"100-continue" and parser.get_http_version() == "1.1"
 
     def on_body(self, body: bytes) -> None:
+        self._quiet_bytes = 0
         if not self._body:
             self._body = body
         else:
@@ -289,17 +298,21 @@ class HttpProtocol(asyncio.Protocol):
             raise errors.ITEM_TOO_LARGE(size=len(self._body), limit=self._limits.request_bytes)
 
     def on_message_complete(self) -> None:
+        parser = self._parser
+        assert parser is not None
+        method = parser.get_method()
+        if method == b"CONNECT":
+            raise errors.BAD_REQUEST(reason="CONNECT is not supported.")
         if self._upgrading:
             return
         self._in_request = False
-        method = cast(httptools.HttpRequestParser, self._parser).get_method()
         body = self._body
         self._queue.append(
             Request(
                 _METHODS.get(method) or method.decode("latin-1"),
                 self._target,
                 self._request_headers,
-                body if isinstance(body, bytes) else bytes(body),
+                body if body.__class__ is bytes else bytes(body),
                 self._secure,
                 self._peer,
                 self._keep_line,
@@ -332,11 +345,11 @@ class HttpProtocol(asyncio.Protocol):
             except (Exception, asyncio.CancelledError) as error:
                 self._respond(item, self._failure(item, error))
                 continue
-            if isinstance(started, eager.Finished):
-                self._respond(item, started.value)
-                continue
-            self._task = started
-            started.add_done_callback(partial(self._task_done, item))
+            if isinstance(started, asyncio.Task):
+                self._task = started
+                started.add_done_callback(partial(self._task_done, item))
+            else:
+                self._respond(item, started)
 
     def _task_done(self, request: Request, task: asyncio.Task[Response]) -> None:
         self._task = None
@@ -385,15 +398,18 @@ class HttpProtocol(asyncio.Protocol):
         return error_response(errors.INTERNAL())
 
     def _respond(self, request: Request, response: Response) -> None:
+        table = self._table
         keep_line = request.keep_line
-        if self._table.draining and not self._queue:
+        if table.draining and not self._queue:
             keep_line = KEEP_LINE_CLOSE
         try:
-            parts = self._render(request.method, response, keep_line)
+            data = self._render(request.method, response, keep_line)
         except Exception as error:
-            parts = self._render(request.method, self._failure(request, error), keep_line)
-        self._write(parts)
-        self._idle_at = self._table.now
+            data = self._render(request.method, self._failure(request, error), keep_line)
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            transport.write(data)
+        self._idle_at = table.now
         if keep_line is KEEP_LINE_CLOSE:
             self._close()
 
@@ -403,9 +419,10 @@ class HttpProtocol(asyncio.Protocol):
         if status == 204 or status == 304:
             return b"%b%b%b\r\n" % (head, response.headers, keep_line)
         body = response.body
+        length = len(body)
         if method == "HEAD":
-            return b"%bContent-Length: %d\r\n%b%b\r\n" % (head, len(body), response.headers, keep_line)
-        return b"%bContent-Length: %d\r\n%b%b\r\n%b" % (head, len(body), response.headers, keep_line, body)
+            body = b""
+        return b"%bContent-Length: %d\r\n%b%b\r\n%b" % (head, length, response.headers, keep_line, body)
 
     def _write(self, data: bytes) -> None:
         transport = self._transport

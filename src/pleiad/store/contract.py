@@ -163,6 +163,9 @@ class Segment(Protocol):
     def read(self, epk: bytes, id: str) -> Awaitable[Row | None]:
         """The row as last committed, expired or not."""
 
+    def find(self, number: int) -> Awaitable[Row | None]:
+        """The row with a document number."""
+
     def commit(self, write: PartitionWrite) -> Awaitable[Sequence[Outcome]]:
         """Applies a write durably; one outcome a mutation, in order."""
 

@@ -1,4 +1,6 @@
-"""Array and set functions. Sets compare by deep equality and keep the order in which members were first seen."""
+"""Array and set functions. Sets compare by deep equality and keep the order in which members were first
+seen.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,21 @@ import math
 from typing import Any
 
 from pleiad.keys.undefined import UNDEFINED
-from pleiad.query.functions.equality import equal, hash_key, matches_partially, primitive_order, type_rank
-from pleiad.query.functions.numbers import double, tidy, whole
+from pleiad.query.functions.numbers import double, whole
 from pleiad.query.functions.registry import check_array_elements, register
+from pleiad.query.values import (
+    NULL_RANK,
+    STRING_RANK,
+    and3,
+    equal,
+    hash_key,
+    normal,
+    or3,
+    order_key,
+    type_rank,
+)
 
 _FAMILY = "arrays"
-_STRING_RANK = type_rank("")
 
 
 @register(_FAMILY, "ARRAY_CONCAT", 2, None)
@@ -22,6 +33,18 @@ def array_concat(*arrays: Any) -> Any:
     return [element for array in arrays for element in array]
 
 
+def _matches_partially(needle: Any, value: Any) -> bool:
+    """True when every property of the needle is found in the value, at every level; equality for the rest."""
+    if type(needle) is not dict:
+        return equal(needle, value)
+    if type(value) is not dict:
+        return False
+    for name, wanted in needle.items():
+        if name not in value or not _matches_partially(wanted, value[name]):
+            return False
+    return True
+
+
 @register(_FAMILY, "ARRAY_CONTAINS", 2, 3)
 def array_contains(array: Any, value: Any, partial: Any = False) -> Any:
     """True when an element equals the value, or holds all properties of it when the match may be partial."""
@@ -29,11 +52,8 @@ def array_contains(array: Any, value: Any, partial: Any = False) -> Any:
         partial = False
     if type(array) is not list or value is UNDEFINED or type(partial) is not bool:
         return UNDEFINED
-    matches = matches_partially if partial else equal
-    for element in array:
-        if matches(value, element):
-            return True
-    return False
+    matches = _matches_partially if partial else equal
+    return any(matches(value, element) for element in array)
 
 
 @register(_FAMILY, "ARRAY_CONTAINS_ALL", 2, None)
@@ -41,10 +61,7 @@ def array_contains_all(array: Any, *values: Any) -> Any:
     """Three-valued AND: one value that is missing decides, otherwise an undefined one does."""
     if type(array) is not list:
         return UNDEFINED
-    found = [array_contains(array, value) for value in values]
-    if False in found:
-        return False
-    return UNDEFINED if UNDEFINED in found else True
+    return and3(*[array_contains(array, value) for value in values])
 
 
 @register(_FAMILY, "ARRAY_CONTAINS_ANY", 2, None)
@@ -52,10 +69,7 @@ def array_contains_any(array: Any, *values: Any) -> Any:
     """Three-valued OR: one value that is there decides, otherwise an undefined one does."""
     if type(array) is not list:
         return UNDEFINED
-    found = [array_contains(array, value) for value in values]
-    if True in found:
-        return True
-    return UNDEFINED if UNDEFINED in found else False
+    return or3(*[array_contains(array, value) for value in values])
 
 
 @register(_FAMILY, "ARRAY_LENGTH", 1, 1)
@@ -88,7 +102,7 @@ def _doubles(array: Any) -> list[float] | None:
 
 
 def _finite(value: float) -> Any:
-    return tidy(value) if math.isfinite(value) else UNDEFINED
+    return normal(value) if math.isfinite(value) else UNDEFINED
 
 
 @register(_FAMILY, "ARRAY_SUM", 1, 1)
@@ -116,17 +130,19 @@ def array_median(array: Any) -> Any:
 
 
 def _all_primitive(array: Any) -> bool:
-    return type(array) is list and bool(array) and all(0 <= type_rank(value) <= _STRING_RANK for value in array)
+    if type(array) is not list or not array:
+        return False
+    return all(NULL_RANK <= type_rank(value) <= STRING_RANK for value in array)
 
 
 @register(_FAMILY, "ARRAY_MAX", 1, 1)
 def array_max(array: Any) -> Any:
-    return max(array, key=primitive_order) if _all_primitive(array) else UNDEFINED
+    return max(array, key=order_key) if _all_primitive(array) else UNDEFINED
 
 
 @register(_FAMILY, "ARRAY_MIN", 1, 1)
 def array_min(array: Any) -> Any:
-    return min(array, key=primitive_order) if _all_primitive(array) else UNDEFINED
+    return min(array, key=order_key) if _all_primitive(array) else UNDEFINED
 
 
 @register(_FAMILY, "OBJECTTOARRAY", 1, 3)

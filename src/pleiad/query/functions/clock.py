@@ -1,8 +1,8 @@
 """Dates and times as ticks of 100 ns since 1970-01-01 UTC, and the text and the parts of them.
 
-All arithmetic is on integers; years 1 to 9999 can be written, nothing outside them exists. Text that is read is
-YYYY-MM-DD with an optional Z, or that date, T or a space, hh:mm:ss, up to seven digits of a second and an
-optional Z. Text that is written always has seven digits and the Z.
+All arithmetic is on integers; years 1 to 9999 can be written, nothing outside them exists. Text that is
+read is YYYY-MM-DD with an optional Z, or that date, T or a space, hh:mm:ss, up to seven digits of a second
+and an optional Z. Text that is written always has seven digits and the Z.
 """
 
 from __future__ import annotations

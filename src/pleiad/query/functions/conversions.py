@@ -14,8 +14,9 @@ import orjson
 
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
-from pleiad.query.functions.numbers import INT64_MAX, INT64_MIN, tidy
+from pleiad.query.functions.numbers import INT64_MAX, INT64_MIN
 from pleiad.query.functions.registry import check_text_chars, register
+from pleiad.query.values import normal
 
 _FAMILY = "conversions"
 _JSON_SPACE = " \t\r\n"
@@ -26,7 +27,8 @@ _DEPTH_MAX = Limits().item_depth
 
 def number_text(value: float | int) -> str:
     """The shortest text that reads back as the number; NaN and the infinities by name."""
-    value = tidy(value)
+    if type(value) is float or not INT64_MIN <= value <= INT64_MAX:
+        value = normal(value)
     if type(value) is int:
         return str(value)
     if math.isfinite(value):
@@ -142,4 +144,4 @@ def string_to_number(text: Any) -> Any:
         if INT64_MIN <= exact <= INT64_MAX:
             return exact
     number = float(digits)
-    return tidy(number) if math.isfinite(number) else UNDEFINED
+    return normal(number) if math.isfinite(number) else UNDEFINED

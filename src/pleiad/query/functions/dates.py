@@ -12,10 +12,11 @@ from typing import Any
 
 from pleiad import errors
 from pleiad.keys.undefined import UNDEFINED
+from pleiad.query.context import QueryContext
 from pleiad.query.functions import clock
 from pleiad.query.functions.clock import Fields
 from pleiad.query.functions.numbers import whole
-from pleiad.query.functions.registry import QueryContext, check_text_chars, register
+from pleiad.query.functions.registry import check_text_chars, register
 
 _FAMILY = "dates"
 _TICKS_PER_MILLISECOND = 10_000

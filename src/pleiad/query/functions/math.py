@@ -12,22 +12,15 @@ from collections.abc import Callable
 from typing import Any
 
 from pleiad.keys.undefined import UNDEFINED
-from pleiad.query.functions.numbers import double, is_number, tidy
+from pleiad.query.functions.numbers import double
 from pleiad.query.functions.registry import register
+from pleiad.query.values import div3, is_number, normal
 
 _FAMILY = "math"
 
 
-def _quotient(dividend: float, divisor: float) -> float:
-    if divisor == 0.0:
-        if dividend == 0.0 or math.isnan(dividend):
-            return math.nan
-        return math.copysign(math.inf, dividend) * math.copysign(1.0, divisor)
-    return dividend / divisor
-
-
 def _cotangent(x: float) -> float:
-    return _quotient(1.0, math.tan(x))
+    return float(div3(1.0, math.tan(x)))
 
 
 def _exponential(x: float) -> float:
@@ -77,7 +70,7 @@ def _of_double(compute: Callable[[float], float]) -> Callable[[Any], Any]:
         if x is None:
             return UNDEFINED
         try:
-            return tidy(compute(x))
+            return normal(compute(x))
         except ValueError:
             return math.nan
 
@@ -90,16 +83,16 @@ for _name, _compute in _DOUBLE_FUNCTIONS.items():
 
 @register(_FAMILY, "ABS", 1, 1)
 def absolute(value: Any) -> Any:
-    return tidy(abs(value)) if is_number(value) else UNDEFINED
+    return normal(abs(value)) if is_number(value) else UNDEFINED
 
 
 def _to_whole(value: Any, rounding: Callable[[float], int]) -> Any:
     if not is_number(value):
         return UNDEFINED
     if type(value) is int or not math.isfinite(value):
-        return tidy(value)
+        return normal(value)
     # A double from 2**53 on has no fraction, and going through int keeps its value.
-    return tidy(float(rounding(value)))
+    return normal(float(rounding(value)))
 
 
 @register(_FAMILY, "CEILING", 1, 1)
@@ -132,7 +125,7 @@ def round_half_away(value: Any) -> Any:
 @register(_FAMILY, "ATN2", 2, 2)
 def arc_tangent_of_two(y_value: Any, x_value: Any) -> Any:
     y, x = double(y_value), double(x_value)
-    return UNDEFINED if y is None or x is None else tidy(math.atan2(y, x))
+    return UNDEFINED if y is None or x is None else normal(math.atan2(y, x))
 
 
 @register(_FAMILY, "LOG", 1, 2)
@@ -144,7 +137,7 @@ def logarithm(value: Any, *base_value: Any) -> Any:
         return UNDEFINED
     try:
         natural = _logarithm(x)
-        return tidy(_quotient(natural, _logarithm(base)) if base_value else natural)
+        return div3(natural, _logarithm(base)) if base_value else normal(natural)
     except ValueError:
         return math.nan
 
@@ -158,7 +151,7 @@ def number_bin(value: Any, size_value: Any = 1) -> Any:
     bins = x / size
     if not math.isfinite(bins):
         return UNDEFINED
-    return tidy(float(math.floor(bins)) * size)
+    return normal(float(math.floor(bins)) * size)
 
 
 @register(_FAMILY, "PI", 0, 0)
@@ -172,7 +165,7 @@ def power(base_value: Any, exponent_value: Any) -> Any:
     if base is None or exponent is None:
         return UNDEFINED
     try:
-        return tidy(math.pow(base, exponent))
+        return normal(math.pow(base, exponent))
     except OverflowError:
         odd = exponent.is_integer() and int(exponent) % 2 == 1
         return -math.inf if base < 0 and odd else math.inf

@@ -1,22 +1,13 @@
-"""Numbers as the functions see them: doubles, with whole numbers kept as integers where that is exact.
-
-A Python bool is not a number here. Whole results are integers so that they print without a fraction.
-"""
+"""Arguments read as numbers: a double, or a whole number of 64 bits. A boolean is neither."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
+
+from pleiad.query.values import as_double
 
 INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
-_EXACT_MAX = 2**53
-
-
-def is_number(value: Any) -> bool:
-    """True for a JSON number."""
-    kind = type(value)
-    return kind is int or kind is float
 
 
 def double(value: Any) -> float | None:
@@ -24,12 +15,7 @@ def double(value: Any) -> float | None:
     kind = type(value)
     if kind is float:
         return value  # type: ignore[no-any-return]
-    if kind is not int:
-        return None
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+    return as_double(value) if kind is int else None
 
 
 def whole(value: Any) -> int | None:
@@ -42,15 +28,3 @@ def whole(value: Any) -> int | None:
     elif kind is not int:
         return None
     return value if INT64_MIN <= value <= INT64_MAX else None
-
-
-def tidy(value: float | int) -> float | int:
-    """The number as results carry it: an int where a double is whole and exact, no int beyond 64 bits."""
-    if type(value) is float:
-        if value.is_integer() and -_EXACT_MAX <= value <= _EXACT_MAX:
-            return int(value)
-        return value
-    if INT64_MIN <= value <= INT64_MAX:
-        return value
-    converted = double(value)
-    return math.inf if converted is None else converted

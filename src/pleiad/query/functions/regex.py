@@ -15,7 +15,7 @@ from pleiad.query.functions.regex_syntax import BrokenPattern, UnsupportedSyntax
 from pleiad.query.functions.registry import register
 
 if TYPE_CHECKING:
-    from regex import Pattern
+    from regex import Pattern  # type: ignore[import-untyped]
 
 PATTERN_CHARS_MAX = 8_192
 MATCH_SECONDS_MAX = 1.0
@@ -36,7 +36,9 @@ def _compiled(pattern: str, modifiers: str) -> Pattern[str] | None:
         )
     flags = regex.VERSION1
     for modifier in set(modifiers):
-        flags |= {"i": regex.IGNORECASE, "m": regex.MULTILINE, "s": regex.DOTALL, "x": regex.VERBOSE}[modifier]
+        flags |= {"i": regex.IGNORECASE, "m": regex.MULTILINE, "s": regex.DOTALL, "x": regex.VERBOSE}[
+            modifier
+        ]
     try:
         # Case folding stays one character to one character, as it is in the other string functions.
         return regex.compile("(?-f)" + translate(pattern, "x" in modifiers), flags)
@@ -62,7 +64,9 @@ def regex_match(text: Any, pattern: Any, modifiers: Any = "") -> Any:
         return compiled.search(text, timeout=MATCH_SECONDS_MAX) is not None
     except TimeoutError:
         raise errors.QUERY_ERROR(
-            reason=f"The pattern of REGEXMATCH took too long: more than {MATCH_SECONDS_MAX:g} second on one value."
+            reason=f"The pattern of REGEXMATCH took too long: over {MATCH_SECONDS_MAX:g} second on one value."
         ) from None
     except (RecursionError, MemoryError):
-        raise errors.QUERY_ERROR(reason="The pattern of REGEXMATCH needs too much memory on this value.") from None
+        raise errors.QUERY_ERROR(
+            reason="The pattern of REGEXMATCH needs too much memory on this value."
+        ) from None

@@ -1,9 +1,9 @@
 """Translation of a PCRE-like pattern into the syntax of the engine that runs it.
 
 The two agree on most constructs. The translation takes care of the rest: quoting with \\Q..\\E, code points
-\\x{..}, references \\k<..> and \\g{..}, braces that are no quantifier, and characters in sets to which the engine
-gives a meaning of its own (nested sets, set operations). Constructs without a counterpart are named in an
-UnsupportedSyntax, broken ones raise BrokenPattern.
+\\x{..}, references \\k<..> and \\g{..}, braces that are no quantifier, and characters in sets to which the
+engine gives a meaning of its own (nested sets, set operations). Constructs without a counterpart are named
+in an UnsupportedSyntax, broken ones raise BrokenPattern.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Promises of every function in the table
 - Total: any JSON value and UNDEFINED may come in; a JSON value or UNDEFINED comes out. The only exception
   raised is a row of the error table.
-- Only the mathematical family gives NaN or an infinity, as IEEE 754 does; whoever renders a result drops them.
+- Only the mathematical family gives NaN or an infinity, as IEEE 754 does; whoever renders a result drops
+  them.
 - Bounded: no result is longer than TEXT_CHARS_MAX or ARRAY_ELEMENTS_MAX, whatever the arguments.
 
 Argument counts are checked when a query is compiled, so a function is only called with a legal count.
@@ -13,26 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from pleiad import errors
-from pleiad.limits import MB, Limits
+from pleiad.limits import MB
 
 TEXT_CHARS_MAX = 4 * MB
 ARRAY_ELEMENTS_MAX = 1_000_000
-
-
-class QueryContext(Protocol):
-    """What a function may ask of the execution it runs in."""
-
-    @property
-    def now(self) -> datetime: ...
-
-    @property
-    def limits(self) -> Limits: ...
-
-    def tick(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +66,9 @@ def register(
 def check_text_chars(chars: int) -> None:
     """Raise when a string of that many characters would pass the bound on results."""
     if chars > TEXT_CHARS_MAX:
-        raise errors.QUERY_ERROR(reason=f"A string built by the query is longer than {TEXT_CHARS_MAX} characters.")
+        raise errors.QUERY_ERROR(
+            reason=f"A string built by the query is longer than {TEXT_CHARS_MAX} characters."
+        )
 
 
 def check_array_elements(elements: int) -> None:

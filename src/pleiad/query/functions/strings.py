@@ -1,4 +1,5 @@
-"""String functions. Positions and lengths count Unicode code points, so no function can cut a character in two.
+"""String functions. Positions and lengths count Unicode code points, so no function can cut a character in
+two.
 
 An argument of the wrong type makes the result undefined; nothing is converted. Comparisons are ordinal.
 """
@@ -11,7 +12,13 @@ from typing import Any
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.functions import casing
 from pleiad.query.functions.numbers import whole
-from pleiad.query.functions.registry import ARRAY_ELEMENTS_MAX, check_array_elements, check_text_chars, register
+from pleiad.query.functions.registry import (
+    ARRAY_ELEMENTS_MAX,
+    check_array_elements,
+    check_text_chars,
+    register,
+)
+from pleiad.query.values import and3, or3
 
 _FAMILY = "strings"
 
@@ -61,20 +68,14 @@ def _contains_each(text: Any, parts: tuple[Any, ...], ignore_case: bool) -> list
 
 def _all_of(ignore_case: bool) -> Callable[..., Any]:
     def call(text: Any, *parts: Any) -> Any:
-        found = _contains_each(text, parts, ignore_case)
-        if False in found:
-            return False
-        return UNDEFINED if UNDEFINED in found else True
+        return and3(*_contains_each(text, parts, ignore_case))
 
     return call
 
 
 def _any_of(ignore_case: bool) -> Callable[..., Any]:
     def call(text: Any, *parts: Any) -> Any:
-        found = _contains_each(text, parts, ignore_case)
-        if True in found:
-            return True
-        return UNDEFINED if UNDEFINED in found else False
+        return or3(*_contains_each(text, parts, ignore_case))
 
     return call
 

@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 from pleiad.keys.undefined import UNDEFINED
-from pleiad.query.functions.numbers import double, is_number, whole
+from pleiad.query.functions.numbers import double, whole
 from pleiad.query.functions.registry import register
+from pleiad.query.values import is_number
 
 _FAMILY = "types"
 

@@ -28,14 +28,12 @@ from pleiad.store.contract import (
 SEQUENCE_BITS = 36
 """A document number is partition << SEQUENCE_BITS | sequence, so it is unique in the container for ever."""
 
-_FIND = (
-    "SELECT number, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB) FROM item WHERE epk = ?1 AND id = ?2"
+_FIND = "SELECT number, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB) FROM item WHERE epk = ?1 AND id = ?2"
+_FIND_WITHOUT_BODY = (
+    "SELECT number, lsn, ts, ttl, size_bytes, terms, x'' FROM item WHERE epk = ?1 AND id = ?2"
 )
-_FIND_WITHOUT_BODY = "SELECT number, lsn, ts, ttl, size_bytes, terms, x'' FROM item WHERE epk = ?1 AND id = ?2"
 _INSERT = "INSERT INTO item VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, jsonb(?9))"
-_UPDATE = (
-    "UPDATE item SET lsn = ?2, ts = ?3, ttl = ?4, size_bytes = ?5, terms = ?6, body = jsonb(?7) WHERE number = ?1"
-)
+_UPDATE = "UPDATE item SET lsn = ?2, ts = ?3, ttl = ?4, size_bytes = ?5, terms = ?6, body = jsonb(?7) WHERE number = ?1"
 _DELETE = "DELETE FROM item WHERE number = ?1"
 _UNIQUE_FIND = "SELECT number FROM unique_value WHERE epk = ?1 AND key = ?2 AND value = ?3"
 _UNIQUE_INSERT = "INSERT INTO unique_value VALUES(?1, ?2, ?3, ?4)"
@@ -194,7 +192,9 @@ class Applier:
             return False
         return True
 
-    def _is_full(self, counters: Counters, write: PartitionWrite, mutation: Mutation, old: Row | None) -> bool:
+    def _is_full(
+        self, counters: Counters, write: PartitionWrite, mutation: Mutation, old: Row | None
+    ) -> bool:
         """Whether the logical partition would pass its limit; shrinking is always allowed.
 
         A logical partition is never larger than its physical partition, so below the limit nothing is summed.

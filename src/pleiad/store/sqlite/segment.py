@@ -32,6 +32,7 @@ _log = logging.getLogger(__name__)
 
 _COLUMNS = "number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB)"
 _READ = "SELECT number, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB) FROM item WHERE epk = ?1 AND id = ?2"
+_FIND = f"SELECT {_COLUMNS} FROM item WHERE number = ?1"
 _SCAN = f"SELECT {_COLUMNS} FROM item WHERE number > ?1 AND epk >= ?2 AND epk < ?3 ORDER BY number LIMIT ?4"
 _SCAN_KEY = f"SELECT {_COLUMNS} FROM item INDEXED BY item_key WHERE epk >= ?2 AND epk < ?3 AND number > ?1 ORDER BY number LIMIT ?4"
 _LOGICAL = (
@@ -90,6 +91,11 @@ class SqliteSegment:
         number, lsn, ts, ttl, size_bytes, terms, body = found
         return Row(number, epk, id, lsn, ts, ttl, size_bytes, terms, body)
 
+    async def find(self, number: int) -> Row | None:
+        file = self._file or self._open_existing()
+        found = file.reader.execute(_FIND, (number,)).fetchone() if file is not None else None
+        return Row(*found) if found is not None else None
+
     async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
         file = self._file or self._open_existing()
         if file is None:
@@ -108,7 +114,9 @@ class SqliteSegment:
         file = self._file or self._open_existing()
         if file is None:
             return []
-        return [LogicalPartition(*row) for row in file.reader.execute(_LOGICAL, (span.min, span.max)).fetchall()]
+        return [
+            LogicalPartition(*row) for row in file.reader.execute(_LOGICAL, (span.min, span.max)).fetchall()
+        ]
 
     async def expired(self, now: int, default_ttl: int | None, limit: int) -> Sequence[Row]:
         file = self._file or self._open_existing()
@@ -147,7 +155,8 @@ class SqliteSegment:
             self._fail(waiters, error)
             return
         self._threads.run(
-            lambda: file.writer.execute("COMMIT"), lambda error: self._committed(file, waiters, answers, error)
+            lambda: file.writer.execute("COMMIT"),
+            lambda error: self._committed(file, waiters, answers, error),
         )
 
     def _apply(self, file: _OpenFile, waiters: list[_Waiter]) -> list[list[Outcome]]:
@@ -212,7 +221,9 @@ class SqliteSegment:
         _log.error("a write to segment %s was rolled back: %s", self._path.stem, error, exc_info=error)
         for _, future in waiters:
             if not future.done():
-                future.set_exception(errors.UNAVAILABLE(reason="The store could not write; nothing was changed."))
+                future.set_exception(
+                    errors.UNAVAILABLE(reason="The store could not write; nothing was changed.")
+                )
         self._next()
 
     def _continue(self, file: _OpenFile | None) -> None:
@@ -220,7 +231,8 @@ class SqliteSegment:
         if file is not None and self._wal_pages >= schema.WAL_PAGES_TRUNCATE and not self._checkpointing:
             self._wal_pages = 0
             self._threads.run(
-                lambda: file.writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE), lambda _: self._next()
+                lambda: file.writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE),
+                lambda _: self._next(),
             )
             return
         if file is not None and self._wal_pages >= schema.WAL_PAGES_CHECKPOINT and not self._checkpointing:
@@ -278,7 +290,9 @@ class SqliteSegment:
         return file
 
     def _reload_counters(self, file: _OpenFile) -> None:
-        rows = file.writer.execute("SELECT id, epoch, lsn, next_sequence, items, size_bytes FROM partition").fetchall()
+        rows = file.writer.execute(
+            "SELECT id, epoch, lsn, next_sequence, items, size_bytes FROM partition"
+        ).fetchall()
         file.counters = {row[0]: Counters(*row) for row in rows}
 
     def _note_wal_pages(self, connection: apsw.Connection, database: str, pages: int) -> int:

@@ -20,7 +20,8 @@ class DiskThreads:
     def __init__(self, count: int) -> None:
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._threads = [
-            threading.Thread(target=self._work, name=f"pleiad-disk-{index}", daemon=True) for index in range(count)
+            threading.Thread(target=self._work, name=f"pleiad-disk-{index}", daemon=True)
+            for index in range(count)
         ]
         for thread in self._threads:
             thread.start()

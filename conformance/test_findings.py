@@ -1,0 +1,92 @@
+"""The groups, the reasons and the report of the conformance run, on small made-up findings."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conformance import reasons, report, results
+from conformance.results import Outcome, RunResults, TestResult
+from conformance.selection import groups_of
+
+
+def result(test_id: str, outcome: Outcome = Outcome.PASSED, message: str = "") -> TestResult:
+    return TestResult(test_id, ("foundation",), outcome, message, 0.1)
+
+
+def table(tmp_path: Path, text: str) -> reasons.Reasons:
+    path = tmp_path / "reasons.toml"
+    kinds = '[kinds."needs batch"]\nmeaning = "m"\nnot_yet = true\n[kinds."defect"]\nmeaning = "d"\n'
+    path.write_text(kinds + text, encoding="utf-8")
+    return reasons.load(path)
+
+
+def test_a_test_is_in_every_group_that_its_marker_or_its_file_names() -> None:
+    assert groups_of("test_read_items.py", "test_x", ["cosmosEmulator"]) == ("foundation", "query")
+    assert groups_of("test_crud.py", "test_sproc_crud", ["cosmosLong"]) == ("foundation", "scripts")
+    assert groups_of("test_partition_split_query.py", "test_x", ["cosmosSplit"]) == ("split",)
+    assert groups_of("routing/test_range.py", "test_x", []) == ("client",)
+
+
+def test_an_out_of_scope_marker_wins_over_every_group() -> None:
+    assert groups_of("test_crud.py", "test_x", ["cosmosEmulator", "cosmosMultiRegion"]) == ()
+
+
+def test_a_reason_matches_by_id_and_by_error_and_takes_brackets_literally(tmp_path: Path) -> None:
+    entry = (
+        '[[known]]\ntests = ["test_a.py::T::test_*[x]"]\nerror = "405"\nkind = "needs batch"\nreason = "r"\n'
+    )
+    known = table(tmp_path, entry)
+    assert known.of(result("test_a.py::T::test_b[x]", Outcome.FAILED, "status 405")) is not None
+    assert known.of(result("test_a.py::T::test_b[x]", Outcome.FAILED, "status 404")) is None
+    assert known.of(result("test_a.py::T::test_b[y]", Outcome.FAILED, "status 405")) is None
+
+
+def test_a_reason_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(reasons.ReasonsInvalidError, match="unknown kind"):
+        table(tmp_path, '[[known]]\ntests = ["*"]\nkind = "whatever"\nreason = "r"\n')
+
+
+def test_the_reasons_of_the_project_are_valid() -> None:
+    assert reasons.load().kinds
+
+
+def test_a_failure_without_a_reason_is_loud_and_one_that_waits_is_left_out_of_the_second_share(
+    tmp_path: Path,
+) -> None:
+    known = table(tmp_path, '[[known]]\ntests = ["b.py::*"]\nkind = "needs batch"\nreason = "No batch."\n')
+    tests = (
+        result("a.py::t1"),
+        result("a.py::t2", Outcome.FAILED, "boom"),
+        result("b.py::t3", Outcome.FAILED, "405"),
+        result("b.py::t4", Outcome.SKIPPED),
+    )
+    run = report.Run("1.0", "command", RunResults(tests, {"cosmosGSI": 3}), known)
+    text = report.summary(run)
+    assert "foundation: 1 passed, 2 failed, 1 skipped (33.3 % of all, 50.0 % of supported)" in text
+    assert "NO REASON GIVEN for 1 failed tests" in text
+    assert [test.id for test in report.unexplained(run)] == ["a.py::t2"]
+    page = report.page(run, "# Head")
+    assert page.startswith("# Head\n")
+    assert "#### needs batch (1)" in page
+    assert "| cosmosGSI | 3 |" in page
+
+
+def test_a_reason_whose_tests_all_pass_is_reported_as_outlived(tmp_path: Path) -> None:
+    known = table(tmp_path, '[[known]]\ntests = ["a.py::*"]\nkind = "defect"\nreason = "r"\n')
+    assert known.outlived([result("a.py::t1"), result("b.py::t2", Outcome.FAILED)]) == list(known.entries)
+    assert known.outlived([result("a.py::t1", Outcome.FAILED)]) == []
+
+
+def test_results_of_a_killed_run_are_read_up_to_the_line_that_was_cut(tmp_path: Path) -> None:
+    line = {
+        "event": "test",
+        "id": "a.py::t",
+        "groups": [],
+        "outcome": "passed",
+        "message": "",
+        "duration_s": 1,
+    }
+    path = tmp_path / "results.jsonl"
+    path.write_text(json.dumps(line) + '\n{"event": "te', encoding="utf-8")
+    assert [test.id for test in results.read(path).tests] == ["a.py::t"]

@@ -1,0 +1,24 @@
+"""The `pleiad` command: its verbs, put together."""
+
+from __future__ import annotations
+
+import click
+
+from pleiad.cli.serve import serve
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="pleiad")
+def cli() -> None:
+    """Pleiad: a partitioned database that Cosmos DB clients work against, run by yourself.
+
+    Start one with `pleiad serve` and point any Cosmos DB SDK at the endpoint it prints.
+    """
+
+
+cli.add_command(serve)
+
+
+def main() -> None:
+    """The entry point of the installed command."""
+    cli()

@@ -1,0 +1,129 @@
+"""`pleiad serve`: runs a database until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pleiad import limits as limit_profiles
+from pleiad.heads.nosql.auth import EMULATOR_KEY
+from pleiad.heads.nosql.head import HEALTH_PATH
+from pleiad.node import Node, Settings, SettingsError
+from pleiad.server.lifecycle import run, settle_garbage_collector, wait_for_stop
+from pleiad.store.sqlite.schema import SchemaError
+from pleiad.store.sqlite.store import StoreLockedError
+
+
+def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """An option that is also the environment variable PLEIAD_<NAME>."""
+    variable = "PLEIAD_" + names[0].removeprefix("--").replace("-", "_").upper()
+    return click.option(*names, envvar=variable, show_envvar=True, **settings)
+
+
+@click.command(short_help="Serve a database.")
+@_option("--data", metavar="DIR", default="pleiad-data", show_default=True, type=click.Path(path_type=Path),
+         help="Where the data is kept. The directory is made when it does not exist, and one server owns it.")  # fmt: skip
+@_option("--host", default="127.0.0.1", show_default=True,
+         help="The address to listen on. Beyond loopback a key of your own is required.")  # fmt: skip
+@_option("--port", default=8081, show_default=True, type=click.IntRange(0, 65535),
+         help="The port for HTTP and HTTPS alike; 0 takes a free one.")  # fmt: skip
+@_option("--key", default=EMULATOR_KEY, show_default="the emulators' well-known key",
+         help="The account's master key, base64. Better given by the variable, which no process list shows.")  # fmt: skip
+@_option("--read-only-key", default=None, help="A second key that authorizes reads only.")
+@_option("--allow-emulator-key", is_flag=True,
+         help="Listen beyond loopback although the key is the one everybody knows.")  # fmt: skip
+@_option("--limits", "profile", metavar="PROFILE", default="default", show_default=True,
+         help="The limits in force: default, 2018, tiny, or a TOML file that changes some of them.")  # fmt: skip
+@_option("--store", metavar="STORE", default="sqlite", show_default=True,
+         help="Where items are kept: 'sqlite' is files in the data directory.")  # fmt: skip
+@_option("--ephemeral", is_flag=True,
+         help="Keep everything in a temporary directory, without waiting for the disk, and remove it at the end.")  # fmt: skip
+@_option("--sample", is_flag=True, help="Load a small sample to look at, where it is not there yet.")
+@_option("--log-level", default="warning", show_default=True,
+         type=click.Choice(["debug", "info", "warning", "error"]),
+         help="How much is logged to standard error. Keys and tokens never are.")  # fmt: skip
+def serve(
+    data: Path,
+    host: str,
+    port: int,
+    key: str,
+    read_only_key: str | None,
+    allow_emulator_key: bool,
+    profile: str,
+    store: str,
+    ephemeral: bool,
+    sample: bool,
+    log_level: str,
+) -> None:
+    """Serve a database that Cosmos DB clients work against.
+
+    HTTP and HTTPS answer on the same port; the certificate is made on the first start and kept in the data
+    directory. The server prints its endpoint and connection string, answers health checks at /_pleiad/health
+    without a key, and on SIGTERM or Ctrl-C finishes running requests before it exits.
+
+    \b
+    Examples:
+      pleiad serve                               keep data in ./pleiad-data, listen on localhost:8081
+      pleiad serve --ephemeral --port 0          a throw-away database on a free port
+      PLEIAD_KEY=$(openssl rand -base64 64 | tr -d '\\n') pleiad serve --host 0.0.0.0
+    """
+    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if store != "sqlite":
+        raise click.UsageError(f"there is no store '{store}' in this version; it has 'sqlite'")
+    try:
+        settings = Settings(
+            data=None if ephemeral else data,
+            host=host,
+            port=port,
+            key=key,
+            read_only_key=read_only_key,
+            limits=limit_profiles.load(profile),
+            allow_emulator_key=allow_emulator_key,
+        )
+        run(_serve(Node(settings), sample))
+    except (SettingsError, StoreLockedError, SchemaError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    except OSError as error:
+        raise click.ClickException(
+            f"cannot serve on {host}:{port} from {data}: {error.strerror or error}"
+        ) from error
+
+
+async def _serve(node: Node, sample: bool) -> None:
+    await node.start()
+    if sample:
+        await node.load_sample()
+    settle_garbage_collector()
+    click.echo(_banner(node))
+    sys.stdout.flush()
+    reason = await wait_for_stop(asyncio.get_running_loop())
+    click.echo(f"{reason}: finishing running requests ...")
+    await node.stop()
+    click.echo("Stopped.")
+
+
+def _banner(node: Node) -> str:
+    settings = node.settings
+    endpoint = node.endpoint
+    shown_key = settings.key if settings.key == EMULATOR_KEY else "<your key>"
+    data = (
+        "a temporary directory, removed at the end"
+        if settings.data is None
+        else str(node.directory.resolve())
+    )
+    return "\n".join(
+        [
+            "Pleiad is ready.",
+            f"  endpoint           {endpoint}   (https on the same port)",
+            f"  connection string  AccountEndpoint={endpoint};AccountKey={shown_key};",
+            f"  data               {data}",
+            f"  health             {endpoint.rstrip('/')}{HEALTH_PATH.decode()}",
+            "  stop               Ctrl-C, or SIGTERM",
+        ]
+    )

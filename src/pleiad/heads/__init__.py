@@ -1,0 +1,1 @@
+"""Heads: one folder per protocol. A head translates; it decides nothing."""

@@ -1,0 +1,1 @@
+"""The NoSQL REST head: the protocol that Cosmos DB clients speak."""

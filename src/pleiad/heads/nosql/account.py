@@ -1,0 +1,57 @@
+"""The account: where to send requests, and how consistent reads are.
+
+The endpoint is built from the request's own Host, so that clients behind port mapping find their way back.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pleiad import charge
+from pleiad.heads.nosql.call import Call
+from pleiad.heads.nosql.items import ACCOUNT_CONSISTENCY
+from pleiad.heads.nosql.render import resource_answer
+from pleiad.server.message import Response
+
+ACCOUNT_ID = "pleiad"
+"""Never "localhost": the JavaScript client then forgets its endpoints and reads the account before every request."""
+
+_HOST = re.compile(r"[A-Za-z0-9.\-\[\]:_]{1,255}")
+_QUERY_ENGINE = (
+    '{"maxSqlQueryInputLength":262144,"maxJoinsPerSqlQuery":10,"maxLogicalAndPerSqlQuery":2000,'
+    '"maxLogicalOrPerSqlQuery":2000,"maxUdfRefPerSqlQuery":10,"maxInExpressionItemsCount":16000,'
+    '"queryMaxInMemorySortDocumentCount":500,"maxQueryRequestTimeoutFraction":0.9,'
+    '"sqlAllowNonFiniteNumbers":false,"sqlAllowAggregateFunctions":true,"sqlAllowSubQuery":true,'
+    '"sqlAllowScalarSubQuery":true,"allowNewKeywords":true,"sqlAllowLike":true,"sqlAllowGroupByClause":true,'
+    '"maxSpatialQueryCells":12,"spatialMaxGeometryPointCount":256,"sqlDisableOptimizationFlags":0,'
+    '"sqlAllowTop":true,"enableSpatialIndexing":true}'
+)
+
+
+async def read(call: Call) -> Response:
+    host = call.text(b"host")
+    if not _HOST.fullmatch(host):
+        host = "localhost"
+    endpoint = f"{'https' if call.request.secure else 'http'}://{host}/"
+    location = {"name": "Local", "databaseAccountEndpoint": endpoint}
+    replicas = {"minReplicaSetSize": 1, "maxReplicasetSize": 4}
+    account = {
+        "_self": "",
+        "id": ACCOUNT_ID,
+        "_rid": "pleiad.documents.azure.com",
+        "media": "//media/",
+        "addresses": "//addresses/",
+        "_dbs": "//dbs/",
+        "writableLocations": [location],
+        "readableLocations": [location],
+        "enableMultipleWriteLocations": False,
+        "enablePerPartitionFailoverBehavior": False,
+        "continuousBackupEnabled": False,
+        "enableNRegionSynchronousCommit": False,
+        "userReplicationPolicy": {"asyncReplication": False, **replicas},
+        "userConsistencyPolicy": {"defaultConsistencyLevel": ACCOUNT_CONSISTENCY},
+        "systemReplicationPolicy": replicas,
+        "readPolicy": {"primaryReadCoefficient": 1, "secondaryReadCoefficient": 1},
+        "queryEngineConfiguration": _QUERY_ENGINE,
+    }
+    return resource_answer(200, call, charge.Charge(()), account)

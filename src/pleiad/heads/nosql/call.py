@@ -1,0 +1,140 @@
+"""One request as the operations see it: the path in segments, the options in its headers, and who asks."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import orjson
+
+from pleiad import errors
+from pleiad.engine.access import MASTER, Caller
+from pleiad.engine.engine import Engine
+from pleiad.engine.items import NO_CONDITIONS, Conditions
+from pleiad.item.body import check_names_unique, count_members, load
+from pleiad.keys.range import WHOLE, EpkRange
+from pleiad.keys.value import KeyValue, parse_header
+from pleiad.limits import Limits
+from pleiad.server.message import Request
+
+_LEVELS = ("eventual", "consistentprefix", "session", "boundedstaleness", "strong")
+"""Consistency levels from the weakest to the strongest."""
+
+
+class Call:
+    """A routed request. Header options are read when an operation asks for them."""
+
+    __slots__ = ("_key", "activity_id", "caller", "engine", "method", "request", "segments")
+
+    def __init__(self, request: Request, engine: Engine, segments: list[str], activity_id: str) -> None:
+        self.request = request
+        self.engine = engine
+        self.segments = segments
+        self.method = request.method
+        self.activity_id = activity_id
+        self.caller: Caller = MASTER
+        self._key: tuple[KeyValue, ...] | None | bool = False
+
+    @property
+    def limits(self) -> Limits:
+        return self.engine.limits
+
+    def flag(self, name: bytes) -> bool:
+        """A boolean header: clients write True and true."""
+        value = self.request.headers.get(name)
+        return value is not None and value.strip().lower() == b"true"
+
+    def text(self, name: bytes) -> str:
+        return self.request.header(name)
+
+    @property
+    def key(self) -> tuple[KeyValue, ...] | None:
+        """The partition key in the header, or None when there is none."""
+        if self._key is False:
+            value = self.request.headers.get(b"x-ms-documentdb-partitionkey")
+            if value is None:
+                self._key = None
+            else:
+                try:
+                    self._key = parse_header(value.decode())
+                except UnicodeDecodeError:
+                    raise errors.BAD_PARTITION_KEY(reason="the header is not UTF-8.") from None
+        return self._key  # type: ignore[return-value]
+
+    @property
+    def conditions(self) -> Conditions:
+        headers = self.request.headers
+        if b"if-match" not in headers and b"if-none-match" not in headers:
+            return NO_CONDITIONS
+        return Conditions(self.text(b"if-match") or None, self.text(b"if-none-match") or None)
+
+    @property
+    def is_query(self) -> bool:
+        return self.flag(b"x-ms-documentdb-isquery") or self.text(b"content-type").startswith(
+            "application/query+json"
+        )
+
+    @property
+    def is_upsert(self) -> bool:
+        return self.flag(b"x-ms-documentdb-is-upsert")
+
+    @property
+    def wants_minimal(self) -> bool:
+        return self.request.headers.get(b"prefer") == b"return=minimal"
+
+    def page_items(self) -> int:
+        """How many items a page may have; -1 and absence leave it to the server."""
+        value = self.text(b"x-ms-max-item-count")
+        if value in ("", "-1"):
+            return self.limits.page_items if not value else self.limits.page_items_max
+        try:
+            count = int(value)
+        except ValueError:
+            count = 0
+        if count < 1:
+            raise errors.BAD_HEADER(
+                name="x-ms-max-item-count", value=value, hint=" It must be -1 or at least 1."
+            )
+        return min(count, self.limits.page_items_max)
+
+    def span(self) -> EpkRange | None:
+        """The range of hashes in the headers, or None when the request names none."""
+        low, high = self.text(b"x-ms-start-epk"), self.text(b"x-ms-end-epk")
+        if not low and not high:
+            return None
+        return EpkRange.from_hex(low, high or WHOLE.max.hex())
+
+    def check_consistency(self, account_level: str) -> None:
+        """A request may weaken the account's consistency level, never strengthen it."""
+        given = self.text(b"x-ms-consistency-level")
+        if not given:
+            return
+        if given.lower() not in _LEVELS:
+            raise errors.BAD_HEADER(name="x-ms-consistency-level", value=given, hint="")
+        if _LEVELS.index(given.lower()) > _LEVELS.index(account_level.lower()):
+            raise errors.WEAKER_CONSISTENCY_ONLY(given=given, account=account_level)
+
+    def json_object(self) -> dict[str, Any]:
+        """The body as a JSON object, for metadata resources and queries."""
+        raw = self.request.body
+        try:
+            value = load(raw)
+        except orjson.JSONDecodeError as error:
+            raise errors.BAD_JSON(reason=str(error)) from error
+        if not isinstance(value, dict):
+            raise errors.BAD_JSON(reason="the body must be a JSON object.")
+        check_names_unique(raw, count_members(value, self.limits.item_depth))
+        return value
+
+
+def path_segments(raw_path: bytes) -> list[str]:
+    """The decoded segments of a path; one slash at its end means nothing."""
+    segments = raw_path[1:-1] if raw_path.endswith(b"/") else raw_path[1:]
+    if not segments:
+        return []
+    try:
+        if b"%" not in segments:
+            return segments.decode().split("/")
+        return [unquote_to_bytes(segment).decode() for segment in segments.split(b"/")]
+    except UnicodeDecodeError:
+        raise errors.BAD_REQUEST(reason="The path is not UTF-8.") from None

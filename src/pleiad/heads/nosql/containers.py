@@ -1,0 +1,64 @@
+"""Containers over REST."""
+
+from __future__ import annotations
+
+from pleiad import charge
+from pleiad.catalog.resource import Kind, Resource
+from pleiad.heads.nosql.call import Call
+from pleiad.heads.nosql.metadata import feed_answer, throughput_of
+from pleiad.heads.nosql.render import header_path, resource_answer
+from pleiad.server.message import Response
+
+
+async def create(call: Call) -> Response:
+    database = call.engine.database(call.segments[1], owner=True)
+    container = await call.engine.create_container(database, call.json_object(), throughput_of(call))
+    paths = {"x_ms_alt_content_path": header_path(f"dbs/{database.id}"), "x_ms_content_path": database.rid}
+    return resource_answer(201, call, charge.metadata_write(), container.to_json(), **paths)
+
+
+async def read(call: Call) -> Response:
+    container = _find(call)
+    extra = {"x_ms_documentdb_collection_index_transformation_progress": "100"}
+    if call.flag(b"x-ms-documentdb-populatequotainfo"):
+        extra |= await _quota(call)
+    return resource_answer(200, call, charge.metadata_read(), container.to_json(), **extra)
+
+
+async def replace(call: Call) -> Response:
+    database = call.engine.database(call.segments[1], owner=True)
+    container = await call.engine.replace_container(
+        database, call.segments[3], call.json_object(), call.conditions.if_match
+    )
+    return resource_answer(200, call, charge.metadata_write(), container.to_json())
+
+
+async def delete(call: Call) -> Response:
+    await call.engine.delete(_find(call), call.conditions.if_match)
+    return resource_answer(204, call, charge.metadata_write(), None)
+
+
+async def list_or_query(call: Call) -> Response:
+    database = call.engine.database(call.segments[1], owner=True)
+    children = call.engine.catalog.children(Kind.CONTAINER, database.rid)
+    return feed_answer(call, Kind.CONTAINER, database.rid, children)
+
+
+def _find(call: Call) -> Resource:
+    database = call.engine.database(call.segments[1], owner=True)
+    return call.engine.find(Kind.CONTAINER, database, call.segments[3])
+
+
+async def _quota(call: Call) -> dict[str, str]:
+    """Sizes in KB, as the service reports them."""
+    container = await call.engine.container(call.segments[1], call.segments[3])
+    states = [await partition.state() for partition in container.map.partitions]
+    items = sum(state.items for state in states)
+    size_kb = sum(state.size_bytes for state in states) // 1024
+    room_kb = call.limits.physical_partition_bytes * len(states) // 1024
+    return {
+        "x_ms_resource_quota": f"functions=50;storedProcedures=100;triggers=25;documentSize={room_kb};"
+        f"documentsSize={room_kb};documentsCount=-1;collectionSize={room_kb};",
+        "x_ms_resource_usage": f"functions=0;storedProcedures=0;triggers=0;documentSize={size_kb};"
+        f"documentsSize={size_kb};documentsCount={items};collectionSize={size_kb};",
+    }

@@ -1,0 +1,229 @@
+"""The NoSQL head: routes a request, authenticates it, has it done, and renders every failure.
+
+The only place where an exception that is not in the error table can still surface: it becomes a 500 with an
+activity id, and the log has the rest.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import orjson
+
+from pleiad import errors
+from pleiad.catalog.resource import Kind
+from pleiad.engine import access
+from pleiad.engine.access import Access, Caller, Grant, Role
+from pleiad.engine.engine import Engine
+from pleiad.errors import PleiadError
+from pleiad.heads.nosql import account, containers, databases, items, offers, pkranges, queries
+from pleiad.heads.nosql.auth import Authenticator, ResourceToken, SignedParts
+from pleiad.heads.nosql.call import Call, path_segments
+from pleiad.heads.nosql.render import error_answer
+from pleiad.heads.nosql.users import UserOperations
+from pleiad.item import rid as rids
+from pleiad.keys.value import parse_header
+from pleiad.server.message import Request, Response
+
+HEALTH_PATH = b"/_pleiad/health"
+
+_log = logging.getLogger(__name__)
+_Operation = Callable[[Call], Awaitable[Response]]
+_DATA = frozenset({"docs", "operations"})
+_SCRIPTS = {"sprocs": "Stored procedures", "triggers": "Triggers", "udfs": "User-defined functions"}
+
+
+class NoSqlHead:
+    """Answers the REST protocol for one engine."""
+
+    def __init__(self, engine: Engine, authenticator: Authenticator) -> None:
+        self._engine = engine
+        self._authenticator = authenticator
+        self._routes = _routes(UserOperations(authenticator))
+
+    async def handle(self, request: Request) -> Response:
+        """Answers one request; never raises."""
+        if request.target == HEALTH_PATH:
+            return Response(200, b"Content-Type: application/json\r\n", b'{"status":"ok"}')
+        activity_id = request.header(b"x-ms-activity-id") or str(uuid.uuid4())
+        if not activity_id.isascii() or not activity_id.isprintable():
+            activity_id = str(uuid.uuid4())
+        try:
+            call = Call(request, self._engine, path_segments(request.raw_path), activity_id)
+            operation = self._operation(call)
+            call.caller = self._caller(call)
+            if call.caller.role is not Role.MASTER:
+                access.check(call.caller, self._access(call))
+            return await operation(call)
+        except PleiadError as error:
+            return error_answer(error, activity_id)
+        except Exception:
+            _log.exception("activity %s failed", activity_id)
+            return error_answer(errors.INTERNAL(), activity_id)
+
+    def _operation(self, call: Call) -> _Operation:
+        segments = call.segments
+        pattern = "/".join(["*" if index % 2 else segment for index, segment in enumerate(segments)])
+        methods = self._routes.get(pattern)
+        if methods is None:
+            raise errors.ROUTE_NOT_FOUND(path="/".join(segments)[:200])
+        operation = methods.get(call.method)
+        if operation is None:
+            raise errors.METHOD_NOT_ALLOWED(method=call.method)
+        return operation
+
+    # -- who asks ---------------------------------------------------------------------------------
+
+    def _caller(self, call: Call) -> Caller:
+        request = call.request
+        caller = self._authenticator.authenticate(
+            request.header(b"authorization"),
+            request.header(b"x-ms-date"),
+            request.header(b"date"),
+            _signed_parts(call),
+        )
+        return self._token_holder(caller) if isinstance(caller, ResourceToken) else caller
+
+    def _token_holder(self, token: ResourceToken) -> Caller:
+        """The rights of a resource token, which last as long as its permission."""
+        permission = self._engine.catalog.by_rid(Kind.PERMISSION, token.permission_rid)
+        if permission is None:
+            raise errors.FORBIDDEN(reason="The permission of this resource token does not exist any more.")
+        properties = permission.properties
+        segments = properties["resource"].strip("/").split("/")
+        key = properties.get("resourcePartitionKey")
+        return Caller(
+            Role.RESOURCE,
+            Grant(
+                self._rid_path(segments),
+                self._item_name(segments),
+                parse_header(orjson.dumps(key).decode()) if key else None,
+                properties["permissionMode"] == "All",
+            ),
+        )
+
+    def _access(self, call: Call) -> Access:
+        segments = call.segments
+        is_read = call.method == "GET" or (call.method == "POST" and _is_query(call))
+        return Access(
+            writes=not is_read,
+            is_data=len(segments) > 4 and segments[4] in _DATA,
+            container_path=self._rid_path(segments),
+            item_id=self._item_name(segments),
+            key=call.key,
+            is_account_read=not segments,
+            operation=f"{call.method} {'/'.join(segments[::2])}",
+        )
+
+    def _rid_path(self, segments: list[str]) -> tuple[str, ...]:
+        """The rids of the database and container in a path; what does not exist stands for itself."""
+        if len(segments) < 2 or segments[0] != "dbs":
+            return ()
+        database = self._engine.catalog.find(Kind.DATABASE, "", segments[1])
+        if database is None:
+            return (segments[1], *segments[3:4])
+        if len(segments) < 4 or segments[2] != "colls":
+            return (database.rid,)
+        container = self._engine.catalog.find(Kind.CONTAINER, database.rid, segments[3])
+        return (database.rid, container.rid if container is not None else segments[3])
+
+    def _item_name(self, segments: list[str]) -> str | None:
+        return segments[5] if len(segments) > 5 and segments[4] == "docs" else None
+
+
+def _is_query(call: Call) -> bool:
+    return call.is_query or call.flag(b"x-ms-cosmos-is-query-plan-request")
+
+
+def _signed_parts(call: Call) -> SignedParts:
+    """What the client signed for this path: the type and link of the resource, or of the parent of a feed."""
+    segments = call.segments
+    if len(segments) == 6 and segments[4] == "operations":
+        segments = segments[:4]
+    if len(segments) % 2:
+        kind, link = segments[-1], "/".join(segments[:-1])
+    else:
+        kind, link = (segments[-2] if segments else ""), "/".join(segments)
+    by_rid = link
+    if kind == "offers":
+        link = by_rid = segments[1].lower() if len(segments) > 1 else ""
+    elif len(segments) > 1 and rids.looks_like_database_rid(segments[1]):
+        owner = segments[:-1] if len(segments) % 2 else segments
+        by_rid = owner[-1].lower()
+    return SignedParts(call.method.lower(), kind.lower(), link, by_rid)
+
+
+async def _post_items(call: Call) -> Response:
+    """POST to `docs` is six operations that only their headers tell apart."""
+    if call.flag(b"x-ms-cosmos-is-query-plan-request"):
+        return await queries.plan(call)
+    if call.is_query:
+        return await queries.query(call)
+    if call.flag(b"x-ms-cosmos-is-batch-request"):
+        raise errors.UNSUPPORTED(what="Transactional batch and bulk")
+    if call.is_upsert:
+        return await items.upsert(call)
+    return await items.create(call)
+
+
+async def _get_items(call: Call) -> Response:
+    if b"a-im" in call.request.headers:
+        raise errors.UNSUPPORTED(what="The change feed")
+    return await items.feed_page(call)
+
+
+def _list_or_create(create: _Operation, feed: _Operation) -> dict[str, _Operation]:
+    """A feed's methods: POST creates unless it is marked as a query."""
+
+    async def post(call: Call) -> Response:
+        return await (feed(call) if call.is_query else create(call))
+
+    return {"POST": post, "GET": feed}
+
+
+async def _scripts(call: Call) -> Response:
+    raise errors.UNSUPPORTED(what=_SCRIPTS[call.segments[4]])
+
+
+async def _conflicts(call: Call) -> Response:
+    raise errors.UNSUPPORTED(what="The conflicts feed")
+
+
+def _routes(users: UserOperations) -> dict[str, dict[str, _Operation]]:
+    """Every path of the protocol, with a star where a name or rid stands."""
+    child: dict[str, _Operation] = {"GET": users.read, "PUT": users.replace, "DELETE": users.delete}
+    children = _list_or_create(users.create, users.list_or_query)
+    every: dict[str, Any] = dict.fromkeys(("GET", "POST", "PUT", "DELETE"), _scripts)
+    conflicts: dict[str, Any] = dict.fromkeys(("GET", "POST", "DELETE"), _conflicts)
+    routes: dict[str, dict[str, _Operation]] = {
+        "": {"GET": account.read},
+        "dbs": _list_or_create(databases.create, databases.list_or_query),
+        "dbs/*": {"GET": databases.read, "DELETE": databases.delete},
+        "dbs/*/colls": _list_or_create(containers.create, containers.list_or_query),
+        "dbs/*/colls/*": {"GET": containers.read, "PUT": containers.replace, "DELETE": containers.delete},
+        "dbs/*/colls/*/docs": {"POST": _post_items, "GET": _get_items},
+        "dbs/*/colls/*/docs/*": {
+            "GET": items.read,
+            "PUT": items.replace,
+            "PATCH": items.patch,
+            "DELETE": items.delete,
+        },
+        "dbs/*/colls/*/pkranges": {"GET": pkranges.list_ranges},
+        "dbs/*/colls/*/operations/*": {"POST": items.delete_partition_key},
+        "dbs/*/users": children,
+        "dbs/*/users/*": child,
+        "dbs/*/users/*/permissions": children,
+        "dbs/*/users/*/permissions/*": child,
+        "dbs/*/clientencryptionkeys": children,
+        "dbs/*/clientencryptionkeys/*": child,
+        "offers": {"POST": offers.list_or_query, "GET": offers.list_or_query},
+        "offers/*": {"GET": offers.read, "PUT": offers.replace},
+        "dbs/*/colls/*/conflicts": conflicts,
+        "dbs/*/colls/*/conflicts/*": conflicts,
+    }
+    for script in _SCRIPTS:
+        routes[f"dbs/*/colls/*/{script}"] = routes[f"dbs/*/colls/*/{script}/*"] = every
+    return routes

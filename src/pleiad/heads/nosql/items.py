@@ -1,0 +1,136 @@
+"""Item operations over REST: translate the request, call the engine, render the answer."""
+
+from __future__ import annotations
+
+from pleiad import errors
+from pleiad.engine import feed, items
+from pleiad.engine.container import Container
+from pleiad.engine.items import ItemAnswer
+from pleiad.heads.nosql.call import Call
+from pleiad.heads.nosql.render import feed_body, item_answer, item_headers
+from pleiad.item import rid as rids
+from pleiad.keys.range import WHOLE, EpkRange
+from pleiad.server.message import Response
+
+ACCOUNT_CONSISTENCY = "Session"
+
+
+async def container_of(call: Call) -> Container:
+    """The container a request names, if it is still the one the client means."""
+    container = await call.engine.container(call.segments[1], call.segments[3])
+    meant = call.request.headers.get(b"x-ms-cosmos-intended-collection-rid")
+    if meant is not None and meant.decode("latin-1") != container.resource.rid:
+        raise errors.CONTAINER_RID_MISMATCH(
+            id=container.resource.id, found=container.resource.rid, given=meant.decode("latin-1")
+        )
+    return container
+
+
+async def item_id(call: Call, container: Container) -> str:
+    """The id of the item a path names, by id or by rid."""
+    id = call.segments[5]
+    if call.segments[3] == container.resource.rid and len(id) == 24 and id.endswith("=="):
+        found = await items.id_of_rid(container, rids.document_parts(id)[2])
+        if found is not None:
+            return found
+    return id
+
+
+async def read(call: Call) -> Response:
+    container = await container_of(call)
+    call.check_consistency(ACCOUNT_CONSISTENCY)
+    answer = await items.read(
+        container,
+        await item_id(call, container),
+        call.key,
+        call.conditions,
+        call.text(b"x-ms-session-token"),
+    )
+    return _answer(304 if answer.not_modified else 200, call, container, answer)
+
+
+async def create(call: Call) -> Response:
+    container = await container_of(call)
+    answer = await items.create(container, call.request.body, call.key)
+    return _answer(201, call, container, answer)
+
+
+async def upsert(call: Call) -> Response:
+    container = await container_of(call)
+    answer = await items.upsert(container, call.request.body, call.key, call.conditions)
+    return _answer(201 if answer.created else 200, call, container, answer)
+
+
+async def replace(call: Call) -> Response:
+    container = await container_of(call)
+    id = await item_id(call, container)
+    answer = await items.replace(container, id, call.request.body, call.key, call.conditions)
+    return _answer(200, call, container, answer)
+
+
+async def patch(call: Call) -> Response:
+    container = await container_of(call)
+    id = await item_id(call, container)
+    answer = await items.patch(container, id, call.request.body, call.key, call.conditions)
+    return _answer(200, call, container, answer)
+
+
+async def delete(call: Call) -> Response:
+    container = await container_of(call)
+    id = await item_id(call, container)
+    answer = await items.delete(container, id, call.key, call.conditions)
+    return _answer(204, call, container, answer)
+
+
+async def delete_partition_key(call: Call) -> Response:
+    if call.segments[5] != "partitionkeydelete":
+        raise errors.ROUTE_NOT_FOUND(path="/".join(call.segments))
+    container = await container_of(call)
+    answer = await items.delete_partition_key(container, call.key)
+    return _answer(200, call, container, answer)
+
+
+async def feed_page(call: Call) -> Response:
+    """A page of all items, of one partition key, of one physical partition or of a range of hashes."""
+    container = await container_of(call)
+    call.check_consistency(ACCOUNT_CONSISTENCY)
+    span = scope(call, container)
+    page = await feed.page(container, span, call.text(b"x-ms-continuation"), call.page_items())
+    block = item_headers(call, container, page.partition, page.charge.ru)
+    block += f"x-ms-item-count: {len(page.rows)}\r\n"
+    if page.token is not None:
+        block += f"x-ms-continuation: {page.token}\r\n"
+    members = (container.render(row, container.etag(row)) for row in page.rows)
+    body = feed_body(container.resource.rid, "Documents", members, len(page.rows))
+    return Response(200, block.encode("latin-1"), body)
+
+
+def scope(call: Call, container: Container) -> EpkRange:
+    """The range of hashes a request is confined to by its key, its range id and its epk headers."""
+    span = WHOLE
+    range_id = call.text(b"x-ms-documentdb-partitionkeyrangeid")
+    if range_id:
+        partition = container.map.by_range_id(range_id.split(",")[-1])
+        if partition is None:
+            raise errors.RANGE_GONE(range=range_id)
+        span = partition.span
+    for narrower in (call.span(), container.span_of(call.key) if call.key else None):
+        if narrower is not None:
+            inside = span.intersect(narrower)
+            if inside is None:
+                raise errors.BAD_REQUEST(
+                    reason="The key range of the request lies outside its partition key range."
+                )
+            span = inside
+    return span
+
+
+def _answer(status: int, call: Call, container: Container, answer: ItemAnswer) -> Response:
+    row = answer.row
+    charge_ru = answer.charge.ru
+    if row is None:
+        return Response(status, item_headers(call, container, answer.partition, charge_ru).encode("latin-1"))
+    etag = container.etag(row)
+    bodiless = answer.not_modified or (call.method != "GET" and call.wants_minimal)
+    body = b"" if bodiless else container.render(row, etag)
+    return item_answer(status, call, container, answer.partition, charge_ru, etag, row.lsn, body)

@@ -1,0 +1,52 @@
+"""The feed of partition key ranges: how clients learn the partition map.
+
+A client that sends back the feed's etag gets 304 until the map changes; the Python client loops until it does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pleiad import charge
+from pleiad.engine.container import Container
+from pleiad.heads.nosql.call import Call
+from pleiad.heads.nosql.items import container_of
+from pleiad.heads.nosql.render import resource_answer
+from pleiad.item import rid as rids
+from pleiad.partition.partition import Partition
+from pleiad.server.message import Response
+
+_RANGE_KIND = 5
+
+
+async def list_ranges(call: Call) -> Response:
+    container = await container_of(call)
+    etag = f'"{container.map.version}"'
+    if call.text(b"if-none-match") == etag:
+        return resource_answer(304, call, charge.metadata_read(), None, etag=etag)
+    ranges = [_to_json(container, partition) for partition in container.map.partitions]
+    body = {"_rid": container.resource.rid, "PartitionKeyRanges": ranges, "_count": len(ranges)}
+    return resource_answer(
+        200, call, charge.metadata_read(), body, etag=etag, x_ms_item_count=str(len(ranges))
+    )
+
+
+def _to_json(container: Container, partition: Partition) -> dict[str, Any]:
+    resource = container.resource
+    rid = rids.child_rid(container.database.number, resource.number, _RANGE_KIND, partition.id)
+    low, high = partition.span.to_hex()
+    return {
+        "_rid": rid,
+        "id": partition.range_id,
+        "_etag": resource.etag,
+        "minInclusive": low,
+        "maxExclusive": high,
+        "ridPrefix": partition.id,
+        "_self": f"{resource.self_link}pkranges/{rid}/",
+        "throughputFraction": 1 / len(container.map.partitions),
+        "status": "online",
+        "parents": [str(parent) for parent in partition.parents],
+        "ownedArchivalPKRangeIds": [],
+        "_ts": resource.ts,
+        "lsn": partition.lsn,
+    }

@@ -1,0 +1,111 @@
+"""Answers as clients read them: header blocks from one template each, feeds, and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from pleiad.charge import Charge
+from pleiad.engine.container import Container
+from pleiad.errors import PleiadError
+from pleiad.heads.nosql.call import Call
+from pleiad.partition.partition import Partition
+from pleiad.server.message import Response, render_headers
+
+_ITEM_HEADERS = (
+    "Content-Type: application/json\r\n"
+    "x-ms-request-charge: %.2f\r\n"
+    "x-ms-activity-id: %s\r\n"
+    "x-ms-session-token: %s:0#%d\r\n"
+    "lsn: %d\r\n"
+    "x-ms-documentdb-partitionkeyrangeid: %s\r\n"
+    "x-ms-cosmos-physical-partition-id: %s\r\n"
+    "x-ms-alt-content-path: %s\r\n"
+    "x-ms-content-path: %s\r\n"
+    "x-ms-schemaversion: 1.19\r\n"
+    "x-ms-serviceversion: version=2.14.0.0\r\n"
+    "x-ms-gatewayversion: version=2.14.0\r\n"
+)
+_ETAG = "etag: %s\r\nx-ms-item-lsn: %d\r\n"
+
+
+def item_headers(call: Call, container: Container, partition: Partition, charge_ru: float) -> str:
+    """The header block every item answer has."""
+    range_id, lsn = partition.range_id, partition.lsn
+    return _ITEM_HEADERS % (
+        charge_ru,
+        call.activity_id,
+        range_id,
+        lsn,
+        lsn,
+        range_id,
+        range_id,
+        header_path(container.path),
+        container.resource.rid,
+    )
+
+
+def item_answer(
+    status: int,
+    call: Call,
+    container: Container,
+    partition: Partition,
+    charge_ru: float,
+    etag: str,
+    item_lsn: int,
+    body: bytes,
+) -> Response:
+    """The answer of an operation on one item."""
+    block = item_headers(call, container, partition, charge_ru) + _ETAG % (etag, item_lsn)
+    return Response(status, block.encode("latin-1"), body)
+
+
+def feed_body(rid: str, name: str, members: Iterable[bytes], count: int) -> bytes:
+    """The envelope of a feed around members that are JSON texts already."""
+    return b'{"_rid":"%s","%s":[%s],"_count":%d}' % (rid.encode(), name.encode(), b",".join(members), count)
+
+
+def resource_answer(
+    status: int, call: Call, charge: Charge, value: dict[str, Any] | None, **extra: str
+) -> Response:
+    """The answer of an operation on a metadata resource; `extra` headers have underscores for dashes."""
+    pairs = [
+        ("Content-Type", "application/json"),
+        ("x-ms-request-charge", f"{charge.ru:.2f}"),
+        ("x-ms-activity-id", call.activity_id),
+        ("x-ms-schemaversion", "1.19"),
+        ("x-ms-serviceversion", "version=2.14.0.0"),
+        ("x-ms-gatewayversion", "version=2.14.0"),
+    ]
+    if value is not None and "_etag" in value:
+        pairs.append(("etag", value["_etag"]))
+    pairs.extend((name.replace("_", "-"), text) for name, text in extra.items())
+    return Response(status, render_headers(pairs), b"" if value is None else orjson.dumps(value))
+
+
+def error_answer(error: PleiadError, activity_id: str) -> Response:
+    """A failure from the table."""
+    pairs = [
+        ("Content-Type", "application/json"),
+        ("x-ms-request-charge", f"{error.charge_ru or 0:.2f}"),
+        ("x-ms-activity-id", activity_id),
+        ("x-ms-substatus", str(error.substatus)),
+    ]
+    if error.retry_after_ms is not None:
+        pairs.append(("x-ms-retry-after-ms", str(error.retry_after_ms)))
+    if error.session_token is not None:
+        pairs.append(("x-ms-session-token", error.session_token))
+    if error.range_id is not None:
+        pairs.append(("x-ms-documentdb-partitionkeyrangeid", error.range_id))
+    body = {"code": error.code, "message": f"{error.message}\r\nActivityId: {activity_id}"}
+    if error.additional_info is not None:
+        body["additionalErrorInfo"] = error.additional_info
+    return Response(error.status, render_headers(pairs), orjson.dumps(body))
+
+
+def header_path(path: str) -> str:
+    """A path by names as a header carries it: characters beyond printable ASCII percent-encoded."""
+    return path if path.isascii() and path.isprintable() else quote(path, safe="/ !#$&'()*+,:;=?@[]~")

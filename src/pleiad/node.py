@@ -1,0 +1,133 @@
+"""One running Pleiad: a store, the engine over it, the NoSQL head, and the server in front.
+
+The command line and the test kit both start a database through this module, so they serve the same thing.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pleiad.engine import items
+from pleiad.engine.engine import Engine
+from pleiad.errors import RESOURCE_EXISTS, PleiadError
+from pleiad.heads.nosql.auth import EMULATOR_KEY, Authenticator
+from pleiad.heads.nosql.head import NoSqlHead
+from pleiad.item.body import dump
+from pleiad.limits import Limits
+from pleiad.sample import sample_containers
+from pleiad.server.lifecycle import Server
+from pleiad.store.sqlite.store import SqliteStore
+
+DRAIN_SECONDS = 10.0
+
+
+class SettingsError(Exception):
+    """Settings that cannot be served, with a sentence for the operator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a server is started with; without a data directory it keeps nothing."""
+
+    data: Path | None = None
+    host: str = "127.0.0.1"
+    port: int = 8081
+    key: str = EMULATOR_KEY
+    read_only_key: str | None = None
+    limits: Limits = field(default_factory=Limits)
+    allow_emulator_key: bool = False
+
+    def check(self) -> None:
+        """Refuses what would be unsafe: a key everybody knows, on an address everybody reaches."""
+        if self.key == EMULATOR_KEY and not self.allow_emulator_key and not is_loopback(self.host):
+            raise SettingsError(
+                f"listening on {self.host} with the well-known emulator key would let anyone in: give a key of your "
+                "own with --key or PLEIAD_KEY, or insist with --allow-emulator-key"
+            )
+
+
+class Node:
+    """A server with its database, from start to stop on one event loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        settings.check()
+        try:
+            self._authenticator = Authenticator(settings.key, settings.read_only_key, settings.limits)
+        except ValueError as error:
+            raise SettingsError(str(error)) from error
+        self.settings = settings
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+
+    async def start(self) -> None:
+        """Opens the data and listens; StoreLockedError, SchemaError, ValueError or OSError say why it cannot."""
+        settings = self.settings
+        if settings.data is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="pleiad-")
+        self.directory = settings.data or Path(self._temporary.name if self._temporary else "")
+        store = SqliteStore(self.directory, durable=settings.data is not None)
+        self.engine = Engine(store, settings.limits)
+        await self.engine.open()
+        head = NoSqlHead(self.engine, self._authenticator)
+        self.server = Server(
+            head.handle, settings.limits, settings.host, settings.port, self.directory, _names(settings.host)
+        )
+        try:
+            await self.server.start()
+        except BaseException:
+            await self.engine.close()
+            raise
+
+    async def stop(self) -> None:
+        """Lets running requests finish, then closes the data."""
+        await self.server.drain(DRAIN_SECONDS)
+        await self.engine.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    @property
+    def endpoint(self) -> str:
+        host = self.settings.host
+        if host in ("127.0.0.1", "::1", "0.0.0.0", "::", "localhost"):
+            host = "localhost"
+        return f"http://{host}:{self.server.port}/"
+
+    async def load_sample(self) -> int:
+        """Loads the sample containers that are not there yet; returns how many were."""
+        loaded = 0
+        for sample in sample_containers():
+            paths = list(sample.partition_key_paths)
+            definition = {"id": sample.container_id, "partitionKey": {"paths": paths, "version": 2}}
+            try:
+                await self.engine.create_database({"id": sample.database_id}, None)
+            except PleiadError as error:
+                if error.row is not RESOURCE_EXISTS:
+                    raise
+            database = self.engine.database(sample.database_id)
+            try:
+                await self.engine.create_container(database, definition, None)
+            except PleiadError as error:
+                if error.row is not RESOURCE_EXISTS:
+                    raise
+                continue
+            container = await self.engine.container(sample.database_id, sample.container_id)
+            for item in sample.items:
+                await items.create(container, dump(item), container.key.extract(item))
+            loaded += 1
+        return loaded
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reachable from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _names(host: str) -> tuple[str, ...]:
+    return () if host in ("", "0.0.0.0", "::") else (host,)

@@ -1,0 +1,177 @@
+"""GeoJSON values read into geometries: Point, LineString, Polygon, MultiPolygon.
+
+Coordinates are [longitude, latitude] in degrees, or plain x and y when planar. A ring is closed, has at
+least four positions and does not cross itself. Geographic rings run counter-clockwise around their area; a
+clockwise outer ring means the rest of the globe. Longitudes are unwrapped: a line over the antimeridian
+goes on past 180 degrees instead of jumping. Rings around a pole are refused.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from pleiad.query.functions.numbers import double
+
+POSITIONS_MAX = 4_096
+
+Position = tuple[float, float]
+Line = list[Position]
+
+
+class InvalidGeometry(Exception):  # noqa: N818
+    """The value is no valid geometry; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """A geometry by its lines (a point is a line of one position) and its shape in the plane of degrees.
+
+    When complement is true, the geometry is everything outside the shape.
+    """
+
+    kind: str
+    lines: tuple[Line, ...]
+    rings_by_polygon: tuple[tuple[Line, ...], ...]
+    shape: Any
+    complement: bool = False
+
+
+def parse(value: Any, planar: bool = False) -> Geometry:
+    """The geometry a GeoJSON object describes; raises InvalidGeometry."""
+    if type(value) is not dict:
+        raise InvalidGeometry("A geometry must be an object.")
+    cached = _parsed.get((id(value), planar))
+    if cached is not None and cached[0] is value:
+        return cached[1]
+    geometry = _Reader(planar).read(value)
+    if geometry.rings_by_polygon:
+        # The entry holds the value itself, so its id cannot come to mean another one.
+        _parsed[(id(value), planar)] = (value, geometry)
+        if len(_parsed) > _PARSED_MAX:
+            _parsed.popitem(last=False)
+    return geometry
+
+
+# Polygons written in a query come back for each row as the same object.
+_PARSED_MAX = 32
+_parsed: OrderedDict[tuple[int, bool], tuple[Any, Geometry]] = OrderedDict()
+
+
+class _Reader:
+    def __init__(self, planar: bool) -> None:
+        self.planar = planar
+        self.positions_left = POSITIONS_MAX
+
+    def read(self, value: dict[str, Any]) -> Geometry:
+        import shapely  # loaded by the first spatial function that runs
+
+        kind, coordinates = value.get("type"), value.get("coordinates")
+        if kind == "Point":
+            position = self._position(coordinates)
+            return Geometry(kind, ([position],), (), shapely.Point(position))
+        if kind == "LineString":
+            line = self._line(coordinates)
+            if len(line) < 2:
+                raise InvalidGeometry("A LineString must have at least two positions.")
+            return Geometry(kind, (line,), (), shapely.LineString(line))
+        if kind == "Polygon":
+            return self._polygons(kind, [coordinates])
+        if kind == "MultiPolygon":
+            if type(coordinates) is not list or not coordinates:
+                raise InvalidGeometry("The coordinates of a MultiPolygon must be an array of polygons.")
+            return self._polygons(kind, coordinates)
+        raise InvalidGeometry("The type must be Point, LineString, Polygon or MultiPolygon.")
+
+    def _position(self, value: Any) -> Position:
+        if type(value) is not list or len(value) < 2:
+            raise InvalidGeometry("A position must be an array of at least two numbers.")
+        x, y = double(value[0]), double(value[1])
+        if x is None or y is None or x - x != 0 or y - y != 0:
+            raise InvalidGeometry("A position must be an array of at least two numbers.")
+        self.positions_left -= 1
+        if self.positions_left < 0:
+            raise InvalidGeometry(f"A geometry may have {POSITIONS_MAX} positions at most.")
+        if not self.planar:
+            if not -90 <= y <= 90:
+                raise InvalidGeometry("Latitude values must be between -90 and 90 degrees.")
+            if not -180 <= x <= 180:
+                raise InvalidGeometry("Longitude values must be between -180 and 180 degrees.")
+        return x, y
+
+    def _line(self, value: Any) -> Line:
+        if type(value) is not list:
+            raise InvalidGeometry("A line must be an array of positions.")
+        line: Line = []
+        shift = 0.0
+        for element in value:
+            x, y = self._position(element)
+            if line and not self.planar:
+                step = x + shift - line[-1][0]
+                shift += 360.0 if step < -180 else -360.0 if step > 180 else 0.0
+            line.append((x + shift, y))
+        return line
+
+    def _ring(self, value: Any) -> Line:
+        ring = self._line(value)
+        if len(ring) < 4:
+            raise InvalidGeometry("A ring must have at least four positions.")
+        if ring[0] != ring[-1]:
+            if ring[0][1] == ring[-1][1] and abs(ring[0][0] - ring[-1][0]) == 360.0:
+                raise InvalidGeometry("A ring around a pole is not supported.")
+            raise InvalidGeometry("A ring must end at the position where it starts.")
+        return ring
+
+    def _polygons(self, kind: str, polygons: list[Any]) -> Geometry:
+        rings_by_polygon = []
+        plain: list[Any] = []
+        inverted: list[Any] = []
+        for rings_value in polygons:
+            if type(rings_value) is not list or not rings_value:
+                raise InvalidGeometry("The coordinates of a Polygon must be an array of rings.")
+            outer = self._ring(rings_value[0])
+            holes = [_beside(self._ring(hole), outer) for hole in rings_value[1:]]
+            rings_by_polygon.append((outer, *holes))
+            clockwise = not self.planar and _signed_area(outer) < 0
+            (inverted if clockwise else plain).append(_valid_polygon(outer, holes))
+        lines = tuple(ring for rings in rings_by_polygon for ring in rings)
+        shape = _merged(plain, inverted)
+        return Geometry(kind, lines, tuple(rings_by_polygon), shape, complement=bool(inverted))
+
+
+def _signed_area(ring: Line) -> float:
+    """Twice the area in the plane, negative for a clockwise ring."""
+    x0, y0 = ring[0]
+    return sum((x1 - x0) * (y2 - y0) - (x2 - x0) * (y1 - y0) for (x1, y1), (x2, y2) in pairwise(ring))
+
+
+def _beside(hole: Line, outer: Line) -> Line:
+    """The hole with its longitudes moved to the turn of the globe on which its outer ring lies."""
+    low, high = min(x for x, _ in outer), max(x for x, _ in outer)
+    for shift in (0.0, 360.0, -360.0):
+        if all(low <= x + shift <= high for x, _ in hole):
+            return [(x + shift, y) for x, y in hole]
+    return hole
+
+
+def _valid_polygon(outer: Line, holes: list[Line]) -> Any:
+    import shapely
+
+    polygon = shapely.Polygon(outer, holes)
+    if not polygon.is_valid:
+        raise InvalidGeometry(f"The polygon is not valid: {shapely.is_valid_reason(polygon)}.")
+    return polygon
+
+
+def _merged(plain: list[Any], inverted: list[Any]) -> Any:
+    """One shape for all polygons; with inverted ones, the shape of what none of them covers."""
+    import shapely
+
+    if not inverted:
+        return plain[0] if len(plain) == 1 else shapely.union_all(plain)
+    outside = inverted[0]
+    for polygon in inverted[1:]:
+        outside = outside.intersection(polygon)
+    return outside.difference(shapely.union_all(plain)) if plain else outside

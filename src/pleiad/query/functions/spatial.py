@@ -1,0 +1,119 @@
+"""Spatial functions over GeoJSON: metres and square metres on WGS 84, or plain units when the container is
+planar.
+
+A container is planar when its geospatialConfig says Geometry; the context tells. What is no valid geometry
+makes the result undefined, except for the two functions that ask about validity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pleiad.keys.undefined import UNDEFINED
+from pleiad.query.context import QueryContext
+from pleiad.query.functions import geodesy, geojson
+from pleiad.query.functions.geojson import Geometry, InvalidGeometry
+from pleiad.query.functions.registry import register
+from pleiad.query.values import normal
+
+_FAMILY = "spatial"
+
+
+def _is_planar(context: QueryContext) -> bool:
+    return str(getattr(context, "geospatial_type", "Geography")).lower() == "geometry"
+
+
+def _turns(a: Geometry, b: Geometry, planar: bool) -> Iterator[Any]:
+    """Shape of b, and the same one turn of the globe to the east and west where a may lie."""
+    yield b.shape
+    if planar or a.shape.is_empty or b.shape.is_empty:
+        return
+    from shapely.affinity import translate
+
+    for turn in (360.0, -360.0):
+        if b.shape.bounds[0] + turn <= a.shape.bounds[2] and b.shape.bounds[2] + turn >= a.shape.bounds[0]:
+            yield translate(b.shape, xoff=turn)
+
+
+def intersects(a: Geometry, b: Geometry, planar: bool) -> bool:
+    """True when the geometries share a point; touching is enough."""
+    import shapely
+
+    if a.complement and b.complement:
+        return True
+    if a.complement:
+        a, b = b, a
+    if b.complement:
+        return not any(shapely.contains_properly(shape, a.shape) for shape in _turns(a, b, planar))
+    return any(a.shape.intersects(shape) for shape in _turns(a, b, planar))
+
+
+def within(a: Geometry, b: Geometry, planar: bool) -> bool:
+    """True when a lies in b; a point on the boundary does not."""
+    if a.complement and b.complement:
+        return any(a.shape.covers(shape) for shape in _turns(a, b, planar))
+    if a.complement:
+        return False
+    if b.complement:
+        return not any(a.shape.intersects(shape) for shape in _turns(a, b, planar))
+    return any(a.shape.within(shape) for shape in _turns(a, b, planar))
+
+
+def distance(a: Geometry, b: Geometry, planar: bool) -> Any:
+    """Distance between the nearest points of two geometries, 0 when they meet."""
+    if planar:
+        return normal(float(a.shape.distance(b.shape)))
+    return 0 if intersects(a, b, planar) else normal(geodesy.distance_m(a, b))
+
+
+def _of_pair(compute: Callable[[Geometry, Geometry, bool], Any]) -> Callable[..., Any]:
+    def call(context: QueryContext, left: Any, right: Any) -> Any:
+        from shapely.errors import ShapelyError
+
+        planar = _is_planar(context)
+        try:
+            return compute(geojson.parse(left, planar), geojson.parse(right, planar), planar)
+        except (InvalidGeometry, ShapelyError):
+            return UNDEFINED
+
+    return call
+
+
+register(_FAMILY, "ST_DISTANCE", 2, 2, needs_context=True)(_of_pair(distance))
+register(_FAMILY, "ST_WITHIN", 2, 2, needs_context=True)(_of_pair(within))
+register(_FAMILY, "ST_INTERSECTS", 2, 2, needs_context=True)(_of_pair(intersects))
+
+
+@register(_FAMILY, "ST_AREA", 1, 1, needs_context=True)
+def area(context: QueryContext, value: Any) -> Any:
+    planar = _is_planar(context)
+    problem, geometry = _read(value, planar)
+    if problem is not None or geometry is None:
+        return UNDEFINED
+    return normal(float(geometry.shape.area) if planar else geodesy.area_m2(geometry))
+
+
+def _read(value: Any, planar: bool) -> tuple[str | None, Geometry | None]:
+    """What is wrong with the value, or its geometry."""
+    from shapely.errors import ShapelyError
+
+    try:
+        return None, geojson.parse(value, planar)
+    except InvalidGeometry as invalid:
+        return str(invalid), None
+    except ShapelyError:
+        return "The geometry cannot be computed with.", None
+
+
+@register(_FAMILY, "ST_ISVALID", 1, 1, needs_context=True)
+def is_valid(context: QueryContext, value: Any) -> Any:
+    return UNDEFINED if value is UNDEFINED else _read(value, _is_planar(context))[0] is None
+
+
+@register(_FAMILY, "ST_ISVALIDDETAILED", 1, 1, needs_context=True)
+def is_valid_detailed(context: QueryContext, value: Any) -> Any:
+    if value is UNDEFINED:
+        return UNDEFINED
+    problem, _ = _read(value, _is_planar(context))
+    return {"valid": True} if problem is None else {"valid": False, "reason": problem}

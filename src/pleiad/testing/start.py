@@ -1,0 +1,110 @@
+"""`pleiad.start()`: a real server for the length of a with-block, in this process or in one of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pleiad.heads.nosql.auth import EMULATOR_KEY
+from pleiad.limits import Limits
+from pleiad.node import Node, Settings
+from pleiad.server.lifecycle import new_loop
+
+_START_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """A server that answers: what a client needs to reach it."""
+
+    endpoint: str
+    key: str
+    port: int
+    process_id: int
+
+    @property
+    def connection_string(self) -> str:
+        return f"AccountEndpoint={self.endpoint};AccountKey={self.key};"
+
+
+@contextlib.contextmanager
+def start(
+    *,
+    data: str | os.PathLike[str] | None = None,
+    port: int = 0,
+    key: str = EMULATOR_KEY,
+    limits: str | Limits = "default",
+    child_process: bool = False,
+) -> Iterator[RunningServer]:
+    """Runs a server until the end of the with-block.
+
+    Without `data` everything is temporary. `limits` is a profile's name or file, or a `Limits` (in process only).
+    A child process costs a few tenths of a second more and can be killed without harm to the tests.
+    """
+    starter = _in_child_process if child_process else _in_this_process
+    with starter(Path(data) if data is not None else None, port, key, limits) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def _in_this_process(data: Path | None, port: int, key: str, limits: str | Limits) -> Iterator[RunningServer]:
+    from pleiad.limits import load
+
+    profile = load(limits) if isinstance(limits, str) else limits
+    node = Node(Settings(data=data, port=port, key=key, limits=profile))
+    loop = new_loop()
+    thread = threading.Thread(target=loop.run_forever, name="pleiad-server", daemon=True)
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(node.start(), loop).result(_START_SECONDS)
+        try:
+            yield RunningServer(f"http://localhost:{node.server.port}", key, node.server.port, os.getpid())
+        finally:
+            asyncio.run_coroutine_threadsafe(node.stop(), loop).result(_START_SECONDS)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+@contextlib.contextmanager
+def _in_child_process(
+    data: Path | None, port: int, key: str, limits: str | Limits
+) -> Iterator[RunningServer]:
+    if not isinstance(limits, str):
+        raise TypeError("a server in a child process takes its limits by profile name or file")
+    command = [sys.executable, "-m", "pleiad", "serve", "--port", str(port), "--limits", limits]
+    command += ["--ephemeral"] if data is None else ["--data", str(data)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PLEIAD_KEY": key}
+    )
+    try:
+        endpoint = _endpoint(process)
+        yield RunningServer(endpoint, key, int(endpoint.rsplit(":", 1)[1]), process.pid)
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_START_SECONDS)
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def _endpoint(process: subprocess.Popen[str]) -> str:
+    """Reads the banner until it names the endpoint; a server that gives up says why on standard error."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        words = line.split()
+        if words[:1] == ["endpoint"]:
+            return words[1].rstrip("/")
+    raise RuntimeError(f"the server did not start (exit code {process.wait()})")

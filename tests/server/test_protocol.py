@@ -1,0 +1,421 @@
+"""One connection as a client sees it: framing, order, keep-alive, limits, failures."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import pytest
+
+from pleiad import errors
+from pleiad.server.message import Request, Response
+
+Serve = Callable[..., Any]
+GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+
+
+async def echo(request: Request) -> Response:
+    """Answer with what was received; a path of digits waits that many milliseconds first."""
+    digits = request.raw_path[1:]
+    if digits.isdigit():
+        await asyncio.sleep(int(digits) / 1000)
+    text = b"%b %b|%b" % (request.method.encode(), request.target, request.body)
+    return Response(200, b"x-from: echo\r\n", text)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 3.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return condition()
+
+
+def error_code(body: bytes) -> str:
+    error = json.loads(body)
+    assert set(error) == {"code", "message"}
+    return str(error["code"])
+
+
+# -- framing -----------------------------------------------------------------------------------------
+
+
+def test_a_response_has_server_date_length_and_the_handlers_headers(serve: Serve) -> None:
+    answer = serve(echo).connect().send(GET).read()
+    assert (answer.status, answer.body) == (200, b"GET /|")
+    assert answer.headers["server"] == "Pleiad"
+    assert answer.headers["x-from"] == "echo"
+    assert "connection" not in answer.headers
+    assert abs(parsedate_to_datetime(answer.headers["date"]).timestamp() - time.time()) < 3
+
+
+def test_a_connection_serves_many_requests(serve: Serve) -> None:
+    client = serve(echo).connect()
+    for number in range(5):
+        body = b"x" * number
+        client.send(b"POST /p?%d HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (number, number, body))
+        assert client.read().body == b"POST /p?%d|%b" % (number, body)
+
+
+def test_a_request_may_arrive_byte_by_byte(serve: Serve) -> None:
+    client = serve(echo).connect()
+    for byte in b"PUT /slow HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc":
+        client.send(bytes([byte]))
+    assert client.read().body == b"PUT /slow|abc"
+
+
+def test_a_chunked_body_is_joined_and_its_trailers_do_not_become_headers(serve: Serve) -> None:
+    async def handler(request: Request) -> Response:
+        return Response(200, b"", request.body + b"|" + request.header(b"authorization").encode())
+
+    client = serve(handler).connect()
+    client.send(b"POST / HTTP/1.1\r\nAuthorization: real\r\nTransfer-Encoding: chunked\r\n\r\n")
+    client.send(b"3\r\nabc\r\n").send(b"4;ext=1\r\ndefg\r\n2\r\nhi\r\n0\r\nAuthorization: forged\r\n\r\n")
+    assert client.read().body == b"abcdefghi|real"
+    assert client.send(GET).read().body == b"|"
+
+
+def test_head_gives_the_length_but_no_body(serve: Serve) -> None:
+    client = serve(echo).connect()
+    answer = client.send(b"HEAD /abc HTTP/1.1\r\n\r\n").read(with_body=False)
+    assert answer.headers["content-length"] == str(len(b"HEAD /abc|"))
+    assert client.send(GET).read().body == b"GET /|"
+
+
+@pytest.mark.parametrize("status", [204, 304])
+def test_no_content_and_not_modified_have_neither_body_nor_length(serve: Serve, status: int) -> None:
+    async def handler(request: Request) -> Response:
+        return Response(status if request.target == b"/none" else 200, b"", b"body")
+
+    client = serve(handler).connect()
+    answer = client.send(b"GET /none HTTP/1.1\r\n\r\n").read()
+    assert answer.status == status
+    assert "content-length" not in answer.headers
+    assert client.send(GET).read().body == b"body"
+
+
+def test_expect_100_is_answered_before_the_body_is_sent(serve: Serve) -> None:
+    client = serve(echo).connect()
+    client.send(b"POST /e HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+    assert client.read_head()[0] == 100
+    assert client.send(b"ok").read().body == b"POST /e|ok"
+
+
+def test_expect_100_waits_for_the_responses_before_it(serve: Serve) -> None:
+    client = serve(echo).connect()
+    client.send(
+        b"GET /60 HTTP/1.1\r\n\r\nPOST /e HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
+    )
+    assert client.read().body == b"GET /60|"
+    assert client.read_head()[0] == 100
+    assert client.send(b"ok").read().body == b"POST /e|ok"
+
+
+def test_expect_100_is_refused_at_once_when_the_body_would_be_too_large(serve: Serve) -> None:
+    client = serve(echo, request_bytes=100).connect()
+    client.send(b"POST /e HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 101\r\n\r\n")
+    assert client.read().status == 413
+
+
+def test_an_offer_to_upgrade_is_ignored_and_the_request_answered(serve: Serve) -> None:
+    client = serve(echo).connect()
+    offer = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n"
+    client.send(b"POST /u HTTP/1.1\r\n" + offer + b"Content-Length: 4\r\n\r\nbo").send(b"dy" + GET)
+    assert client.read().body == b"POST /u|body"
+    assert client.read().body == b"GET /|"
+
+
+# -- order and keep-alive ----------------------------------------------------------------------------
+
+
+def test_pipelined_responses_keep_the_order_of_the_requests(serve: Serve) -> None:
+    client = serve(echo).connect()
+    targets = [b"/80", b"/a", b"/10", b"/b", b"/c"]
+    client.send(b"".join(b"GET %b HTTP/1.1\r\n\r\n" % target for target in targets))
+    assert [client.read().body for _ in targets] == [b"GET %b|" % target for target in targets]
+
+
+def test_a_thousand_pipelined_requests_are_all_answered(serve: Serve) -> None:
+    client = serve(echo).connect()
+    pad = b"p" * 200
+    requests = b"".join(b"GET /n%d HTTP/1.1\r\nX-Pad: %b\r\n\r\n" % (n, pad) for n in range(1000))
+    sender = threading.Thread(target=client.send, args=(requests,))
+    sender.start()
+    assert [client.read().body for _ in range(1000)] == [b"GET /n%d|" % n for n in range(1000)]
+    sender.join()
+
+
+def test_only_a_few_pipelined_requests_are_taken_while_a_handler_waits(serve: Serve) -> None:
+    running = serve(echo)
+    client = running.connect(seconds=0.5)
+    flood = b"GET /flood HTTP/1.1\r\nX-Pad: %b\r\n\r\n" % (b"p" * 8000)
+    client.send(b"GET /600000 HTTP/1.1\r\n\r\n")
+    with pytest.raises(TimeoutError):
+        client.send(flood * 4000)  # more than every socket buffer holds
+
+
+def test_connection_close_is_honoured(serve: Serve) -> None:
+    client = serve(echo).connect()
+    client.send(b"GET /30 HTTP/1.1\r\nConnection: close\r\n\r\nGET /never HTTP/1.1\r\n\r\n")
+    answer = client.read()
+    assert (answer.body, answer.headers["connection"]) == (b"GET /30|", "close")
+    assert client.is_closed_by_server()
+
+
+def test_http_1_0_closes_unless_asked_to_stay(serve: Serve) -> None:
+    running = serve(echo)
+    client = running.connect().send(b"GET /old HTTP/1.0\r\n\r\n")
+    assert client.read().headers["connection"] == "close"
+    assert client.is_closed_by_server()
+    client = running.connect().send(b"GET /old HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+    assert client.read().headers["connection"] == "keep-alive"
+    assert client.send(GET).read().status == 200
+
+
+# -- limits ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_over_the_limit_is_refused_and_not_read_to_its_end(serve: Serve, chunked: bool) -> None:
+    running = serve(echo, request_bytes=1000)
+    client = running.connect()
+    if chunked:
+        client.send(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+        client.send(b"400\r\n" + b"x" * 1024 + b"\r\n")
+    else:
+        client.send(b"POST / HTTP/1.1\r\nContent-Length: 900000000000\r\n\r\n" + b"x" * 200_000)
+    answer = client.read()
+    assert (answer.status, error_code(answer.body)) == (413, "RequestEntityTooLarge")
+    assert answer.headers["connection"] == "close"
+    assert answer.headers["content-type"] == "application/json"
+    assert client.is_closed_by_server()
+    client.socket.close()
+    assert wait_until(lambda: running.server.connections == 0)
+
+
+def test_a_client_that_stays_after_a_refusal_is_cut(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pleiad.server.protocol.LINGER_SECONDS", 0.2)
+    running = serve(echo, request_bytes=1000, idle_seconds=0.2)
+    client = running.connect().send(b"POST / HTTP/1.1\r\nContent-Length: 900000000000\r\n\r\n")
+    assert client.read().status == 413
+    assert wait_until(lambda: running.server.connections == 0, seconds=4)
+
+
+def test_a_body_of_exactly_the_limit_is_read(serve: Serve) -> None:
+    client = serve(echo, request_bytes=50_000).connect()
+    client.send(b"POST /b HTTP/1.1\r\nContent-Length: 50000\r\n\r\n" + b"y" * 50_000)
+    assert client.read().body == b"POST /b|" + b"y" * 50_000
+
+
+def test_headers_over_the_limit_are_refused(serve: Serve) -> None:
+    running = serve(echo, header_bytes=2000)
+    whole = running.connect().send(b"GET / HTTP/1.1\r\nX-Big: " + b"x" * 3000 + b"\r\n\r\n").read()
+    assert (whole.status, error_code(whole.body)) == (431, "RequestHeaderFieldsTooLarge")
+    endless = running.connect().send(b"GET / HTTP/1.1\r\nX-Big: " + b"x" * 40_000).read()
+    assert endless.status == 431
+    trailers = running.connect().send(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-T: ")
+    assert trailers.send(b"x" * 40_000).read().status == 431
+    assert running.connect().send(b"GET / HTTP/1.1\r\nX: " + b"x" * 1500 + b"\r\n\r\n").read().status == 200
+
+
+def test_a_client_that_drips_its_request_is_cut_off(serve: Serve) -> None:
+    running = serve(echo, request_read_seconds=0.2)
+    client = running.connect().send(b"GET / HT")
+    other = running.connect().send(b"POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n123")
+    for dripping in (client, other):
+        answer = dripping.read()
+        assert (answer.status, error_code(answer.body)) == (408, "RequestTimeout")
+        assert dripping.is_closed_by_server()
+
+
+def test_an_idle_connection_is_closed_but_a_busy_one_is_not(serve: Serve) -> None:
+    running = serve(echo, idle_seconds=0.15, request_read_seconds=0.15)
+    silent = running.connect()
+    used = running.connect().send(GET)
+    assert used.read().status == 200
+    busy = running.connect().send(b"GET /600 HTTP/1.1\r\n\r\n")
+    assert silent.is_closed_by_server()
+    assert used.is_closed_by_server()
+    assert busy.read().status == 200
+
+
+def test_blank_lines_do_not_keep_a_connection_alive(serve: Serve) -> None:
+    running = serve(echo, idle_seconds=0.2)
+    client = running.connect()
+    deadline = time.monotonic() + 3
+    with pytest.raises(OSError):  # noqa: PT012
+        while time.monotonic() < deadline:
+            client.send(b"\r\n")
+            time.sleep(0.03)
+
+
+def test_connections_over_the_limit_get_503(serve: Serve) -> None:
+    running = serve(echo, connections=2)
+    first, second = running.connect().send(GET), running.connect().send(GET)
+    assert (first.read().status, second.read().status) == (200, 200)
+    third = running.connect().send(GET)
+    answer = third.read()
+    assert (answer.status, error_code(answer.body)) == (503, "ServiceUnavailable")
+    assert third.is_closed_by_server()
+    first.socket.close()
+    assert wait_until(lambda: running.server.connections == 1)
+    assert running.connect().send(GET).read().status == 200
+
+
+def test_a_client_that_does_not_read_stops_the_server_from_answering_it(serve: Serve) -> None:
+    answered = 0
+
+    async def large(request: Request) -> Response:
+        nonlocal answered
+        answered += 1
+        return Response(200, b"", b"z" * 1_000_000)
+
+    running = serve(large)
+    client = running.connect()
+    client.send(GET * 100)
+    assert not wait_until(lambda: answered > 60, seconds=0.4)
+    assert sum(len(client.read().body) for _ in range(100)) == 100_000_000
+    assert answered == 100
+
+
+def test_a_client_that_never_reads_is_cut(serve: Serve) -> None:
+    async def large(request: Request) -> Response:
+        return Response(200, b"", b"z" * 4_000_000)
+
+    running = serve(large, idle_seconds=0.2)
+    running.connect().send(GET * 20)
+    assert wait_until(lambda: running.server.connections == 1)
+    assert wait_until(lambda: running.server.connections == 0)
+
+
+# -- failures ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"hello\r\n\r\n",
+        b"\x00\x01\x02\x03",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /\r\n\r\n",
+        b"GET / HTTP/2.0\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"CONNECT h:1 HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nbad header\r\n\r\n",
+        b"GET / HTTP/1.1\r\nX: a\x00b\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        b"POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length:\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ],
+)
+def test_a_malformed_request_gets_400_and_the_end(serve: Serve, garbage: bytes) -> None:
+    client = serve(echo).connect().send(garbage)
+    answer = client.read()
+    assert (answer.status, error_code(answer.body)) == (400, "BadRequest")
+    assert client.is_closed_by_server()
+
+
+def test_good_requests_before_a_malformed_one_are_answered_first(serve: Serve) -> None:
+    client = serve(echo).connect().send(b"GET /40 HTTP/1.1\r\n\r\n" + GET + b"!!!\r\n\r\n")
+    assert [client.read().status for _ in range(3)] == [200, 200, 400]
+
+
+def test_a_truncated_request_leaves_nothing_behind(serve: Serve) -> None:
+    running = serve(echo)
+    client = running.connect().send(b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\nabc")
+    assert wait_until(lambda: running.server.connections == 1)
+    client.socket.close()
+    assert wait_until(lambda: running.server.connections == 0)
+    assert running.tasks() == 0
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_failing_handler_gives_500_and_a_log_without_headers(
+    serve: Serve, caplog: pytest.LogCaptureFixture, waits: bool
+) -> None:
+    async def fail(request: Request) -> Response:
+        if waits:
+            await asyncio.sleep(0)
+        raise ZeroDivisionError("the cause")
+
+    client = serve(fail).connect()
+    with caplog.at_level(logging.ERROR, "pleiad.server"):
+        answer = client.send(b"GET /x HTTP/1.1\r\nAuthorization: secret-key\r\n\r\n").read()
+    assert (answer.status, error_code(answer.body)) == (500, "InternalServerError")
+    assert b"cause" not in answer.body
+    assert "the cause" in caplog.text
+    assert "Traceback" in caplog.text
+    assert "secret-key" not in caplog.text
+    assert client.send(GET).read().status == 500
+
+
+def test_an_error_of_the_table_that_a_handler_lets_through_keeps_its_status(serve: Serve) -> None:
+    async def missing(request: Request) -> Response:
+        raise errors.ROUTE_NOT_FOUND(path="/x")
+
+    answer = serve(missing).connect().send(GET).read()
+    assert (answer.status, error_code(answer.body)) == (404, "NotFound")
+
+
+def test_a_handler_that_returns_nonsense_gives_500(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    async def nonsense(request: Request) -> Any:
+        return Response(7) if request.target == b"/7" else None
+
+    client = serve(nonsense).connect()
+    assert client.send(GET).read().status == 500
+    assert client.send(b"GET /7 HTTP/1.1\r\n\r\n").read().status == 500
+
+
+def test_a_disconnect_cancels_the_waiting_handler(serve: Serve) -> None:
+    ended: list[str] = []
+    begun = threading.Event()
+
+    async def wait(request: Request) -> Response:
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+        return Response(200)
+
+    running = serve(wait)
+    client = running.connect().send(GET)
+    assert begun.wait(3)
+    client.socket.close()
+    assert wait_until(lambda: ended == ["cancelled"])
+    assert running.tasks() == 0
+    assert running.server.connections == 0
+
+
+def test_a_handler_that_finishes_after_the_disconnect_breaks_nothing(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    finished = threading.Event()
+
+    async def stubborn(request: Request) -> Response:
+        try:
+            await asyncio.sleep(0.3)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.05)
+            finished.set()
+        return Response(200, b"", b"ok")
+
+    running = serve(stubborn)
+    client = running.connect().send(GET + GET)
+    time.sleep(0.05)
+    client.socket.close()
+    assert finished.wait(3)
+    assert running.connect().send(GET).read().status == 200
+    assert not caplog.records

@@ -1,0 +1,258 @@
+"""HTTP and HTTPS on one port, and the certificate behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import http.client
+import logging
+import socket
+import ssl
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from pleiad.server.message import Request, Response
+from pleiad.server.tls import ensure_certificate
+
+Serve = Callable[..., Any]
+GET = b"GET / HTTP/1.1\r\n\r\n"
+
+
+async def echo(request: Request) -> Response:
+    if request.raw_path == b"/wait":
+        await asyncio.sleep(0.05)
+    return Response(200, b"x-secure: %d\r\n" % request.secure, request.body)
+
+
+def https(port: int) -> http.client.HTTPSConnection:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=context)
+
+
+def closes(connection: socket.socket) -> bool:
+    try:
+        while connection.recv(65536):
+            pass
+    except ConnectionResetError:
+        return True
+    except TimeoutError:
+        return False
+    return True
+
+
+def test_plain_and_encrypted_clients_share_the_port(serve: Serve) -> None:
+    running = serve(echo, tls=True)
+    assert running.connect().send(GET).read().headers["x-secure"] == "0"
+    client = https(running.server.port)
+    for body in (b"", b"abc"):
+        client.request("POST", "/wait", body)
+        response = client.getresponse()
+        assert response.headers["x-secure"] == "1"
+        assert response.read() == body
+    client.close()
+    assert running.connect_tls().send(GET).read().status == 200
+
+
+def test_the_client_can_verify_the_certificate_it_was_given(serve: Serve) -> None:
+    running = serve(echo, tls=True)
+    context = ssl.create_default_context(cafile=str(running.tls / "tls.crt"))
+    for host in ("localhost", "127.0.0.1"):
+        with (
+            socket.create_connection(("127.0.0.1", running.server.port), timeout=5) as plain,
+            context.wrap_socket(plain, server_hostname=host) as secure,
+        ):
+            secure.sendall(GET)
+            assert secure.recv(12) == b"HTTP/1.1 200"
+
+
+def test_three_megabytes_go_both_ways_over_tls(serve: Serve) -> None:
+    running = serve(echo, tls=True)
+    body = bytes(range(256)) * 12_288
+    client = https(running.server.port)
+    for _ in range(2):
+        client.request("POST", "/", body)
+        assert client.getresponse().read() == body
+    client.close()
+
+
+def test_pipelined_requests_over_tls_keep_their_order_under_back_pressure(serve: Serve) -> None:
+    async def large(request: Request) -> Response:
+        return Response(200, b"", request.target * 100_000)
+
+    client = serve(large, tls=True).connect_tls()
+    client.send(b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % (n % 10) for n in range(60)))
+    time.sleep(0.2)
+    for n in range(60):
+        assert client.read().body == b"/%d" % (n % 10) * 100_000
+
+
+def test_connection_close_over_tls_ends_with_a_goodbye(serve: Serve) -> None:
+    client = serve(echo, tls=True).connect_tls()
+    client.send(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
+    assert client.read().headers["connection"] == "close"
+    # A stream cut without the goodbye would raise SSLEOFError here.
+    client.socket.suppress_ragged_eofs = False
+    assert client.socket.recv(100) == b""
+
+
+def test_a_goodbye_of_the_client_closes_the_connection(serve: Serve) -> None:
+    running = serve(echo, tls=True)
+    client = running.connect_tls().send(GET)
+    assert client.read().status == 200
+    client.socket.unwrap()
+    deadline = time.monotonic() + 3
+    while running.server.connections and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert running.server.connections == 0
+
+
+def test_a_disconnect_over_tls_cancels_the_waiting_handler(serve: Serve) -> None:
+    begun, cancelled = threading.Event(), threading.Event()
+
+    async def wait(request: Request) -> Response:
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        return Response(200)
+
+    client = serve(wait, tls=True).connect_tls().send(GET)
+    assert begun.wait(3)
+    client.socket.close()
+    assert cancelled.wait(3)
+
+
+def test_an_oversized_body_over_tls_is_refused_readably(serve: Serve) -> None:
+    client = serve(echo, tls=True, request_bytes=1000).connect_tls()
+    client.send(b"POST / HTTP/1.1\r\nContent-Length: 300000\r\n\r\n" + b"x" * 300_000)
+    assert client.read().status == 413
+
+
+@pytest.mark.parametrize(
+    "hello",
+    [b"\x16", b"\x16\x03\x01\xff\xff" + b"\x00" * 500, b"\x16garbage that is no hello" * 40],
+)
+def test_a_bad_or_unfinished_handshake_is_cut(serve: Serve, hello: bytes) -> None:
+    running = serve(echo, tls=True, request_read_seconds=0.3)
+    client = running.connect().send(hello)
+    assert closes(client.socket)
+    assert running.connect_tls().send(GET).read().status == 200
+
+
+def test_garbage_inside_an_open_tls_connection_closes_it(serve: Serve) -> None:
+    running = serve(echo, tls=True)
+    client = running.connect_tls().send(GET)
+    assert client.read().status == 200
+    with socket.socket(fileno=socket.dup(client.socket.fileno())) as raw:
+        raw.sendall(b"not a record at all" * 5)
+        raw.settimeout(3)
+        assert closes(raw)
+
+
+def test_without_a_certificate_a_tls_hello_is_just_a_bad_request(serve: Serve) -> None:
+    client = serve(echo).connect().send(b"\x16\x03\x01\x00\x05hello")
+    assert client.read().status == 400
+
+
+# -- the certificate -----------------------------------------------------------------------------------
+
+
+def test_a_certificate_is_made_once_and_its_key_is_private(tmp_path: Path) -> None:
+    made = ensure_certificate(tmp_path / "new", ["db.example", "10.0.0.7"])
+    key = made.key_path.read_bytes()
+    assert stat.S_IMODE(made.key_path.stat().st_mode) == 0o600
+    parsed = x509.load_pem_x509_certificate(made.certificate_path.read_bytes())
+    names = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["localhost", "*.localhost", "db.example"]
+    assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1", "::1", "10.0.0.7"]
+    assert (parsed.not_valid_after_utc - datetime.datetime.now(datetime.UTC)).days > 3600
+    assert ensure_certificate(tmp_path / "new", ["db.example"]).key_path.read_bytes() == key
+
+
+def test_reusing_a_certificate_does_not_load_the_library_that_makes_them(tmp_path: Path) -> None:
+    ensure_certificate(tmp_path)
+    script = (
+        "import sys, pathlib; from pleiad.server.tls import ensure_certificate; "
+        "ensure_certificate(pathlib.Path(sys.argv[1])).server_context(); "
+        "sys.exit('cryptography' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False).returncode == 0
+
+
+def test_a_host_the_kept_certificate_does_not_name_is_mentioned(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ensure_certificate(tmp_path)
+    with caplog.at_level(logging.WARNING, "pleiad.server"):
+        ensure_certificate(tmp_path, ["late.example"])
+    assert "late.example" in caplog.text
+
+
+def test_one_file_without_the_other_is_explained(tmp_path: Path) -> None:
+    ensure_certificate(tmp_path)
+    (tmp_path / "tls.crt").unlink()
+    with pytest.raises(ValueError, match=r"tls\.key stands alone"):
+        ensure_certificate(tmp_path)
+
+
+@pytest.mark.parametrize("broken", ["tls.crt", "tls.key"])
+def test_a_broken_file_is_explained_and_left_alone(tmp_path: Path, broken: str) -> None:
+    ensure_certificate(tmp_path)
+    (tmp_path / broken).write_bytes(b"not PEM")
+    with pytest.raises(ValueError, match="cannot be used"):
+        ensure_certificate(tmp_path)
+    assert (tmp_path / broken).read_bytes() == b"not PEM"
+
+
+def test_a_key_of_another_certificate_is_explained(tmp_path: Path) -> None:
+    ensure_certificate(tmp_path / "a")
+    ensure_certificate(tmp_path / "b")
+    (tmp_path / "a" / "tls.key").write_bytes((tmp_path / "b" / "tls.key").read_bytes())
+    with pytest.raises(ValueError, match="mismatch"):
+        ensure_certificate(tmp_path / "a")
+
+
+def test_an_expired_certificate_is_explained(tmp_path: Path) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    day = datetime.timedelta(days=1)
+    now = datetime.datetime.now(datetime.UTC)
+    old = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - 2 * day)
+        .not_valid_after(now - day)
+        .sign(key, hashes.SHA256())
+    )
+    (tmp_path / "tls.crt").write_bytes(old.public_bytes(serialization.Encoding.PEM))
+    (tmp_path / "tls.key").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    with pytest.raises(ValueError, match="expired"):
+        ensure_certificate(tmp_path)
+
+
+def test_a_host_that_no_certificate_can_name_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot be named"):
+        ensure_certificate(tmp_path, ["h\xf6st"])
