@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test lint clean
+.PHONY: run test lint bench conformance javascript crash requirements clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -22,6 +22,21 @@ lint: $(READY)  ## style, types, and the direction of imports between rooms
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+bench: $(READY)  ## ratios against the same HTTP loop answering a constant; writes build/bench.json
+	$(BIN)/python -m bench
+
+conformance: $(READY)  ## the official Python SDK's own tests against Pleiad; writes docs/compatibility.md
+	$(BIN)/python -m conformance.python_suite --write
+
+javascript: $(READY)  ## every operation of the official JavaScript SDK; needs Node and npm
+	$(BIN)/python -m conformance.javascript.run
+
+crash: $(READY)  ## kill -9 the real server a hundred times under load
+	PLEIAD_CRASH_KILLS=100 $(BIN)/python -m pytest tests/crash
+
+requirements: $(READY)  ## which of R1-R170 are shown by a passing test, documented, or open
+	$(BIN)/python tools/requirements.py
 
 clean:
 	rm -rf $(VENV) build

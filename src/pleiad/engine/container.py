@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 
@@ -45,6 +46,7 @@ class Container:
         self.key = self.definition.key
         self.default_ttl = self.definition.default_ttl
         self.path = f"dbs/{database.id}/colls/{resource.id}"
+        self.header_path = ascii_path(self.path)
 
     # -- keys ----------------------------------------------------------------------------------
 
@@ -105,6 +107,11 @@ class Container:
 
     def session_token(self, partition: Partition) -> str:
         return f"{partition.range_id}:0#{partition.lsn}"
+
+
+def ascii_path(path: str) -> str:
+    """A path by names as a header carries it: characters beyond printable ASCII percent-encoded."""
+    return path if path.isascii() and path.isprintable() else quote(path, safe="/ !#$&'()*+,:;=?@[]~")
 
 
 async def open_container(

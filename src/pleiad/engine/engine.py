@@ -31,6 +31,7 @@ class Engine:
         self.limits = limits
         self.catalog = Catalog(store, limits)
         self._containers: dict[str, Container] = {}
+        self._by_path: dict[tuple[str, str], Container] = {}
         self._background: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
@@ -64,11 +65,18 @@ class Engine:
             raise row(kind=kind.word, id=id)
         return found
 
+    def open_container(self, database_id: str, container_id: str) -> Container | None:
+        """The container when it is at work already: the short way of every item operation."""
+        return self._by_path.get((database_id, container_id))
+
     async def container(self, database_id: str, container_id: str, owner: bool = True) -> Container:
         """The container at work, opened when it was not."""
         database = self.database(database_id, owner=True)
         resource = self.find(Kind.CONTAINER, database, container_id, owner)
-        return self._containers.get(resource.rid) or await self._container_of(resource)
+        container = self._containers.get(resource.rid) or await self._container_of(resource)
+        if self.catalog.by_rid(Kind.CONTAINER, resource.rid) is not None:
+            self._by_path[database_id, container_id] = container
+        return container
 
     async def _container_of(self, resource: Resource) -> Container:
         database = self.catalog.by_rid(Kind.DATABASE, resource.parent_rid)
@@ -149,7 +157,9 @@ class Engine:
             if self.catalog.by_rid(resource.kind, resource.rid) is None:
                 raise errors.RESOURCE_NOT_FOUND(kind=resource.kind.word, id=resource.id)
             _check_etag(resource, if_match)
+            self._by_path.clear()
             segments = await self.catalog.remove(resource)
+            self._by_path.clear()
             for rid in [rid for rid in self._containers if self.catalog.by_rid(Kind.CONTAINER, rid) is None]:
                 del self._containers[rid]
             await self.store.drop_segments(segments)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pleiad import charge, errors
 from pleiad.charge import Charge
@@ -33,8 +32,7 @@ _DELETE_CHUNK = 200
 Key = tuple[KeyValue, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(NamedTuple):
     """What a request demands of the item's version, in the words of its etag."""
 
     if_match: str | None = None
@@ -44,8 +42,7 @@ class Conditions:
 NO_CONDITIONS = Conditions()
 
 
-@dataclass(frozen=True, slots=True)
-class ItemAnswer:
+class ItemAnswer(NamedTuple):
     """The end of an item operation: where it happened, what it cost, and the item as it is now."""
 
     partition: Partition
@@ -55,8 +52,7 @@ class ItemAnswer:
     not_modified: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _NewItem:
+class _NewItem(NamedTuple):
     """An item from a client, checked and measured."""
 
     id: str

@@ -1,26 +1,15 @@
-"""stub"""
+"""The query language: text, tokens, syntax tree, bound plan, generated Python, execution.
 
+    query = compile_query("SELECT VALUE c.name FROM c WHERE c.age > @age", limits)
+    names = query.run(items, {"@age": 30}, QueryContext(limits=limits))
 
-class _Q:
-    def run(self, items, parameters, context):
-        v = list(parameters.values())
-        items = list(items)
-        return [i for i in items if not v or v[0] in i.values()]
+Each stage is one file with its own nodes. Compiled queries are cached by text.
+"""
 
-    def matches(self, *a):
-        return True
+from __future__ import annotations
 
-
-def compile_query(text, limits):
-    return _Q()
-
-
-def compile_condition(text, limits):
-    return _Q()
-
-
-def condition_context(limits):
-    return None
-
-
+from pleiad.query.cache import compile_condition, compile_query
 from pleiad.query.context import QueryContext
+from pleiad.query.run import Execution, Query
+
+__all__ = ["Execution", "Query", "QueryContext", "compile_condition", "compile_query"]

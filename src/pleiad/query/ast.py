@@ -1,8 +1,8 @@
 """The syntax tree: what the text says, before any name is resolved.
 
-Every expression knows its place in the text as 0-based offsets ``start`` and ``end``; a node made by a rewrite
-has the place 0, 0. Chains of AND, OR and ``||`` are one node with many operands, so that a long chain is not a
-deep tree.
+Every expression knows its place in the text as 0-based offsets ``start`` and ``end``; a node made by a
+rewrite has the place 0, 0. Chains of AND, OR and ``||`` are one node with many operands, so that a long
+chain is not a deep tree.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class Subquery(Node):
 
 @dataclass(frozen=True, slots=True)
 class Placeholder(Node):
-    """Text in braces that a client replaces before it sends a rewritten query; only rewrites make it."""
+    """Text with a name in braces that a client replaces before it sends a rewritten query."""
 
     text: str
 

@@ -1,7 +1,8 @@
 """Syntax tree to bound plan: statements, sources, select lists. Expressions are in ``bind_expressions``.
 
-Names are resolved to slots. The first name after FROM is the container unless an outer alias has it, and only where
-the container can be meant: in the outermost query and in a chain of subqueries that each stand first in FROM.
+Names are resolved to slots. The first name after FROM is the container unless an outer alias has it, and
+only where the container can be meant: in the outermost query and in a chain of subqueries that each stand
+first in FROM.
 """
 
 from __future__ import annotations
@@ -175,7 +176,7 @@ def _check_sort_path(expression: plan.Expression, sources: list[plan.Source], so
         return
     if isinstance(expression, plan.Call) and expression.function.name in ("VECTORDISTANCE", "_FULLTEXTSCORE"):
         return
-    target = expression
+    target: plan.Expression = expression
     while isinstance(target, plan.Member) and isinstance(target.key, plan.Constant | plan.Parameter):
         target = target.target
     if not isinstance(target, plan.Slot):
@@ -204,7 +205,7 @@ def _star_slot(query: ast.Query, scope: Scope) -> int:
 
 
 def output_names(selection: ast.SelectList) -> list[str]:
-    """The property names of a select list: alias, last property of a path, or ``$1``, ``$2`` for the others."""
+    """The names of a select list: alias, last property of a path, or ``$1``, ``$2`` for the others."""
     names: list[str] = []
     unnamed = 0
     for item in selection.items:

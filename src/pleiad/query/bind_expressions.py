@@ -15,7 +15,7 @@ from pleiad.query import ast, errors, plan
 from pleiad.query.functions import REGISTRY
 from pleiad.query.functions.registry import Function
 from pleiad.query.print import print_expression
-from pleiad.query.rank import INTERNAL_FUNCTIONS, VECTOR_DISTANCE
+from pleiad.query.rank import INTERNAL_FUNCTIONS
 from pleiad.query.values import neg3
 
 AGGREGATES: Final = {kind.name: kind for kind in plan.AggregateKind}
@@ -147,7 +147,7 @@ class ExpressionBinder:
             case ast.Between(value=value, low=low, high=high, negated=negated):
                 bound = plan.Between(*self._all((value, low, high), scope))
             case ast.Like(value=value, pattern=pattern, escape=escape, negated=negated):
-                bound = plan.Like(*self._all((value, pattern), scope), escape)
+                bound = plan.Like(self.bind(value, scope), self.bind(pattern, scope), escape)
             case ast.ArrayLiteral(items=items):
                 return _array(self._all(items, scope))
             case ast.ObjectLiteral(properties=properties):
@@ -211,8 +211,8 @@ class ExpressionBinder:
         self.complaints.append(
             errors.Complaint(
                 code,
-                f"Property reference '{print_expression(node)}' is invalid in the {scope.clause} because it is not "
-                "contained in either an aggregate function or the GROUP BY clause.",
+                f"Property reference '{print_expression(node)}' is invalid in the {scope.clause} because it "
+                "is not contained in either an aggregate function or the GROUP BY clause.",
                 node.start,
                 node.end,
             )
@@ -251,7 +251,7 @@ class ExpressionBinder:
             )
         check_arguments(function, node)
         arguments = self._all(node.arguments, scope)
-        if function is VECTOR_DISTANCE:
+        if name in INTERNAL_FUNCTIONS:
             arguments = (plan.Constant(self.path_text(arguments[0])), *arguments)
         return plan.Call(function, arguments)
 

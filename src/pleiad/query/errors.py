@@ -1,7 +1,8 @@
 """What a client reads when its query is wrong: the service's own JSON, as the text of one error row.
 
-Every failure of this room leaves as ``pleiad.errors.QUERY_ERROR`` (400). The text is a JSON document with a list
-of errors, each with a code and, where the text of the query shows the place, 0-based character offsets.
+Every failure of this room leaves as ``pleiad.errors.QUERY_ERROR`` (400). The text is a JSON document with
+a list of errors, each with a code and, where the text of the query shows the place, 0-based character
+offsets.
 """
 
 from __future__ import annotations

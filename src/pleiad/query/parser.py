@@ -1,8 +1,8 @@
 """Tokens to syntax tree: statements. Expressions are in ``parser_expressions``.
 
 The grammar is fixed in clause order. Nesting of parentheses, calls and subqueries is bounded by
-``limits.query_nesting``, the length of the text by ``limits.query_text_bytes``; every failure is a 400 with the
-place in the text.
+``limits.query_nesting``, the length of the text by ``limits.query_text_bytes``; every failure is a 400
+with the place in the text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tokens to syntax tree: expressions, by precedence climbing.
 
-One level of nesting costs two Python frames, so the nesting limit keeps the parser far from the interpreter's own.
-Binding powers, loosest first: ``?:``, ``??``, OR, AND, IN/LIKE/BETWEEN, ``||``, ``|``, ``^``, ``&``, equality,
-relation, shift, sum, product, prefix operators.
+One level of nesting costs two Python frames, so the nesting limit keeps the parser far from the
+interpreter's own. Binding powers, loosest first: ``?:``, ``??``, OR, AND, IN/LIKE/BETWEEN, ``||``, ``|``,
+``^``, ``&``, equality, relation, shift, sum, product, prefix operators.
 """
 
 from __future__ import annotations

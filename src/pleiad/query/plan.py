@@ -1,8 +1,8 @@
 """The bound plan: a query whose names are resolved to slots and whose functions are looked up.
 
-A slot is one alias of one block, numbered over the whole query. A block is one SELECT with its sources; a subquery
-is a block inside an expression or a source. In a block with aggregates or GROUP BY, the selection and the sort
-keys speak only of group keys (GroupKey) and aggregate results (AggregateResult).
+A slot is one alias of one block, numbered over the whole query. A block is one SELECT with its sources; a
+subquery is a block inside an expression or a source. In a block with aggregates or GROUP BY, the
+selection and the sort keys speak only of group keys (GroupKey) and aggregate results (AggregateResult).
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class SourceKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One alias of a block. ``path`` is the tail after the container's name for ITEMS."""
+    """One alias of a block, with the expression or block its values come from."""
 
     slot: int
     kind: SourceKind
@@ -252,7 +252,7 @@ class Rank:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One SELECT. ``star`` is the slot of ``SELECT *``; ``value`` of SELECT VALUE; else ``items`` name the list."""
+    """One SELECT; a select list is bound as one object, ``SELECT *`` as the slot of its only source."""
 
     sources: tuple[Source, ...] = ()
     where: Expression | None = None

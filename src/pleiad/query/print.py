@@ -1,4 +1,5 @@
-"""Syntax tree to canonical text: every operator in parentheses, strings in double quotes, keywords in capitals.
+"""Syntax tree to canonical text: every operator in parentheses, strings in double quotes, keywords in
+capitals.
 
 The text parses back to the same tree, except for placeholders, which a client replaces first.
 """
@@ -117,7 +118,7 @@ def _print_compound(node: ast.Expression) -> str:
         case ast.Subquery(kind=kind, query=query):
             return f"{kind.value}({print_query(query)})"
         case ast.Placeholder(text=text):
-            return "{" + text + "}"
+            return text
     raise AssertionError(f"there is no text for {type(node).__name__}")
 
 

@@ -1,7 +1,8 @@
 """Query text to tokens, each with its place in the text.
 
-Keywords are recognised in any case; ``true``, ``false``, ``null``, ``undefined`` and ``udf`` only in lower case.
-Comments (``-- …`` and ``/* … */``) and white space are dropped. One pass, linear in the length of the text.
+Keywords are recognised in any case; ``true``, ``false``, ``null``, ``undefined`` and ``udf`` only in
+lower case. Comments (``-- …`` and ``/* … */``) and white space are dropped. One pass, linear in the
+length of the text.
 """
 
 from __future__ import annotations
@@ -28,15 +29,18 @@ class Kind(Enum):
 
 
 KEYWORDS: Final = frozenset(
-    "SELECT TOP DISTINCT VALUE AS FROM IN JOIN WHERE GROUP ORDER BY ASC DESC OFFSET LIMIT AND OR NOT BETWEEN LIKE "
-    "ESCAPE EXISTS ARRAY LEFT RIGHT".split()
+    (
+        *("SELECT", "TOP", "DISTINCT", "VALUE", "AS", "FROM", "IN", "JOIN", "WHERE", "GROUP", "ORDER", "BY"),
+        *("ASC", "DESC", "OFFSET", "LIMIT", "AND", "OR", "NOT", "BETWEEN", "LIKE", "ESCAPE", "EXISTS"),
+        *("ARRAY", "LEFT", "RIGHT"),
+    )
 )
 LITERAL_WORDS: Final = frozenset(("true", "false", "null", "undefined", "udf"))
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token. ``word`` is what the parser compares: the symbol, the upper-cased keyword or literal word."""
+    """One token; ``word`` is what the parser compares: a symbol, upper-cased keyword or literal word."""
 
     kind: Kind
     word: str

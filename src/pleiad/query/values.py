@@ -1,14 +1,14 @@
 """Values of the query language: type ranks, equality, comparison, arithmetic and order.
 
-Items are JSON values as orjson decodes them, plus UNDEFINED for what is not there. Three rules differ from
-Python's own and every function here keeps them:
+Items are JSON values as orjson decodes them, plus UNDEFINED for what is not there. Three rules differ
+from Python's own and every function here keeps them:
 
 - a boolean is never a number;
 - a number is a double: ``1`` equals ``1.0``, and integers beyond 2^53 compare as doubles;
 - strings are ordered by UTF-16 code unit, as clients that merge pages order them.
 
-Functions whose name ends in ``3`` answer True, False or UNDEFINED. Recursion is as deep as the values are nested,
-which the limits on items and parameters bound.
+Functions whose name ends in ``3`` answer True, False or UNDEFINED. Recursion is as deep as the values are
+nested, which the limits on items and parameters bound.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NAMES: Final = ("undefined", "null", "boolean", "number", "string", "array", "o
 
 
 def type_rank(value: Any) -> int:
-    """The place of the value's type in the order undefined < null < boolean < number < string < array < object."""
+    """The type's place in undefined < null < boolean < number < string < array < object."""
     return _RANKS.get(value.__class__, OBJECT_RANK)
 
 
@@ -101,10 +101,7 @@ def equal(left: Any, right: Any) -> bool:
     if kind is dict:
         if right.__class__ is not dict or len(left) != len(right):
             return False
-        for name, value in left.items():
-            if name not in right or not equal(value, right[name]):
-                return False
-        return True
+        return all(name in right and equal(value, right[name]) for name, value in left.items())
     return left is right
 
 
@@ -200,14 +197,6 @@ def in3(needle: Any, items: Iterable[Any]) -> Any:
     if needle is UNDEFINED:
         return UNDEFINED
     return any(item is not UNDEFINED and equal(needle, item) for item in items)
-
-
-def concat3(*values: Any) -> Any:
-    """``a || b || …``: defined for strings only."""
-    for value in values:
-        if value.__class__ is not str:
-            return UNDEFINED
-    return "".join(values)
 
 
 def member(target: Any, key: Any) -> Any:
@@ -355,7 +344,7 @@ def make_object(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def hash_key(value: Any) -> Any:
-    """A hashable stand-in: two values have equal keys exactly when they are equal (undefined equals itself)."""
+    """A hashable stand-in: equal for two values exactly when they are equal (undefined equals itself)."""
     kind = value.__class__
     if kind is str or value is None or value is UNDEFINED:
         return value

@@ -39,6 +39,13 @@ class Swept(Protocol):
         """Close the connection at once."""
 
 
+class Sender(Protocol):
+    """A connection with answers to write."""
+
+    def send(self) -> None:
+        """Write them."""
+
+
 class ConnectionTable:
     """The shared state of one server's connections."""
 
@@ -53,6 +60,7 @@ class ConnectionTable:
         self.emptied.set()
         self._connections: set[Swept] = set()
         self._refusals: set[Swept] = set()
+        self._senders: list[Sender] = []
         self._timer: asyncio.TimerHandle | None = None
         self._swept_at = loop.time()
         self._date_second = 0
@@ -70,6 +78,21 @@ class ConnectionTable:
     @property
     def refuses_silently(self) -> bool:
         return len(self._refusals) >= REFUSALS_MAX
+
+    def send_later(self, sender: Sender) -> None:
+        """Have a connection's answers written when this turn of the loop has read all its requests.
+
+        A write wakes the client, and waking a sleeping client costs more than the answer: one after another would
+        wake it once for each connection, together they find it awake.
+        """
+        if not self._senders:
+            self.loop.call_soon(self._send)
+        self._senders.append(sender)
+
+    def _send(self) -> None:
+        senders, self._senders = self._senders, []
+        for sender in senders:
+            sender.send()
 
     def start_clock(self) -> None:
         self._sweep()

@@ -36,6 +36,7 @@ from pleiad.server.message import (
 )
 
 PENDING_MAX = 32
+UNSENT_BYTES_MAX = 65_536
 SLICE_BYTES = 16 * 1024
 LINGER_SECONDS = 2.0
 
@@ -87,6 +88,7 @@ class HttpProtocol(asyncio.Protocol):
         "_target",
         "_task",
         "_transport",
+        "_unsent",
         "_turn_due",
         "_upgrading",
         "_write_paused",
@@ -118,6 +120,7 @@ class HttpProtocol(asyncio.Protocol):
         self._turn_due = False
         # flow
         self._held = b""
+        self._unsent = b""
         self._paused = False
         self._write_paused = False
         self._lost = False
@@ -223,6 +226,7 @@ class HttpProtocol(asyncio.Protocol):
         """Ask for the body the client holds back, once all earlier answers are written."""
         if self._task is None and not self._queue and not self._body:
             self._expects = False
+            self.send()
             self._write(_CONTINUE)
 
     def _refuse(self, error: PleiadError) -> None:
@@ -406,12 +410,22 @@ class HttpProtocol(asyncio.Protocol):
             data = self._render(request.method, response, keep_line)
         except Exception as error:
             data = self._render(request.method, self._failure(request, error), keep_line)
-        transport = self._transport
-        if transport is not None and not transport.is_closing():
-            transport.write(data)
         self._idle_at = table.now
+        if self._unsent:
+            self._unsent += data
+        else:
+            self._unsent = data
+            table.send_later(self)
         if keep_line is KEEP_LINE_CLOSE:
             self._close()
+        elif len(self._unsent) > UNSENT_BYTES_MAX:
+            self.send()
+
+    def send(self) -> None:
+        """Write the answers of this turn of the loop."""
+        data, self._unsent = self._unsent, b""
+        if data:
+            self._write(data)
 
     def _render(self, method: str, response: Response, keep_line: bytes) -> bytes:
         status = response.status
@@ -430,6 +444,7 @@ class HttpProtocol(asyncio.Protocol):
             transport.write(data)
 
     def _close(self) -> None:
+        self.send()
         self._stop_parsing()
         self._queue.clear()
         if self._transport is not None and not self._lost:
@@ -441,6 +456,7 @@ class HttpProtocol(asyncio.Protocol):
         if self._lost or transport is None or transport.is_closing():
             return
         self._queue.clear()
+        self.send()
         self._write(self._render("", response, KEEP_LINE_CLOSE))
         self._linger_at = self._table.now
         if transport.can_write_eof():

@@ -19,13 +19,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pleiad.keys.range import EpkRange
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One stored item. `body` is the client's JSON text without system properties."""
 
     number: int
@@ -48,8 +47,7 @@ class Verb(Enum):
     DELETE = "delete"
 
 
-@dataclass(frozen=True, slots=True)
-class Precondition:
+class Precondition(NamedTuple):
     """What must hold of the row before a mutation; the empty precondition always holds."""
 
     lsn: int | None = None
@@ -63,8 +61,7 @@ NO_PRECONDITION = Precondition()
 NEVER = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Mutation:
+class Mutation(NamedTuple):
     """One change of one item, decided by the store against the row as it is at that moment."""
 
     verb: Verb
@@ -97,8 +94,7 @@ class Result(Enum):
 APPLIED = frozenset({Result.CREATED, Result.REPLACED, Result.DELETED})
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """The end of one mutation: its LSN, the row it left, the row it found, the unique key that stood in the way."""
 
     result: Result
@@ -108,8 +104,7 @@ class Outcome:
     unique_key: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionWrite:
+class PartitionWrite(NamedTuple):
     """Mutations of one physical partition, fenced by the epoch its owner knows."""
 
     partition: int

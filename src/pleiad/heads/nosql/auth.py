@@ -10,9 +10,9 @@ import hmac
 import time
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from dataclasses import dataclass
 from email.utils import formatdate, parsedate_to_datetime
 from functools import lru_cache
+from typing import NamedTuple
 from urllib.parse import unquote
 
 import orjson
@@ -29,8 +29,7 @@ EMULATOR_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPM
 _EMULATOR_KEY_ID = "CosmosEmulatorPrimaryMaster"
 
 
-@dataclass(frozen=True, slots=True)
-class SignedParts:
+class SignedParts(NamedTuple):
     """What a master-key signature covers, apart from the date."""
 
     verb: str
@@ -39,8 +38,7 @@ class SignedParts:
     link_by_rid: str
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceToken:
+class ResourceToken(NamedTuple):
     """A resource token that this server signed and that has not expired."""
 
     permission_rid: str

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from pleiad import charge
 from pleiad.catalog.resource import Kind, Resource
+from pleiad.engine.container import ascii_path
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.metadata import feed_answer, throughput_of
-from pleiad.heads.nosql.render import header_path, resource_answer
+from pleiad.heads.nosql.render import resource_answer
 from pleiad.server.message import Response
 
 
 async def create(call: Call) -> Response:
     database = call.engine.database(call.segments[1], owner=True)
     container = await call.engine.create_container(database, call.json_object(), throughput_of(call))
-    paths = {"x_ms_alt_content_path": header_path(f"dbs/{database.id}"), "x_ms_content_path": database.rid}
+    paths = {"x_ms_alt_content_path": ascii_path(f"dbs/{database.id}"), "x_ms_content_path": database.rid}
     return resource_answer(201, call, charge.metadata_write(), container.to_json(), **paths)
 
 

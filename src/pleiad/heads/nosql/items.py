@@ -17,7 +17,10 @@ ACCOUNT_CONSISTENCY = "Session"
 
 async def container_of(call: Call) -> Container:
     """The container a request names, if it is still the one the client means."""
-    container = await call.engine.container(call.segments[1], call.segments[3])
+    names = call.segments
+    container = call.engine.open_container(names[1], names[3]) or await call.engine.container(
+        names[1], names[3]
+    )
     meant = call.request.headers.get(b"x-ms-cosmos-intended-collection-rid")
     if meant is not None and meant.decode("latin-1") != container.resource.rid:
         raise errors.CONTAINER_RID_MISMATCH(

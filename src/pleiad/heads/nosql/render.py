@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import quote
 
 import orjson
 
@@ -43,7 +42,7 @@ def item_headers(call: Call, container: Container, partition: Partition, charge_
         lsn,
         range_id,
         range_id,
-        header_path(container.path),
+        container.header_path,
         container.resource.rid,
     )
 
@@ -104,8 +103,3 @@ def error_answer(error: PleiadError, activity_id: str) -> Response:
     if error.additional_info is not None:
         body["additionalErrorInfo"] = error.additional_info
     return Response(error.status, render_headers(pairs), orjson.dumps(body))
-
-
-def header_path(path: str) -> str:
-    """A path by names as a header carries it: characters beyond printable ASCII percent-encoded."""
-    return path if path.isascii() and path.isprintable() else quote(path, safe="/ !#$&'()*+,:;=?@[]~")

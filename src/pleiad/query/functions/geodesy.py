@@ -2,8 +2,9 @@
 
 Between two points the distance is the geodesic. Between a point and a line it is found on the geodesic of
 the nearest segments, which a sphere picks out first: a sphere is at most 0.6 % wrong, so segments that near
-to the best one are measured exactly. Between two lines or areas the nearest pair in a locally scaled plane
-is the start, and each end is then moved to the point nearest to the other.
+to the best one are measured exactly. Between two lines or areas every vertex is such a point. With very
+many vertices the nearest pair in a locally scaled plane is the start instead, and each end is then moved to
+the point nearest to the other.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def _estimates(point: Position, lines: tuple[UnitLine, ...]) -> list[_Estimate]:
 
 
 def _measured(estimates: list[_Estimate]) -> tuple[float, Position]:
-    """The least distance among the segments that the sphere finds nearest, and the position on the segment."""
+    """The least distance to the segments that the sphere finds nearest, and the position on the segment."""
     near = heapq.nsmallest(_SEGMENTS_MEASURED_MAX, estimates)
     limit = near[0][0] * _SPHERE_TOLERANCE + _SPHERE_TOLERANCE_M
     return min(

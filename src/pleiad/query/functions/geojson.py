@@ -21,7 +21,7 @@ Position = tuple[float, float]
 Line = list[Position]
 
 
-class InvalidGeometry(Exception):  # noqa: N818
+class InvalidGeometry(Exception):
     """The value is no valid geometry; the text says why."""
 
 

@@ -21,11 +21,11 @@ _SET_OPERATORS = "[|&~"
 _CODE_POINT_MAX = 0x10FFFF
 
 
-class BrokenPattern(Exception):  # noqa: N818
+class BrokenPattern(Exception):
     """The pattern is not a pattern."""
 
 
-class UnsupportedSyntax(Exception):  # noqa: N818
+class UnsupportedSyntax(Exception):
     """The pattern uses a construct that this engine does not have; the text names it."""
 
 

@@ -38,7 +38,7 @@ _DELETE = "DELETE FROM item WHERE number = ?1"
 _UNIQUE_FIND = "SELECT number FROM unique_value WHERE epk = ?1 AND key = ?2 AND value = ?3"
 _UNIQUE_INSERT = "INSERT INTO unique_value VALUES(?1, ?2, ?3, ?4)"
 _UNIQUE_DELETE = "DELETE FROM unique_value WHERE number = ?1"
-_TTL_OF = "SELECT epk, id, lsn, ts, ttl, size_bytes, terms FROM item WHERE number = ?1"
+_TTL_OF = "SELECT number, epk, id, lsn, ts, ttl, size_bytes, terms FROM item WHERE number = ?1"
 _LOGICAL_BYTES = "SELECT coalesce(sum(size_bytes), 0) FROM item WHERE epk = ?1"
 
 Execute = Callable[..., apsw.Cursor]
@@ -185,8 +185,8 @@ class Applier:
         found = self._execute(_UNIQUE_FIND, (epk, key, value)).fetchone()
         if found is None or (old is not None and found[0] == old.number):
             return False
-        holder = self._execute(_TTL_OF, (found[0],)).fetchone()
-        row = Row(found[0], *holder, b"")
+        holder: Any = self._execute(_TTL_OF, (found[0],)).fetchone()
+        row = Row._make((*holder, b""))
         if is_expired(row.ts, row.ttl, write.default_ttl, write.now):
             self._remove(counters, row)
             return False
@@ -202,8 +202,8 @@ class Applier:
         growth = mutation.size_bytes - (old.size_bytes if old else 0)
         if growth <= 0 or counters.size_bytes + growth <= write.logical_partition_bytes:
             return False
-        now_bytes: int = self._execute(_LOGICAL_BYTES, (mutation.epk,)).fetchone()[0]
-        return now_bytes + growth > write.logical_partition_bytes
+        found: Any = self._execute(_LOGICAL_BYTES, (mutation.epk,)).fetchone()
+        return bool(found[0] + growth > write.logical_partition_bytes)
 
 
 def _refusal(mutation: Mutation, old: Row | None) -> Result | None:

@@ -56,7 +56,7 @@ def connect(path: Path, tables: str, durable: bool) -> apsw.Connection:
         f"PRAGMA mmap_size={_MMAP_BYTES}; PRAGMA cache_size=-2000; PRAGMA temp_store=MEMORY; "
         "PRAGMA wal_autocheckpoint=0; PRAGMA journal_size_limit=67108864"
     ).fetchall()
-    found = connection.execute("PRAGMA user_version").fetchone()[0]
+    found = connection.pragma("user_version")
     if found > VERSION:
         connection.close()
         raise SchemaError(

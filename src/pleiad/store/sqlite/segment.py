@@ -7,6 +7,8 @@ connection, which sees only what is committed.
 Invariants:
 - `_busy` is true from BEGIN until the end of COMMIT; only then is the writer connection out of the loop's hands.
 - A waiter is answered after COMMIT returned, never before, and exactly once.
+- A read never returns a state older than a commit that was answered before it: the snapshot that reads of one turn
+  of the loop share ends before a commit is answered.
 - The counters in memory equal the partition rows on disk whenever no transaction runs.
 """
 
@@ -18,6 +20,7 @@ import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -31,7 +34,7 @@ from pleiad.store.sqlite.threads import DiskThreads
 _log = logging.getLogger(__name__)
 
 _COLUMNS = "number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB)"
-_READ = "SELECT number, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB) FROM item WHERE epk = ?1 AND id = ?2"
+_READ = f"SELECT {_COLUMNS} FROM item WHERE epk = ?1 AND id = ?2"
 _FIND = f"SELECT {_COLUMNS} FROM item WHERE number = ?1"
 _SCAN = f"SELECT {_COLUMNS} FROM item WHERE number > ?1 AND epk >= ?2 AND epk < ?3 ORDER BY number LIMIT ?4"
 _SCAN_KEY = f"SELECT {_COLUMNS} FROM item INDEXED BY item_key WHERE epk >= ?2 AND epk < ?3 AND number > ?1 ORDER BY number LIMIT ?4"
@@ -78,6 +81,7 @@ class SqliteSegment:
         self._idle: asyncio.Future[None] | None = None
         self._dropped = False
         self._wants_age_index = False
+        self._in_snapshot = False
 
     # -- reads ---------------------------------------------------------------------------------
 
@@ -85,16 +89,26 @@ class SqliteSegment:
         file = self._file or self._open_existing()
         if file is None:
             return None
-        found = file.reader.execute(_READ, (epk, id)).fetchone()
-        if found is None:
-            return None
-        number, lsn, ts, ttl, size_bytes, terms, body = found
-        return Row(number, epk, id, lsn, ts, ttl, size_bytes, terms, body)
+        if not self._in_snapshot:
+            self._begin_snapshot(file)
+        found: Any = file.reader.execute(_READ, (epk, id)).fetchone()
+        return None if found is None else Row._make(found)
+
+    def _begin_snapshot(self, file: _OpenFile) -> None:
+        """Lets all reads of this turn of the loop share one snapshot: each of its own would lock the file twice."""
+        file.reader.execute("BEGIN")
+        self._in_snapshot = True
+        asyncio.get_running_loop().call_soon(self._end_snapshot)
+
+    def _end_snapshot(self) -> None:
+        if self._in_snapshot and self._file is not None:
+            self._file.reader.execute("COMMIT")
+        self._in_snapshot = False
 
     async def find(self, number: int) -> Row | None:
         file = self._file or self._open_existing()
-        found = file.reader.execute(_FIND, (number,)).fetchone() if file is not None else None
-        return Row(*found) if found is not None else None
+        found: Any = file.reader.execute(_FIND, (number,)).fetchone() if file is not None else None
+        return None if found is None else Row._make(found)
 
     async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
         file = self._file or self._open_existing()
@@ -102,8 +116,8 @@ class SqliteSegment:
             return []
         # A range of one logical partition is narrow: the key index finds its rows, the table scan would read all.
         statement = _SCAN_KEY if len(span.min) >= 16 else _SCAN
-        rows = file.reader.execute(statement, (after, span.min, span.max, limit)).fetchall()
-        return [Row(*row) for row in rows]
+        rows: Any = file.reader.execute(statement, (after, span.min, span.max, limit)).fetchall()
+        return [Row._make(row) for row in rows]
 
     async def state(self, partition: int) -> PartitionState:
         file = self._file or self._open_existing()
@@ -114,20 +128,19 @@ class SqliteSegment:
         file = self._file or self._open_existing()
         if file is None:
             return []
-        return [
-            LogicalPartition(*row) for row in file.reader.execute(_LOGICAL, (span.min, span.max)).fetchall()
-        ]
+        rows: Any = file.reader.execute(_LOGICAL, (span.min, span.max)).fetchall()
+        return [LogicalPartition(*row) for row in rows]
 
     async def expired(self, now: int, default_ttl: int | None, limit: int) -> Sequence[Row]:
         file = self._file or self._open_existing()
         if file is None or default_ttl is None:
             return []
-        rows = file.reader.execute(_EXPIRED_OWN, (now, limit)).fetchall()
+        rows: list[Any] = file.reader.execute(_EXPIRED_OWN, (now, limit)).fetchall()
         if default_ttl > 0 and len(rows) < limit:
             # Only a container with a default TTL pays for the index; its next commit makes it.
             self._wants_age_index = not _has_age_index(file.reader)
             rows += file.reader.execute(_EXPIRED_DEFAULT, (now - default_ttl, limit - len(rows))).fetchall()
-        return [Row(*row) for row in rows]
+        return [Row._make(row) for row in rows]
 
     # -- writes --------------------------------------------------------------------------------
 
@@ -207,6 +220,8 @@ class SqliteSegment:
             self._reload_counters(file)
             self._fail(waiters, error)
             return
+        # Whoever learns of this commit must see it in the next read.
+        self._end_snapshot()
         for (_, future), outcomes in zip(waiters, answers, strict=True):
             if not future.done():
                 future.set_result(outcomes)
@@ -243,7 +258,8 @@ class SqliteSegment:
     def _next(self) -> None:
         self._busy = False
         if self._alone or self._waiting:
-            self._begin()
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._begin)
         else:
             self._settle()
 
@@ -290,7 +306,7 @@ class SqliteSegment:
         return file
 
     def _reload_counters(self, file: _OpenFile) -> None:
-        rows = file.writer.execute(
+        rows: Any = file.writer.execute(
             "SELECT id, epoch, lsn, next_sequence, items, size_bytes FROM partition"
         ).fetchall()
         file.counters = {row[0]: Counters(*row) for row in rows}
@@ -301,6 +317,7 @@ class SqliteSegment:
 
     def close_file(self) -> None:
         """Closes the connections of an idle segment; it opens again on its next use."""
+        self._end_snapshot()
         file, self._file = self._file, None
         if file is None:
             return

@@ -11,6 +11,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -43,7 +44,7 @@ class SqliteStore:
         self._segments: OrderedDict[str, SqliteSegment] = OrderedDict()
 
     async def load_records(self) -> Sequence[Record]:
-        rows = self._catalog.execute("SELECT kind, rid, parent, name, body FROM record").fetchall()
+        rows: Any = self._catalog.execute("SELECT kind, rid, parent, name, body FROM record").fetchall()
         return [Record(kind, rid, parent, name, orjson.loads(body)) for kind, rid, parent, name, body in rows]
 
     async def save_records(self, puts: Iterable[Record], deletes: Iterable[Record]) -> None:

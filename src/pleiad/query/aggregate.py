@@ -1,0 +1,255 @@
+"""Aggregate states and groups: rows go in one by one, partial states of several partitions merge, results
+come out.
+
+A state never raises on any value. ``merge`` with the state of other rows gives the same as adding those
+rows, up to the rounding of floating-point sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Protocol, Self
+
+from pleiad.keys.undefined import UNDEFINED
+from pleiad.query.functions.registry import check_array_elements
+from pleiad.query.plan import AggregateKind
+from pleiad.query.values import as_double, hash_key, is_number, normal, order_key
+
+
+class State(Protocol):
+    """The running state of one aggregate over one group."""
+
+    def add(self, value: Any) -> None: ...
+
+    def merge(self, other: Self) -> None: ...
+
+    def result(self) -> Any: ...
+
+
+class CountState:
+    """COUNT: defined values."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, value: Any) -> None:
+        if value is not UNDEFINED:
+            self.count += 1
+
+    def merge(self, other: Self) -> None:
+        self.count += other.count
+
+    def result(self) -> Any:
+        return self.count
+
+
+class CountIfState(CountState):
+    """COUNTIF: values that are exactly true."""
+
+    __slots__ = ()
+
+    def add(self, value: Any) -> None:
+        if value is True:
+            self.count += 1
+
+
+class SumState:
+    """SUM and AVG: undefined as soon as one defined value is not a number."""
+
+    __slots__ = ("count", "is_numeric", "total")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total: int | float = 0
+        self.is_numeric = True
+
+    def add(self, value: Any) -> None:
+        if value is UNDEFINED:
+            return
+        if not is_number(value):
+            self.is_numeric = False
+            return
+        self.count += 1
+        self.total = normal(self.total + (value if value.__class__ is float else normal(value)))
+
+    def merge(self, other: Self) -> None:
+        self.is_numeric = self.is_numeric and other.is_numeric
+        self.count += other.count
+        self.total = normal(self.total + other.total)
+
+    def result(self) -> Any:
+        if not self.is_numeric:
+            return UNDEFINED
+        return self.total if math.isfinite(self.total) else UNDEFINED
+
+
+class AverageState(SumState):
+    """AVG: the sum over the count, undefined when nothing was counted."""
+
+    __slots__ = ()
+
+    def result(self) -> Any:
+        if not self.is_numeric or self.count == 0 or not math.isfinite(self.total):
+            return UNDEFINED
+        return normal(as_double(self.total) / self.count)
+
+
+class MinState:
+    """MIN: by type, then value; undefined over nulls alone and as soon as there is an array or object."""
+
+    __slots__ = ("best", "best_key", "is_all_null", "is_primitive")
+
+    def __init__(self) -> None:
+        self.best: Any = UNDEFINED
+        self.best_key: tuple[Any, ...] | None = None
+        self.is_all_null = True
+        self.is_primitive = True
+
+    def add(self, value: Any) -> None:
+        if value is UNDEFINED:
+            return
+        if value.__class__ is dict or value.__class__ is list:
+            self.is_primitive = False
+            return
+        if value is not None:
+            self.is_all_null = False
+        key = order_key(value)
+        if self.best_key is None or self.is_better(key, self.best_key):
+            self.best, self.best_key = value, key
+
+    def is_better(self, key: tuple[Any, ...], best: tuple[Any, ...]) -> bool:
+        return key < best
+
+    def merge(self, other: Self) -> None:
+        self.is_primitive = self.is_primitive and other.is_primitive
+        self.is_all_null = self.is_all_null and other.is_all_null
+        self.add(other.best)
+
+    def result(self) -> Any:
+        return self.best if self.is_primitive and not self.is_all_null else UNDEFINED
+
+
+class MaxState(MinState):
+    """MAX: as MIN, from the other end."""
+
+    __slots__ = ()
+
+    def is_better(self, key: tuple[Any, ...], best: tuple[Any, ...]) -> bool:
+        return key > best
+
+
+class ListState:
+    """MAKELIST: every defined value, in scan order."""
+
+    __slots__ = ("values",)
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+
+    def add(self, value: Any) -> None:
+        if value is not UNDEFINED:
+            check_array_elements(len(self.values) + 1)
+            self.values.append(value)
+
+    def merge(self, other: Self) -> None:
+        for value in other.values:
+            self.add(value)
+
+    def result(self) -> Any:
+        return self.values
+
+
+class SetState(ListState):
+    """MAKESET: each defined value once."""
+
+    __slots__ = ("seen",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[Any] = set()
+
+    def add(self, value: Any) -> None:
+        key = hash_key(value)
+        if value is not UNDEFINED and key not in self.seen:
+            self.seen.add(key)
+            super().add(value)
+
+
+STATES: Final[dict[AggregateKind, Callable[[], Any]]] = {
+    AggregateKind.COUNT: CountState,
+    AggregateKind.SUM: SumState,
+    AggregateKind.AVG: AverageState,
+    AggregateKind.MIN: MinState,
+    AggregateKind.MAX: MaxState,
+    AggregateKind.COUNTIF: CountIfState,
+    AggregateKind.MAKELIST: ListState,
+    AggregateKind.MAKESET: SetState,
+}
+GroupRow = tuple[tuple[Any, ...], tuple[Any, ...]]
+
+
+class Groups:
+    """The groups of a block's rows. Without GROUP BY there is one group, also when there is no row."""
+
+    __slots__ = ("_arguments", "_groups", "_keys", "_makers", "_single")
+
+    def __init__(
+        self,
+        kinds: tuple[AggregateKind, ...],
+        keys: Callable[..., tuple[Any, ...]] | None,
+        arguments: Callable[..., tuple[Any, ...]],
+    ) -> None:
+        self._makers = tuple(STATES[kind] for kind in kinds)
+        self._keys = keys
+        self._arguments = arguments
+        self._groups: dict[Any, tuple[tuple[Any, ...], list[Any]]] = {}
+        self._single: list[Any] = [] if keys is not None else [make() for make in self._makers]
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        """Count one row in its group."""
+        if self._keys is None:
+            states = self._single
+        else:
+            values = self._keys(*row)
+            key = tuple(map(hash_key, values))
+            group = self._groups.get(key)
+            if group is None:
+                group = self._groups[key] = (values, [make() for make in self._makers])
+            states = group[1]
+        for state, value in zip(states, self._arguments(*row), strict=True):
+            state.add(value)
+
+    def merge(self, other: Groups) -> None:
+        """Take in the groups of other rows of the same query."""
+        for mine, theirs in zip(self._single, other._single, strict=True):
+            mine.merge(theirs)
+        for key, (values, states) in other._groups.items():
+            group = self._groups.get(key)
+            if group is None:
+                self._groups[key] = (values, states)
+            else:
+                for mine, theirs in zip(group[1], states, strict=True):
+                    mine.merge(theirs)
+
+    def results(self) -> Iterator[GroupRow]:
+        """For each group its key values and its aggregate results."""
+        if self._keys is None:
+            yield (), tuple(state.result() for state in self._single)
+        for values, states in self._groups.values():
+            yield values, tuple(state.result() for state in states)
+
+
+def grouped(
+    rows: Iterable[tuple[Any, ...]],
+    kinds: tuple[AggregateKind, ...],
+    keys: Callable[..., tuple[Any, ...]] | None,
+    arguments: Callable[..., tuple[Any, ...]],
+) -> Iterator[GroupRow]:
+    """The groups of the rows."""
+    groups = Groups(kinds, keys, arguments)
+    for row in rows:
+        groups.add(row)
+    return groups.results()

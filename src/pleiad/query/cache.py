@@ -1,0 +1,59 @@
+"""Compiled queries by text: least recently used ones go first, by count and by the size of their texts."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Final
+
+from pleiad.limits import MB, Limits
+from pleiad.query import errors
+from pleiad.query.run import Query
+
+QUERIES_MAX: Final = 1_000
+TEXT_CHARS_MAX: Final = 4 * MB
+_CONDITION_PREFIX: Final = "SELECT * "
+
+
+class QueryCache:
+    """A bounded map from text to compiled query."""
+
+    def __init__(self, queries_max: int, text_chars_max: int) -> None:
+        self._queries_max = queries_max
+        self._text_chars_max = text_chars_max
+        self._queries: OrderedDict[str, Query] = OrderedDict()
+        self._text_chars = 0
+        self._lock = threading.Lock()
+
+    def get(self, text: str, limits: Limits) -> Query:
+        """The compiled query of a text under these limits."""
+        with self._lock:
+            query = self._queries.get(text)
+            if query is not None and (query.limits is limits or query.limits == limits):
+                self._queries.move_to_end(text)
+                return query
+        try:
+            query = Query(text, limits)
+        except RecursionError:
+            raise errors.plain_error("The query is nested too deeply.") from None
+        with self._lock:
+            replaced = self._queries.pop(text, None)
+            self._text_chars += len(text) - (len(text) if replaced is not None else 0)
+            self._queries[text] = query
+            while len(self._queries) > self._queries_max or self._text_chars > self._text_chars_max:
+                old, _ = self._queries.popitem(last=False)
+                self._text_chars -= len(old)
+        return query
+
+
+_CACHE: Final = QueryCache(QUERIES_MAX, TEXT_CHARS_MAX)
+
+
+def compile_query(text: str, limits: Limits) -> Query:
+    """The compiled form of a query text; a text that is wrong raises a 400."""
+    return _CACHE.get(text, limits)
+
+
+def compile_condition(text: str, limits: Limits) -> Query:
+    """The compiled form of a condition such as ``FROM c WHERE c.n = 1``; ask it with ``matches``."""
+    return _CACHE.get(_CONDITION_PREFIX + text, limits)

@@ -1,0 +1,219 @@
+"""Bound plan to Python source: one factory per plan and shape of its parameters.
+
+The factory takes the parameters and the context of one execution and returns the functions that run it, so
+that parameters and constants are plain closure variables. A block becomes a generator of nested loops over
+its sources, with the filter inside; a subquery becomes a generator of its own that takes the outer aliases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pleiad.query import plan
+from pleiad.query.compile_expressions import ExpressionEmitter
+from pleiad.query.plan import SourceKind
+from pleiad.query.rank import nearness
+
+
+class PlanEmitter(ExpressionEmitter):
+    """Generates the functions of a whole plan."""
+
+    def subquery(self, block: plan.Block) -> tuple[str, str]:
+        outer = tuple(name for name in self.frame if name not in ("K", "G"))
+        return self.block(block, outer), ", ".join(outer)
+
+    def block(self, block: plan.Block, outer: tuple[str, ...]) -> str:
+        """Define a generator function over a block's output values; returns its name."""
+        name = self.fresh("q")
+        saved_frame, saved_level = self.frame, self.level
+        self.frame, self.level = outer, 0
+        lines: list[str] = [f"def {name}({', '.join(outer)}):"]
+        if block.distinct:
+            lines.append("    seen = set()")
+        if block.is_grouped:
+            self._grouped_body(block, outer, lines)
+        else:
+            self._loops(block, lines, 1, lambda depth: self._yield_value(block, lines, depth))
+        self.definitions.append("\n".join(lines))
+        self.frame, self.level = saved_frame, saved_level
+        return name
+
+    def _yield_value(self, block: plan.Block, lines: list[str], depth: int) -> None:
+        """Yield the output value of the row, unless it is undefined or was seen."""
+        pad = "    " * depth
+        text = self.output(block.selection)
+        is_always_defined = isinstance(block.selection, plan.MakeObject)
+        if is_always_defined and not block.distinct:
+            lines.append(f"{pad}yield {text}")
+            return
+        lines.append(f"{pad}v = {text}")
+        if not is_always_defined:
+            lines.append(f"{pad}if v is not U:")
+            pad += "    "
+        if block.distinct:
+            lines.append(f"{pad}key = hash_key(v)")
+            lines.append(f"{pad}if key not in seen:")
+            lines.append(f"{pad}    seen.add(key)")
+            pad += "    "
+        lines.append(f"{pad}yield v")
+
+    def _grouped_body(self, block: plan.Block, outer: tuple[str, ...], lines: list[str]) -> None:
+        rows = self.rows(block, outer)
+        arguments = ", ".join(outer)
+        own = tuple(f"a{source.slot}" for source in block.sources)
+        self.frame = (*outer, *own)
+        row_arguments = ", ".join(own)
+        keys = "None"
+        if block.group_by:
+            keys = "keys"
+            lines.append(f"    def keys({row_arguments}):")
+            lines.append(f"        return ({self._list(block.group_by)},)")
+        self.level = 0
+        lines.append(f"    def arguments({row_arguments}):")
+        lines.append(f"        return {self._tuple([each.argument for each in block.aggregates])}")
+        kinds = self.fresh("k")
+        self.environment[kinds] = tuple(each.kind for each in block.aggregates)
+        lines.append(f"    for K, G in grouped({rows}({arguments}), {kinds}, {keys}, arguments):")
+        self.frame = (*outer, "K", "G")
+        self._yield_value(block, lines, 2)
+
+    def _tuple(self, nodes: list[plan.Expression]) -> str:
+        listed = self._list(tuple(nodes))
+        return f"({listed},)" if listed else "()"
+
+    def rows(self, block: plan.Block, outer: tuple[str, ...]) -> str:
+        """Define a generator function over the rows that pass the filter; returns its name."""
+        name = self.fresh("r")
+        saved_frame, saved_level = self.frame, self.level
+        self.frame, self.level = outer, 0
+        lines = [f"def {name}({', '.join(outer)}):"]
+        own = [f"a{source.slot}" for source in block.sources]
+        row = f"({', '.join(own)},)" if own else "()"
+        self._loops(block, lines, 1, lambda depth: lines.append(f"{'    ' * depth}yield {row}"))
+        self.definitions.append("\n".join(lines))
+        self.frame, self.level = saved_frame, saved_level
+        return name
+
+    def _loops(self, block: plan.Block, lines: list[str], depth: int, body: Callable[[int], None]) -> None:
+        """The loops over the sources and the test of the filter, around a body."""
+        lines.append(f"{'    ' * depth}n = 0")
+        for source in block.sources:
+            depth = self._loop(source, lines, depth)
+            self.frame = (*self.frame, f"a{source.slot}")
+        if block.where is not None:
+            lines.append(f"{'    ' * depth}if {self.truth(block.where)}:")
+            depth += 1
+        body(depth)
+
+    def _loop(self, source: plan.Source, lines: list[str], depth: int) -> int:
+        pad = "    " * depth
+        name = f"a{source.slot}"
+        if source.kind is SourceKind.VALUE and source.expression is not None:
+            lines.append(f"{pad}{name} = {self.value(source.expression)}")
+            lines.append(f"{pad}if {name} is not U:")
+            return depth + 1
+        if source.kind is SourceKind.ELEMENTS and source.expression is not None:
+            lines.append(f"{pad}s{source.slot} = {self.value(source.expression)}")
+            lines.append(f"{pad}if s{source.slot}.__class__ is list:")
+            lines.append(f"{pad}    for {name} in s{source.slot}:")
+            depth += 2
+        elif source.block is not None:
+            generator, arguments = self.subquery(source.block)
+            if source.kind is SourceKind.ROWS:
+                lines.append(f"{pad}for {name} in {generator}({arguments}):")
+                depth += 1
+            else:
+                lines.append(f"{pad}for s{source.slot} in {generator}({arguments}):")
+                lines.append(f"{pad}    if s{source.slot}.__class__ is list:")
+                lines.append(f"{pad}        for {name} in s{source.slot}:")
+                depth += 3
+        else:
+            lines.append(f"{pad}for {name} in items:")
+            depth += 1
+        pad = "    " * depth
+        lines.append(f"{pad}n += 1")
+        lines.append(f"{pad}if not n & 1023: tick()")
+        return depth
+
+    # -- the functions of an execution -----------------------------------------------------------
+
+    def function(self, frame: tuple[str, ...], body: Callable[[], str]) -> str:
+        """Define a function of a row that returns an expression; returns its name."""
+        name = self.fresh("e")
+        self.frame, self.level = frame, 0
+        text = body()
+        self.definitions.append(f"def {name}({', '.join(frame)}):\n    return {text}")
+        self.frame = ()
+        return name
+
+    def sort_values(self, block: plan.Block) -> str:
+        return self._tuple([key.expression for key in block.order_by])
+
+    def sort_keys(self, block: plan.Block) -> str:
+        """The values to sort by: as ``sort_values``, but nearness for vector distances."""
+        parts: list[str] = []
+        for key in block.order_by:
+            node = key.expression
+            if isinstance(node, plan.Call) and node.function.name == "VECTORDISTANCE":
+                self.environment["nearness"] = nearness
+                parts.append(self._call("nearness", True, node.arguments))
+            else:
+                parts.append(self.value(node))
+        return f"({', '.join(parts)},)" if parts else "()"
+
+    def source(self) -> str:
+        """The source of the factory ``make(P, X, C)``."""
+        block = self.plan.block
+        own = tuple(f"a{source.slot}" for source in block.sources)
+        outer = ("items",)
+        names = {"rows": self.rows(block, outer)}
+        if block.is_grouped:
+            names["keys"] = "None"
+            if block.group_by:
+                names["keys"] = self.function(own, lambda: self._tuple(list(block.group_by)))
+            names["arguments"] = self.function(
+                own, lambda: self._tuple([each.argument for each in block.aggregates])
+            )
+            row_frame: tuple[str, ...] = ("K", "G")
+        else:
+            row_frame = own
+            if not block.order_by and block.rank is None:
+                names["values"] = self.block(block, outer)
+        names["project"] = self.function(row_frame, lambda: self.output(block.selection))
+        if block.order_by:
+            names["sort_values"] = self.function(row_frame, lambda: self.sort_values(block))
+            names["sort_keys"] = self.function(row_frame, lambda: self.sort_keys(block))
+        if block.rank is not None:
+            components = block.rank.components
+            names["rank_inputs"] = self.function(
+                own,
+                lambda: "(" + "".join(f"{self._tuple(list(each.arguments))}, " for each in components) + ")",
+            )
+        if len(block.sources) == 1 and block.sources[0].kind is SourceKind.ITEMS:
+            where = plan.Constant(True) if block.where is None else block.where
+            names["match"] = self.function(own, lambda: self.truth(where))
+        return self._assemble(names)
+
+    def _assemble(self, names: dict[str, str]) -> str:
+        lines = ["def make(P, X, C):", "    tick = X.tick"]
+        lines.extend(f"    {local} = P[{name!r}]" for name, local in self.parameters.items())
+        lines.extend(f"    {line}" for line in self.prologue)
+        for definition in self.definitions:
+            lines.extend(f"    {line}" for line in definition.split("\n"))
+        pairs = ", ".join(f"{role!r}: {name}" for role, name in names.items())
+        lines.append(f"    return {{{pairs}}}")
+        return "\n".join(lines) + "\n"
+
+
+Factory = Callable[[Any, Any, Any], dict[str, Any]]
+
+
+def compile_plan(bound: plan.Plan, tags: dict[str, str], computed: tuple[str, ...]) -> Factory:
+    """The factory of a plan for parameters of these types and these computed properties."""
+    emitter = PlanEmitter(bound, tags, computed)
+    source = emitter.source()
+    environment = emitter.environment
+    exec(compile(source, "<query>", "exec"), environment)
+    factory: Factory = environment["make"]
+    return factory

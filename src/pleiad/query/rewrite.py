@@ -1,0 +1,56 @@
+"""Rewrites of the syntax tree for clients that merge partitions: rows with sort values and _rid."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final
+
+from pleiad.query import ast, errors
+from pleiad.query.bind import output_names
+from pleiad.query.print import is_plain_name
+
+ORDER_FILTER: Final = "documentdb-formattableorderbyquery-filter"
+
+
+def payload_of(syntax: ast.Query) -> ast.Expression:
+    """The projection as one expression."""
+    selection = syntax.selection
+    if isinstance(selection, ast.SelectValue):
+        return selection.expression
+    if isinstance(selection, ast.SelectList):
+        names = output_names(selection)
+        pairs = zip(names, [item.expression for item in selection.items], strict=True)
+        return ast.ObjectLiteral(tuple(pairs))
+    return ast.Identifier(root_name(syntax))
+
+
+def root_name(syntax: ast.Query) -> str:
+    """The alias of the first source, whose _rid the rewritten query selects."""
+    source = syntax.sources[0]
+    if source.alias is not None:
+        return source.alias
+    collection = source.collection
+    if isinstance(collection, ast.Identifier | ast.Property) and is_plain_name(collection.name):
+        return collection.name
+    raise errors.plain_error("The first source of FROM needs an alias for a query with ORDER BY.")
+
+
+def ordered_rewrite(syntax: ast.Query) -> ast.Query:
+    """The query for rows with their _rid and sort values, with room for a client's resume filter."""
+    parts = tuple(ast.ObjectLiteral((("item", item.expression),)) for item in syntax.order_by)
+    payload = payload_of(syntax)
+    items = (
+        ast.SelectItem(ast.Property(ast.Identifier(root_name(syntax)), "_rid")),
+        ast.SelectItem(ast.ArrayLiteral(parts), "orderByItems"),
+        ast.SelectItem(payload, "payload"),
+    )
+    where = with_filter(syntax.where)
+    if isinstance(syntax.selection, ast.SelectValue):
+        where = ast.Chain("AND", (where, ast.FunctionCall("IS_DEFINED", (payload,))))
+    return dataclasses.replace(syntax, selection=ast.SelectList(items), where=where, distinct=False)
+
+
+def with_filter(where: ast.Expression | None) -> ast.Expression:
+    """The filter with the place for the client's own condition."""
+    place = ast.Placeholder(f"({{{ORDER_FILTER}}})")
+    return place if where is None else ast.Chain("AND", (where, place))

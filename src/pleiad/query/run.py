@@ -1,0 +1,343 @@
+"""Running a query: the compiled form of one text, and one execution of it over items.
+
+``Query`` is shared and cached; it holds no state of an execution. ``Execution`` has the parameters and
+the context of one run and offers both the whole run in memory and its pieces, so that a caller can stream
+pages of one partition and merge several.
+
+Order of the steps: sources and filter, groups, order, projection, DISTINCT, OFFSET and LIMIT or TOP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import total_ordering
+from itertools import islice
+from operator import itemgetter
+from typing import Any, Final
+
+from pleiad.errors import PleiadError
+from pleiad.keys.undefined import UNDEFINED
+from pleiad.limits import Limits
+from pleiad.query import ast, errors, plan
+from pleiad.query.aggregate import Groups
+from pleiad.query.bind import bind
+from pleiad.query.compile import Factory, compile_plan
+from pleiad.query.compile_support import tag_of
+from pleiad.query.context import QueryContext
+from pleiad.query.parser import check_count, parse
+from pleiad.query.rank import rank_order
+from pleiad.query.values import hash_key, order_key
+
+Row = tuple[Any, ...]
+_VARIANTS_MAX: Final = 16
+_NO_TAGS: Final[dict[str, str]] = {}
+
+
+class Query:
+    """One query text, parsed and bound; executions are made from it."""
+
+    __slots__ = ("_variants", "limits", "plan", "syntax", "text")
+
+    def __init__(self, text: str, limits: Limits) -> None:
+        self.text = text
+        self.limits = limits
+        self.syntax: ast.Query = parse(text, limits)
+        self.plan: plan.Plan = bind(self.syntax, limits)
+        self._variants: dict[Any, Factory] = {}
+
+    # -- what the query is -----------------------------------------------------------------------
+
+    @property
+    def block(self) -> plan.Block:
+        """The outermost SELECT."""
+        return self.plan.block
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The aliases that FROM and JOIN write or imply."""
+        names: list[str] = []
+        for source in self.syntax.sources:
+            if source.alias is not None:
+                names.append(source.alias)
+            elif isinstance(source.collection, ast.Identifier | ast.Property):
+                names.append(source.collection.name)
+        return tuple(names)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters the text uses, each with its ``@``."""
+        return self.plan.parameters
+
+    @property
+    def is_aggregate(self) -> bool:
+        """Whether the rows are aggregated, with or without GROUP BY."""
+        return self.block.is_grouped
+
+    @property
+    def group_by(self) -> tuple[plan.Expression, ...]:
+        return self.block.group_by
+
+    @property
+    def order_by(self) -> tuple[plan.SortKey, ...]:
+        return self.block.order_by
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether ORDER BY RANK orders the rows, which needs all of them."""
+        return self.block.rank is not None
+
+    @property
+    def distinct(self) -> bool:
+        return self.block.distinct
+
+    @property
+    def reads_items(self) -> bool:
+        """Whether the query ranges over items; without FROM it runs once."""
+        return self.block.reads_items
+
+    @property
+    def is_per_item(self) -> bool:
+        """Whether rows can be found item by item, so that pages stream and partitions merge."""
+        return self.block.is_per_item
+
+    # -- running ---------------------------------------------------------------------------------
+
+    def execution(self, parameters: Mapping[str, Any], context: QueryContext) -> Execution:
+        """One execution with these parameters."""
+        return Execution(self, parameters, context)
+
+    def run(
+        self, items: Iterable[dict[str, Any]], parameters: Mapping[str, Any], context: QueryContext
+    ) -> list[Any]:
+        """The whole result over the items; undefined values are left out."""
+        return Execution(self, parameters, context).run(items)
+
+    def matches(self, item: dict[str, Any], parameters: Mapping[str, Any], context: QueryContext) -> bool:
+        """Whether the item gives at least one row that passes the filter."""
+        return Execution(self, parameters, context).matches(item)
+
+    def factory(self, tags: dict[str, str], computed: tuple[str, ...]) -> Factory:
+        """The compiled form for parameters of these types; kept, since few shapes of a text are used."""
+        key = (*tags.values(), computed) if computed else tuple(tags.values())
+        found = self._variants.get(key)
+        if found is None:
+            if len(self._variants) >= _VARIANTS_MAX:
+                self._variants.clear()
+            found = self._variants[key] = compile_plan(self.plan, tags, computed)
+        return found
+
+
+class Execution:
+    """One run of a query: the compiled functions over its parameters and context."""
+
+    __slots__ = ("_functions", "block", "context", "limit", "offset", "parameters", "query", "top")
+
+    def __init__(self, query: Query, parameters: Mapping[str, Any], context: QueryContext) -> None:
+        self.query = query
+        self.block = query.plan.block
+        self.context = context
+        self.parameters = parameters
+        tags = _NO_TAGS
+        if query.plan.parameters:
+            tags = _tags(query.plan.parameters, parameters, context.limits)
+        computed: tuple[str, ...] = ()
+        values: dict[str, Any] = {}
+        if context.computed_properties:
+            computed = tuple(name for name, _ in context.computed_properties)
+            values = {name: _ComputedValue(each, context) for name, each in context.computed_properties}
+        self._functions = query.factory(tags, computed)(parameters, context, values)
+        self.top = self._count("TOP", self.block.top)
+        self.offset = self._count("OFFSET", self.block.offset)
+        self.limit = self._count("LIMIT", self.block.limit)
+
+    def _count(self, word: str, count: int | plan.Parameter | None) -> int | None:
+        if isinstance(count, plan.Parameter):
+            return check_count(word, self.parameters[count.name])
+        return count
+
+    # -- pieces ----------------------------------------------------------------------------------
+
+    def rows(self, items: Iterable[dict[str, Any]]) -> Iterator[Row]:
+        """The rows that pass the filter; a row is the values of the aliases."""
+        found: Iterator[Row] = self._functions["rows"](items)
+        return found
+
+    def filter_rows(self, item: dict[str, Any]) -> Iterator[Row]:
+        """The rows of one item; only meaningful when the query is per item."""
+        found: Iterator[Row] = self._functions["rows"]((item,))
+        return found
+
+    def matches(self, item: dict[str, Any]) -> bool:
+        """Whether the item gives at least one row."""
+        match = self._functions.get("match")
+        if match is not None:
+            return bool(match(item))
+        return next(self.filter_rows(item), None) is not None
+
+    def project(self, row: Row) -> Any:
+        """The output of a row, or of a group's keys and aggregate results; UNDEFINED is to be left out."""
+        return self._functions["project"](*row)
+
+    def values(self, items: Iterable[dict[str, Any]]) -> Iterator[Any]:
+        """The outputs in scan order, DISTINCT within this call; not for grouped or ordered queries."""
+        found: Iterator[Any] = self._functions["values"](items)
+        return found
+
+    def order_values(self, row: Row) -> tuple[Any, ...]:
+        """The values of the ORDER BY expressions, as a client that merges pages sees them."""
+        found: tuple[Any, ...] = self._functions["sort_values"](*row)
+        return found
+
+    def order_key(self, row: Row) -> tuple[Any, ...]:
+        """A key that sorts rows as ORDER BY asks, descending keys included, so that streams can be merged."""
+        return tuple(
+            Descending(order_key(value)) if key.descending else order_key(value)
+            for key, value in zip(self.block.order_by, self._functions["sort_keys"](*row), strict=True)
+        )
+
+    def new_groups(self) -> Groups:
+        """An empty state for ``add(row)``, ``merge(other)`` and ``finish``."""
+        kinds = tuple(aggregate.kind for aggregate in self.block.aggregates)
+        return Groups(kinds, self._functions["keys"], self._functions["arguments"])
+
+    def finish(self, groups: Groups) -> list[Any]:
+        """The result of the whole query from its groups."""
+        rows: list[Row] = list(groups.results())
+        if self.block.order_by:
+            rows = self.sorted_rows(rows)
+        return self.outputs(rows)
+
+    def sorted_rows(self, rows: Iterable[Row]) -> list[Row]:
+        """The rows as ORDER BY has them; ties keep scan order, reversed when the first key is DESC."""
+        if self.block.rank is not None:
+            listed = list(rows)
+            inputs = [self._functions["rank_inputs"](*row) for row in listed]
+            positions = rank_order(self.block.rank, inputs, self.context, self.parameters)
+            return [listed[position] for position in positions]
+        sort_keys = self._functions["sort_keys"]
+        decorated = [(tuple(map(order_key, sort_keys(*row))), row) for row in rows]
+        directions = [key.descending for key in self.block.order_by]
+        if directions[0]:
+            decorated.reverse()
+        if all(directions) or not any(directions):
+            decorated.sort(key=itemgetter(0), reverse=directions[0])
+        else:
+            for number in reversed(range(len(directions))):
+                decorated.sort(key=lambda pair: pair[0][number], reverse=directions[number])
+        return [row for _, row in decorated]
+
+    def outputs(self, rows: Iterable[Row]) -> list[Any]:
+        """Projection, DISTINCT, OFFSET and LIMIT or TOP over rows that are filtered, grouped and ordered."""
+        project = self._functions["project"]
+        values = (value for row in rows if (value := project(*row)) is not UNDEFINED)
+        return self.slice(_distinct(values) if self.block.distinct else values)
+
+    def slice(self, values: Iterable[Any]) -> list[Any]:
+        """What OFFSET and LIMIT or TOP leave of the values."""
+        if self.limit is not None:
+            start = self.offset or 0
+            return list(islice(values, start, start + self.limit))
+        if self.top is not None:
+            return list(islice(values, self.top))
+        return list(values)
+
+    # -- the whole -------------------------------------------------------------------------------
+
+    def run(self, items: Iterable[dict[str, Any]]) -> list[Any]:
+        """The whole result over the items."""
+        try:
+            return self._run(items)
+        except RecursionError:
+            raise errors.plain_error("The query works on values that are nested too deeply.") from None
+
+    def _run(self, items: Iterable[dict[str, Any]]) -> list[Any]:
+        block = self.block
+        if block.is_grouped:
+            groups = self.new_groups()
+            for row in self.rows(items):
+                groups.add(row)
+            return self.finish(groups)
+        if block.order_by or block.rank is not None:
+            return self.outputs(self.sorted_rows(self.rows(items)))
+        return self.slice(self.values(items))
+
+
+def _distinct(values: Iterable[Any]) -> Iterator[Any]:
+    seen: set[Any] = set()
+    for value in values:
+        key = hash_key(value)
+        if key not in seen:
+            seen.add(key)
+            yield value
+
+
+@total_ordering
+class Descending:
+    """A sort key turned round."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: tuple[Any, ...]) -> None:
+        self.key = key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Descending) and self.key == other.key
+
+    def __lt__(self, other: Descending) -> bool:
+        return other.key < self.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+class _ComputedValue:
+    """The value of a computed property of an item; compiled when it is first asked for."""
+
+    __slots__ = ("_context", "_execution", "_query")
+
+    def __init__(self, query: Query, context: QueryContext) -> None:
+        self._query = query
+        self._context = context
+        self._execution: Execution | None = None
+
+    def __call__(self, item: dict[str, Any]) -> Any:
+        if self._execution is None:
+            self._execution = Execution(self._query, {}, _without_computed(self._context))
+        return next(iter(self._execution.values((item,))), UNDEFINED)
+
+
+def _without_computed(context: QueryContext) -> QueryContext:
+    return QueryContext(now=context.now, limits=context.limits, tick=context.tick)
+
+
+def _tags(names: tuple[str, ...], parameters: Mapping[str, Any], limits: Limits) -> dict[str, str]:
+    """The type of each parameter of the text; 400 when one is not given or nested too deeply."""
+    tags: dict[str, str] = {}
+    for name in names:
+        if name not in parameters:
+            raise _missing(name)
+        value = parameters[name]
+        if value.__class__ is list or value.__class__ is dict:
+            _check_depth(name, value, limits.item_depth)
+        tags[name] = tag_of(value)
+    return tags
+
+
+def _missing(name: str) -> PleiadError:
+    return errors.complain(
+        "SC2001", f"The parameter '{name}' is used in the query but no value is given for it."
+    )
+
+
+def _check_depth(name: str, value: Any, depth_max: int) -> None:
+    level = [value]
+    for _ in range(depth_max):
+        level = [
+            part
+            for each in level
+            for part in (each.values() if each.__class__ is dict else each)
+            if part.__class__ is dict or part.__class__ is list
+        ]
+        if not level:
+            return
+    raise errors.plain_error(f"The value of the parameter '{name}' is nested deeper than {depth_max} levels.")
