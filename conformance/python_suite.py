@@ -26,6 +26,7 @@ from conformance.server_process import (
     free_port,
     port_is_free,
     running_server,
+    stop_children_when_terminated,
 )
 from conformance.suite_source import (
     BUILD_DIR,
@@ -41,6 +42,7 @@ SELECTION_FILE = BUILD_DIR / "selection.json"
 JUNIT_FILE = BUILD_DIR / "junit.xml"
 PYTEST_LOG = BUILD_DIR / "pytest.log"
 SERVER_LOG = BUILD_DIR / "server.log"
+LIMITS_FILE = PROJECT_ROOT / "conformance" / "limits.toml"
 HEAD_FILE = PROJECT_ROOT / "conformance" / "compatibility.head.md"
 PAGE_FILE = PROJECT_ROOT / "docs" / "compatibility.md"
 PROGRESS_INTERVAL_S = 15.0
@@ -49,6 +51,7 @@ PROGRESS_INTERVAL_S = 15.0
 def main(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit code."""
     options = _parser().parse_args(arguments)
+    stop_children_when_terminated()
     try:
         table = reasons.load()
         if options.report_only:
@@ -96,7 +99,7 @@ def _run_suite(options: argparse.Namespace) -> bool:
         endpoint: str | None = options.endpoint
         if endpoint is None:
             port = _port(any_port=options.any_port)
-            server = stack.enter_context(running_server(port, SERVER_LOG, tls=True))
+            server = stack.enter_context(running_server(port, SERVER_LOG, tls=True, limits=str(LIMITS_FILE)))
             endpoint = f"https://localhost:{port}/"
         print(f"running against {endpoint}", flush=True)
         exit_code = _run_pytest(suite, options, endpoint)
@@ -106,7 +109,8 @@ def _run_suite(options: argparse.Namespace) -> bool:
         return True
     print(f"pytest ended with code {exit_code}; the end of {PYTEST_LOG.relative_to(PROJECT_ROOT)}:")
     print("\n".join(PYTEST_LOG.read_text(encoding="utf-8", errors="replace").splitlines()[-20:]))
-    # Killed or interrupted runs still have results worth reporting; a run that collected nothing has not.
+    # A run that broke off still has results worth showing, but the page must only ever tell of whole runs.
+    options.write = False
     return bool(results.read(RESULTS_FILE).tests)
 
 

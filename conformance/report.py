@@ -14,7 +14,10 @@ from conformance.results import Outcome, RunResults, Tally, TestResult
 from conformance.selection import GROUP_NAMES, GROUPS, OUT_OF_SCOPE_MARKERS, REST
 
 MESSAGE_LENGTH_MAX = 200
+IDS_SHOWN_MAX = 6
 _GUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
+_RUN_ID = re.compile(r"(?<=PythonSDKTest-)[0-9a-f]{8}")
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ def summary(run: Run) -> str:
     nameless = by_reason.get(None, [])
     if nameless:
         lines.append(f"NO REASON GIVEN for {len(nameless)} failed tests:")
-        lines.extend(f"  {test.id}\n      {_steady(test.message)}" for test in nameless)
+        lines.extend(_by_message(nameless))
     return "\n".join(lines)
 
 
@@ -145,6 +148,20 @@ def _by_group(run: Run) -> list[tuple[str, list[TestResult]]]:
     return [(name, tests) for name, tests in named if tests]
 
 
+def _by_message(tests: Iterable[TestResult]) -> list[str]:
+    """Return failures under their common error, the most frequent first: one cause often fails many tests."""
+    ids_by_message: dict[str, list[str]] = defaultdict(list)
+    for test in tests:
+        ids_by_message[_steady(test.message)].append(test.id)
+    lines = []
+    for message, ids in sorted(ids_by_message.items(), key=lambda entry: -len(entry[1])):
+        lines.append(f"  {len(ids):4d} {message}")
+        lines.extend(f"         {test_id}" for test_id in ids[:IDS_SHOWN_MAX])
+        if len(ids) > IDS_SHOWN_MAX:
+            lines.append(f"         and {len(ids) - IDS_SHOWN_MAX} more, all of them in the written page")
+    return lines
+
+
 def _tally(tests: Iterable[TestResult], reasons: Reasons) -> Tally:
     sequence: Sequence[TestResult] = list(tests)
     outcomes = [test.outcome for test in sequence]
@@ -169,7 +186,7 @@ def _percent(share: float | None) -> str:
 
 def _steady(message: str) -> str:
     """Shorten an error and take out what differs in every run."""
-    text = _GUID.sub("<guid>", message)
+    text = _ADDRESS.sub("0x…", _RUN_ID.sub("<run>", _GUID.sub("<guid>", message)))
     return text if len(text) <= MESSAGE_LENGTH_MAX else text[: MESSAGE_LENGTH_MAX - 1] + "…"
 
 

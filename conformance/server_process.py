@@ -24,6 +24,15 @@ START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 10.0
 
 
+def stop_children_when_terminated() -> None:
+    """Make SIGTERM unwind the program, so that the servers and tests it started end with it."""
+
+    def end(_signal: int, _frame: object) -> None:
+        sys.exit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, end)
+
+
 class ServerUnavailableError(Exception):
     """The server did not start or does not answer; the text says why."""
 
@@ -87,12 +96,12 @@ def answers(port: int, *, tls: bool, host: str = "127.0.0.1") -> bool:
 
 
 @contextmanager
-def running_server(port: int, log: Path, *, tls: bool) -> Iterator[ServerProcess]:
+def running_server(port: int, log: Path, *, tls: bool, limits: str = "default") -> Iterator[ServerProcess]:
     """Start an ephemeral server on the port, yield it once it answers, and stop it at the end."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [_pleiad_command(), "serve", "--ephemeral", "--port", str(port)],
+            [_pleiad_command(), "serve", "--ephemeral", "--port", str(port), "--limits", limits],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -12,7 +12,13 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from conformance.server_process import EMULATOR_KEY, ServerUnavailableError, free_port, running_server
+from conformance.server_process import (
+    EMULATOR_KEY,
+    ServerUnavailableError,
+    free_port,
+    running_server,
+    stop_children_when_terminated,
+)
 
 SOURCE_DIR = Path(__file__).resolve().parent
 BUILD_DIR = SOURCE_DIR.parent.parent / "build" / "javascript"
@@ -27,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--endpoint", metavar="URL", help="use a server that already runs")
     parser.add_argument("--key", default=EMULATOR_KEY, help="account key for --endpoint")
     options = parser.parse_args(arguments)
+    stop_children_when_terminated()
     for tool in ("node", "npm"):
         if shutil.which(tool) is None:
             print(f"{tool} is not installed: the JavaScript client cannot be checked", file=sys.stderr)

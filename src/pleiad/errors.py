@@ -94,8 +94,8 @@ PARTITION_KEY_MISMATCH = ErrorRow(
     "PartitionKey extracted from document doesn't match the one specified in the header: "
     "the item says {found}, the header says {given}.",
 )
-PARTITION_KEY_IMMUTABLE = ErrorRow(
-    400, 0, "The partition key of an item cannot be changed: it is {found} and the request says {given}."
+PARTITION_KEY_INCOMPLETE = ErrorRow(
+    400, 1001, "The partition key {given} does not have the {levels} levels of the container's partition key."
 )
 CROSS_PARTITION_DISABLED = ErrorRow(
     400,
@@ -117,7 +117,7 @@ CONTAINER_RID_MISMATCH = ErrorRow(
     "The container '{id}' has been recreated: its _rid is {found}, the request was meant for {given}.",
 )
 QUERY_ERROR = ErrorRow(400, 0, "{reason}")
-UNSUPPORTED = ErrorRow(400, 0, "{what} is not supported by this version of Pleiad.")
+UNSUPPORTED = ErrorRow(400, 0, "Not supported by this version of Pleiad: {what}.")
 WEAKER_CONSISTENCY_ONLY = ErrorRow(
     400, 0, "The consistency level {given} is stronger than the account's level {account}."
 )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pleiad.errors import PleiadError
 from pleiad.keys.definition import KeyDefinition
 from pleiad.keys.undefined import UNDEFINED
-from pleiad.keys.value import KeyValue, check_size, matches_leniently, parse_header, same, to_json_text
+from pleiad.keys.value import KeyValue, check_size, parse_header, same, to_json_text
 from pleiad.limits import Limits
 
 LIMITS = Limits()
@@ -190,12 +190,7 @@ def test_values_are_equal_as_the_hash_sees_them(left: KeyValue, right: KeyValue,
 
 def test_keys_of_different_length_are_different() -> None:
     assert not same(("a",), ("a", "b"))
-    assert not matches_leniently((), (None,))
 
 
-def test_null_and_missing_are_taken_as_equal_only_when_asked_to_be_lenient() -> None:
-    assert matches_leniently(("t", None), ("t", UNDEFINED))
-    assert matches_leniently(("t", UNDEFINED), ("t", None))
-    assert not matches_leniently(("t", None), ("t", 0))
-    assert not matches_leniently(("t", "u"), ("t", None))
+def test_null_and_missing_are_different_keys() -> None:
     assert not same(("t", None), ("t", UNDEFINED))

@@ -1,7 +1,8 @@
 """Who may do what: the rights of a caller, decided here for every head.
 
-A caller holds the master key (everything), the read-only key (every read), an identity token (data, but not the
-shape of databases and containers), or a resource token (one resource, read or all).
+A caller holds the master key (everything), the read-only key (every read but of permissions, which carry tokens),
+an identity token (data, but neither permissions nor the shape of databases and containers), or a resource token (one
+container or item, read or all).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a resource token allows: a path of rids and names, optionally one partition key, to read or to change."""
+    """What a resource token allows: the rids of a database and container, where it is narrower an item or a
+    partition key, to read or to change."""
 
     container_path: tuple[str, ...]
     item_id: str | None
@@ -55,6 +57,7 @@ class Access:
     item_id: str | None = None
     key: tuple[KeyValue, ...] | None = None
     is_account_read: bool = False
+    is_permission: bool = False
     operation: str = ""
 
 
@@ -65,9 +68,13 @@ def check(caller: Caller, access: Access) -> None:
     if caller.role is Role.READ_ONLY:
         if access.writes:
             raise errors.FORBIDDEN(reason="The read-only key cannot authorize a write.")
+        if access.is_permission:
+            raise errors.FORBIDDEN(
+                reason="The read-only key cannot read permissions: their tokens could authorize a write."
+            )
         return
     if caller.role is Role.IDENTITY:
-        if access.writes and not access.is_data:
+        if access.is_permission or (access.writes and not access.is_data):
             raise errors.AAD_FORBIDDEN(operation=access.operation)
         return
     assert caller.grant is not None
@@ -76,8 +83,7 @@ def check(caller: Caller, access: Access) -> None:
 
 
 def _check_grant(grant: Grant, access: Access) -> None:
-    depth = len(grant.container_path)
-    if access.container_path[:depth] != grant.container_path or not access.container_path:
+    if len(grant.container_path) != 2 or access.container_path != grant.container_path:
         raise errors.FORBIDDEN(reason="The resource token is for another resource.")
     if access.writes and (not grant.may_write or not access.is_data):
         raise errors.FORBIDDEN(reason="The resource token does not allow this change.")

@@ -15,13 +15,15 @@ from pleiad.index.terms import TermCounter
 from pleiad.item import rid as rids
 from pleiad.item.body import splice
 from pleiad.item.system import etag_of, lsn_of_etag, render_system
+from pleiad.item.ttl import is_expired
 from pleiad.keys.hash import epk
 from pleiad.keys.range import EpkRange, prefix_range
 from pleiad.keys.undefined import UNDEFINED
-from pleiad.keys.value import KeyValue, check_size, matches_leniently, same, to_json_text
+from pleiad.keys.value import KeyValue, check_size, same, to_json_text
 from pleiad.limits import Limits
 from pleiad.partition.map import PartitionMap
 from pleiad.partition.partition import Partition
+from pleiad.query import QueryContext, compile_query
 from pleiad.store.contract import Row, Store
 
 
@@ -47,6 +49,8 @@ class Container:
         self.default_ttl = self.definition.default_ttl
         self.path = f"dbs/{database.id}/colls/{resource.id}"
         self.header_path = ascii_path(self.path)
+        computed = resource.properties.get("computedProperties", [])
+        self._computed = tuple((each["name"], compile_query(each["query"], self.limits)) for each in computed)
 
     # -- keys ----------------------------------------------------------------------------------
 
@@ -59,16 +63,13 @@ class Container:
             return given
         if not given:
             return (UNDEFINED,) * self.key.levels
-        raise errors.BAD_PARTITION_KEY(
-            reason=f"the key {to_json_text(given)} has {len(given)} of the container's {self.key.levels} levels."
-        )
+        raise errors.PARTITION_KEY_INCOMPLETE(given=to_json_text(given), levels=self.key.levels)
 
     def key_of(self, item: dict[str, Any], given: tuple[KeyValue, ...] | None) -> tuple[KeyValue, ...]:
         """The key inside an item, which must be the one the request names."""
         found = self.key.extract(item)
         named = self.full_key(given)
-        equal = same(named, found) if self.key.levels == 1 else matches_leniently(named, found)
-        if not equal:
+        if not same(named, found):
             raise errors.PARTITION_KEY_MISMATCH(found=to_json_text(found), given=to_json_text(named))
         check_size(found, self.key, self.limits)
         return found
@@ -88,7 +89,9 @@ class Container:
     def unique_values(self, item: dict[str, Any]) -> tuple[bytes, ...]:
         """The value of each unique key in an item; a missing path counts as null."""
         return tuple(
-            orjson.dumps([_value_at(item, steps) for steps in unique.steps], option=orjson.OPT_SORT_KEYS)
+            orjson.dumps(
+                [_canonical(_value_at(item, steps)) for steps in unique.steps], option=orjson.OPT_SORT_KEYS
+            )
             for unique in self.definition.unique_keys
         )
 
@@ -104,6 +107,30 @@ class Container:
         """The item as clients read it: the stored text with its system properties."""
         rid = rids.document_rid_of(self._rid_prefix, row.number)
         return splice(row.body, render_system(rid, f"{self._docs_link}{rid}/", etag, row.ts))
+
+    def system_properties(self, row: Row) -> dict[str, Any]:
+        """The system properties of an item, for a query to look at."""
+        rid = rids.document_rid_of(self._rid_prefix, row.number)
+        return {
+            "_rid": rid,
+            "_self": f"{self._docs_link}{rid}/",
+            "_etag": etag_of(self.resource.number, row.lsn, row.ts),
+            "_attachments": "attachments/",
+            "_ts": row.ts,
+        }
+
+    def is_expired(self, row: Row, now: float) -> bool:
+        return is_expired(row.ts, row.ttl, self.default_ttl, now)
+
+    def query_context(self) -> QueryContext:
+        """What a query on this container knows beside its text."""
+        properties = self.definition.properties
+        return QueryContext(
+            limits=self.limits,
+            computed_properties=self._computed,
+            vector_policy=properties.get("vectorEmbeddingPolicy"),
+            full_text_policy=properties.get("fullTextPolicy"),
+        )
 
     def session_token(self, partition: Partition) -> str:
         return f"{partition.range_id}:0#{partition.lsn}"
@@ -135,4 +162,15 @@ def _value_at(item: dict[str, Any], steps: tuple[str, ...]) -> Any:
         if not isinstance(value, dict) or step not in value:
             return None
         value = value[step]
+    return value
+
+
+def _canonical(value: Any) -> Any:
+    """A value in the one form that all equal values share: a number is a double, however it was written."""
+    if isinstance(value, dict):
+        return {name: _canonical(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_canonical(element) for element in value]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value) + 0.0  # adding zero makes minus zero plain zero
     return value

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
 
 from pleiad import errors
 from pleiad.catalog import placement, throughput
@@ -21,6 +23,25 @@ from pleiad.engine.sweeper import sweep_for_ever
 from pleiad.item.id import check_resource_name
 from pleiad.limits import Limits
 from pleiad.store.contract import Store
+
+
+_Arguments = ParamSpec("_Arguments")
+_Answer = TypeVar("_Answer")
+
+
+def _to_the_end(
+    change: Callable[_Arguments, Coroutine[Any, Any, _Answer]],
+) -> Callable[_Arguments, Coroutine[Any, Any, _Answer]]:
+    """A change of the catalog that goes on when its caller is cancelled, as when a client hangs up.
+
+    Stopped between the disk and the memory it would leave the two telling different stories until a restart.
+    """
+
+    @functools.wraps(change)
+    async def whole(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Answer:
+        return await asyncio.shield(change(*arguments, **named))
+
+    return whole
 
 
 class Engine:
@@ -36,11 +57,15 @@ class Engine:
 
     async def open(self) -> None:
         """Loads the catalog, removes what deleted containers left behind, and starts the background work."""
-        await self.catalog.load()
-        await self.store.keep_segments(self.catalog.segment_names())
-        for resource in self.catalog.all(Kind.CONTAINER):
-            if "defaultTtl" in resource.properties:
-                await self._container_of(resource)
+        try:
+            await self.catalog.load()
+            await self.store.keep_segments(self.catalog.segment_names())
+            for resource in self.catalog.all(Kind.CONTAINER):
+                if "defaultTtl" in resource.properties:
+                    await self._container_of(resource)
+        except BaseException:
+            await self.store.close()
+            raise
         self._background.append(asyncio.create_task(sweep_for_ever(self._containers.values)))
 
     async def close(self) -> None:
@@ -49,7 +74,8 @@ class Engine:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-        await self.store.close()
+        async with self.catalog.lock:
+            await self.store.close()
 
     # -- finding ---------------------------------------------------------------------------------
 
@@ -86,6 +112,7 @@ class Engine:
 
     # -- databases and containers -----------------------------------------------------------------
 
+    @_to_the_end
     async def create_database(self, body: dict[str, Any], given: Throughput | None) -> Resource:
         """Creates a database, with shared throughput for its containers when some is given."""
         id = check_resource_name(body.get("id"), self.limits)
@@ -98,6 +125,7 @@ class Engine:
             await self.catalog.add([database, *offers])
         return database
 
+    @_to_the_end
     async def create_container(
         self, database: Resource, body: dict[str, Any], given: Throughput | None
     ) -> Resource:
@@ -135,6 +163,7 @@ class Engine:
             raise errors.SHARED_DATABASE_FULL(limit=self.limits.shared_database_containers)
         return throughput.from_offer_content(offer.properties["content"])
 
+    @_to_the_end
     async def replace_container(
         self, database: Resource, id: str, body: dict[str, Any], if_match: str | None
     ) -> Resource:
@@ -151,14 +180,16 @@ class Engine:
         container.adopt(new, database)
         return new
 
+    @_to_the_end
     async def delete(self, resource: Resource, if_match: str | None = None) -> None:
         """Deletes a resource with everything beneath it."""
         async with self.catalog.lock:
-            if self.catalog.by_rid(resource.kind, resource.rid) is None:
+            current = self.catalog.by_rid(resource.kind, resource.rid)
+            if current is None:
                 raise errors.RESOURCE_NOT_FOUND(kind=resource.kind.word, id=resource.id)
-            _check_etag(resource, if_match)
+            _check_etag(current, if_match)
             self._by_path.clear()
-            segments = await self.catalog.remove(resource)
+            segments = await self.catalog.remove(current)
             self._by_path.clear()
             for rid in [rid for rid in self._containers if self.catalog.by_rid(Kind.CONTAINER, rid) is None]:
                 del self._containers[rid]
@@ -176,6 +207,7 @@ class Engine:
         }
         return self.catalog.new_resource(Kind.OFFER, None, "", properties, number)
 
+    @_to_the_end
     async def replace_offer(self, rid: str, body: dict[str, Any], if_match: str | None) -> Resource:
         """Changes the throughput of a database or container."""
         wanted = throughput.from_offer_content(body.get("content")).checked(self.limits)
@@ -192,6 +224,7 @@ class Engine:
 
     # -- users, permissions, client encryption keys -------------------------------------------------
 
+    @_to_the_end
     async def create_child(
         self, kind: Kind, parent: Resource, id: str, properties: dict[str, Any], upsert: bool = False
     ) -> tuple[Resource, bool]:
@@ -208,6 +241,7 @@ class Engine:
             await self.catalog.add([created])
         return created, True
 
+    @_to_the_end
     async def replace_child(
         self, old: Resource, id: str, properties: dict[str, Any], if_match: str | None
     ) -> Resource:

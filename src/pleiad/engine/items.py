@@ -109,7 +109,7 @@ async def upsert(container: Container, raw: bytes, key: Key | None, conditions: 
 async def replace(
     container: Container, id: str, raw: bytes, key: Key | None, conditions: Conditions
 ) -> ItemAnswer:
-    """Replaces an existing item; neither its id nor its partition key can change."""
+    """Replaces an existing item; a body with another id renames it, its partition key cannot change."""
     return await _write(container, Verb.REPLACE, raw, key, conditions, id)
 
 
@@ -171,7 +171,9 @@ async def delete_partition_key(container: Container, key: Key | None) -> ItemAns
     span = prefix_range(full, container.key)
     partition = container.map.find(span.min)
     cost = Charge(())
-    while rows := await partition.scan(span, 0, _DELETE_CHUNK):
+    after = 0
+    while rows := await partition.scan(span, after, _DELETE_CHUNK):
+        after = rows[-1].number
         mutations = [Mutation(Verb.DELETE, row.epk, row.id) for row in rows]
         await partition.commit(mutations, int(time.time()), container.default_ttl, container.limits)
         for row in rows:
@@ -201,15 +203,12 @@ async def _write(
     id: str | None = None,
 ) -> ItemAnswer:
     item = _measure(container, raw, container.limits)
-    if id is not None and item.id != id:
-        raise errors.BAD_REQUEST(
-            reason=f"The id of an item cannot be changed: it is '{id}', the body says '{item.id}'."
-        )
     epk = container.epk_of(container.key_of(item.value, key))
     partition = container.map.find(epk)
-    outcome = await _commit(
-        container, partition, _mutation(container, verb, item, epk, precondition(container, conditions))
-    )
+    mutation = _mutation(container, verb, item, epk, precondition(container, conditions))
+    if id is not None and item.id != id:
+        mutation = mutation._replace(id=id, new_id=item.id)
+    outcome = await _commit(container, partition, mutation)
     old = outcome.old
     if old is None:
         return ItemAnswer(partition, charge.create(item.size_bytes, item.terms), outcome.row, created=True)
@@ -219,14 +218,14 @@ async def _write(
 
 
 def _measure(container: Container, raw: bytes, limits: Limits) -> _NewItem:
+    if len(raw) > limits.item_bytes:
+        raise errors.ITEM_TOO_LARGE(size=len(raw), limit=limits.item_bytes)
     value = bodies.parse(raw, limits)
     id = check_item_id(value.get("id"), limits)
     ttl = check_item_ttl(value, limits) if "ttl" in value else None
     stored = bodies.stored_body(raw, value)
     bodies.strip_system(value)
     size_bytes = len(bodies.dump(value))
-    if size_bytes > limits.item_bytes:
-        raise errors.ITEM_TOO_LARGE(size=size_bytes, limit=limits.item_bytes)
     return _NewItem(id, value, stored, size_bytes, container.terms.count(value), ttl)
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from pleiad.engine.container import Container
-from pleiad.store.contract import Mutation, Verb
+from pleiad.store.contract import NEVER, Mutation, Precondition, Result, Verb
 
 _log = logging.getLogger(__name__)
 _STEP_ITEMS = 100
@@ -30,9 +30,12 @@ async def sweep(container: Container, now: int | None = None) -> int:
             rows = await partition.expired(moment, container.default_ttl, _STEP_ITEMS)
             if not rows:
                 break
-            mutations = [Mutation(Verb.DELETE, row.epk, row.id) for row in rows]
-            await partition.commit(mutations, moment, container.default_ttl, container.limits)
-            swept += len(rows)
+            # The store removes an expired row before it looks at the precondition, so this one, which never
+            # holds, keeps a row that was written anew after it was found expired.
+            never = Precondition(lsn=NEVER)
+            mutations = [Mutation(Verb.DELETE, row.epk, row.id, precondition=never) for row in rows]
+            outcomes = await partition.commit(mutations, moment, container.default_ttl, container.limits)
+            swept += sum(outcome.result is Result.MISSING for outcome in outcomes)
             await asyncio.sleep(0)
     return swept
 

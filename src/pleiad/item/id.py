@@ -23,6 +23,10 @@ def _shown(value: str) -> str:
     return text if len(text) <= 100 else text[:100] + "..."
 
 
+def _rule(length: int) -> str:
+    return f"Ensure to provide a unique non-empty string less than '{length}' characters."
+
+
 def check_item_id(value: object, limits: Limits) -> str:
     """The id of an item when it is a good one; MISSING_ID for None and UNDEFINED, BAD_ID for all else."""
     if value is None or value is UNDEFINED:
@@ -30,12 +34,12 @@ def check_item_id(value: object, limits: Limits) -> str:
     if not isinstance(value, str):
         raise errors.BAD_ID(id=_shown(str(value)), reason="An id must be a string.")
     if not value:
-        raise errors.BAD_ID(id="", reason="An id must not be empty.")
+        raise errors.BAD_ID(id="", reason=_rule(limits.item_id_bytes + 1))
     if _FORBIDDEN_IN_ITEM_ID.search(value) is not None:
         reason = "An id must not contain '/', '\\', '#' or control characters."
         raise errors.BAD_ID(id=_shown(value), reason=reason)
     if len(value if value.isascii() else value.encode()) > limits.item_id_bytes:
-        reason = f"An id must not be longer than {limits.item_id_bytes} bytes of UTF-8."
+        reason = _rule(limits.item_id_bytes + 1)
         raise errors.BAD_ID(id=_shown(value), reason=reason)
     return value
 
@@ -47,7 +51,7 @@ def check_resource_name(value: object, limits: Limits) -> str:
     if not isinstance(value, str):
         raise errors.BAD_ID(id=_shown(str(value)), reason="An id must be a string.")
     if not 1 <= len(value) <= limits.name_length:
-        reason = f"An id must have 1 to {limits.name_length} characters."
+        reason = _rule(limits.name_length)
         raise errors.BAD_ID(id=_shown(value), reason=reason)
     if _FORBIDDEN_IN_NAME.search(value) is not None:
         reason = "An id must not contain '/', '\\', '#', '?' or control characters."

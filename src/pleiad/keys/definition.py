@@ -95,7 +95,7 @@ def split_path(path: str) -> tuple[str, ...]:
     position = 0
     while position < len(path):
         position += 1  # the slash before this name
-        if path[position : position + 1] == '"':
+        if path[position : position + 1] in ('"', "'"):
             name, position = _quoted_name(path, position)
         else:
             name, position = _plain_name(path, position)
@@ -119,16 +119,17 @@ def _plain_name(path: str, start: int) -> tuple[str, int]:
 
 
 def _quoted_name(path: str, start: int) -> tuple[str, int]:
+    quote = path[start]
     characters: list[str] = []
     position = start + 1
     while position < len(path):
         character = path[position]
-        if character == '"':
+        if character == quote:
             end = position + 1
             if end < len(path) and path[end] != "/":
                 raise _path_refused(path, "a quoted name must be followed by '/' or the end")
             return "".join(characters), end
-        if character == "\\" and path[position + 1 : position + 2] in ('"', "\\"):
+        if character == "\\" and path[position + 1 : position + 2] in (quote, "\\"):
             position += 1
             character = path[position]
         characters.append(character)
@@ -169,10 +170,12 @@ def _paths(value: object, kind: Kind, limits: Limits) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(path, str) for path in value):
         raise _refused("'paths' must be an array of strings")
     paths = cast(list[str], value)
+    if not paths:
+        raise _refused("it has no path")
     if kind == "Hash" and len(paths) != 1:
-        raise _refused("a Hash key has exactly one path; use kind 'MultiHash' for a hierarchical key")
+        raise _refused("Too many partition key paths: a Hash key has one, a hierarchical key is of kind 'MultiHash'")
     if len(paths) > limits.partition_key_levels:
-        raise _refused(f"a MultiHash key has at most {limits.partition_key_levels} paths")
+        raise _refused(f"Too many partition key paths: a MultiHash key has at most {limits.partition_key_levels}")
     steps = [split_path(path) for path in paths]
     if max(len(names) for names in steps) > limits.item_depth:
         raise _refused(f"a path has at most {limits.item_depth} names")

@@ -69,7 +69,8 @@ def even_ranges(count: int, definition: KeyDefinition) -> list[EpkRange]:
     if definition.version == 1:
         inner = [encode_number(float(HASH_V1_MAX * k // count)) for k in range(1, count)]
     else:
-        inner = [(HASH_V2_MAX * k // count).to_bytes(HASH_V2_BYTES, "big") for k in range(1, count)]
+        step = HASH_V2_MAX // count
+        inner = [(step * k).to_bytes(HASH_V2_BYTES, "big") for k in range(1, count)]
     boundaries = [MIN, *inner, MAX]
     return [EpkRange(boundaries[k], boundaries[k + 1]) for k in range(count)]
 

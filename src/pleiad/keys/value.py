@@ -115,14 +115,6 @@ def same(left: tuple[KeyValue, ...], right: tuple[KeyValue, ...]) -> bool:
     return len(left) == len(right) and all(map(_same_value, left, right))
 
 
-def matches_leniently(header: tuple[KeyValue, ...], found: tuple[KeyValue, ...]) -> bool:
-    """As ``same``, but null and UNDEFINED are taken as equal.
-
-    For MultiHash keys, where some clients send null for a property that the item does not have.
-    """
-    return len(header) == len(found) and all(map(_same_or_both_empty, header, found))
-
-
 def _same_value(left: KeyValue, right: KeyValue) -> bool:
     if left is right:
         return True
@@ -134,9 +126,3 @@ def _same_value(left: KeyValue, right: KeyValue) -> bool:
         return False
     a, b = float(left), float(right)
     return a == b and copysign(1.0, a) == copysign(1.0, b)
-
-
-def _same_or_both_empty(left: KeyValue, right: KeyValue) -> bool:
-    if left is None or left is UNDEFINED:
-        return right is None or right is UNDEFINED
-    return _same_value(left, right)

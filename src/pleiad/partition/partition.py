@@ -7,7 +7,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pleiad.keys.range import EpkRange
 from pleiad.limits import Limits
@@ -20,6 +20,7 @@ from pleiad.store.contract import (
     Row,
     Segment,
 )
+from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 
 
 class Partition:
@@ -83,9 +84,29 @@ class Partition:
         return outcomes
 
     async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
-        """Rows of a part of this partition's range, in the order they were inserted."""
+        """Rows of a part of this partition's range, expired or not, in the order they were inserted."""
         part = self.span.intersect(span)
         return await self._segment.scan(part, after, limit) if part is not None else ()
+
+    async def select(self, selection: Selection, after: int, limit: int) -> Sequence[Row]:
+        """Live rows that satisfy the predicates, in the order they were inserted."""
+        if not selection.predicates and selection.default_ttl is None:
+            return await self._segment.scan(selection.span, after, limit)
+        return await self._segment.select(selection, after, limit)
+
+    async def ordered(
+        self, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int
+    ) -> Sequence[tuple[Row, OrderPosition]] | None:
+        """Live rows in the order of a property, or None when no index has that order."""
+        return await self._segment.ordered(selection, order, after, limit)
+
+    async def count(self, selection: Selection) -> tuple[int, int]:
+        """How many live rows satisfy the predicates, and their bytes."""
+        return await self._segment.count(selection)
+
+    def note_use(self, paths: Iterable[IndexedPath]) -> None:
+        """Tells the store which paths a query asked for, so that its indexes follow."""
+        self._segment.note_use(paths)
 
     async def expired(self, now: int, default_ttl: int | None, limit: int) -> Sequence[Row]:
         """Rows whose time to live is over."""

@@ -7,16 +7,12 @@ first in FROM.
 
 from __future__ import annotations
 
-from typing import Final
-
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.query import ast, errors, plan
 from pleiad.query.bind_expressions import ExpressionBinder, Scope
 from pleiad.query.bind_rank import bind_rank
 from pleiad.query.print import print_expression
-
-_ROW_SOURCES: Final = (plan.SourceKind.ROWS, plan.SourceKind.ROW_ELEMENTS)
 
 
 class Binder(ExpressionBinder):
@@ -115,7 +111,6 @@ class Binder(ExpressionBinder):
     def _declare(self, source: ast.Source, alias: str | None, scope: Scope) -> int:
         slot = self.new_slot()
         if alias is None:
-            scope.hidden_count += 1
             scope.last_slot = slot
             return slot
         if alias in scope.names:

@@ -28,7 +28,6 @@ class Scope:
     def __init__(self, outer: Scope | None) -> None:
         self.outer = outer
         self.names: dict[str, int] = {}
-        self.hidden_count = 0
         self.last_slot = -1
         self.group_texts: dict[str, int] | None = None
         self.row_scope: Scope | None = None

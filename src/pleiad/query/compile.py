@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pleiad.query import plan
+from pleiad.query import errors, plan
 from pleiad.query.compile_expressions import ExpressionEmitter
 from pleiad.query.plan import SourceKind
 from pleiad.query.rank import nearness
@@ -120,14 +120,11 @@ class PlanEmitter(ExpressionEmitter):
             depth += 2
         elif source.block is not None:
             generator, arguments = self.subquery(source.block)
-            if source.kind is SourceKind.ROWS:
-                lines.append(f"{pad}for {name} in {generator}({arguments}):")
-                depth += 1
-            else:
-                lines.append(f"{pad}for s{source.slot} in {generator}({arguments}):")
-                lines.append(f"{pad}    if s{source.slot}.__class__ is list:")
-                lines.append(f"{pad}        for {name} in s{source.slot}:")
-                depth += 3
+            rows = f"{generator}({arguments})"
+            if source.kind is SourceKind.ROW_ELEMENTS:
+                rows = f"elements_of({rows})"
+            lines.append(f"{pad}for {name} in {rows}:")
+            depth += 1
         else:
             lines.append(f"{pad}for {name} in items:")
             depth += 1
@@ -212,8 +209,13 @@ Factory = Callable[[Any, Any, Any], dict[str, Any]]
 def compile_plan(bound: plan.Plan, tags: dict[str, str], computed: tuple[str, ...]) -> Factory:
     """The factory of a plan for parameters of these types and these computed properties."""
     emitter = PlanEmitter(bound, tags, computed)
-    source = emitter.source()
     environment = emitter.environment
-    exec(compile(source, "<query>", "exec"), environment)
+    try:
+        code = compile(emitter.source(), "<query>", "exec")
+    except (SyntaxError, RecursionError, MemoryError):
+        raise errors.plain_error(
+            "The query has more nested sources or expressions than can be run."
+        ) from None
+    exec(code, environment)
     factory: Factory = environment["make"]
     return factory

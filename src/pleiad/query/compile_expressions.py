@@ -277,6 +277,8 @@ class ExpressionEmitter:
 
     def _falsity(self, node: plan.Expression) -> str:
         match node:
+            case plan.Constant(value=value):
+                return "True" if value is False else "False"
             case plan.Unary(operator="NOT", operand=operand):
                 return self.truth(operand)
             case plan.Chain(operator="AND" | "OR" as operator, operands=operands):
@@ -311,9 +313,9 @@ class ExpressionEmitter:
                     return f"({once} == {text} and {again}.__class__ is not bool)"
                 return f"({once} is not U and ({again} != {text} or {again}.__class__ is bool))"
             case "null" | "true" | "false":
-                if wanted:
-                    return f"({self.value(left)} is {text})"
                 once, again = self.bound(left)
+                if wanted:
+                    return f"({once} is {text})"
                 return f"({once} is not U and {again} is not {text})"
         name = "eq3" if wanted else "ne3"
         return f"({name}({self.value(left)}, {self.value(right)}) is True)"

@@ -78,6 +78,13 @@ def array_of(rows: Iterator[Any]) -> list[Any]:
     return found
 
 
+def elements_of(rows: Iterator[Any]) -> Iterator[Any]:
+    """The elements of the rows that are arrays."""
+    for row in rows:
+        if row.__class__ is list:
+            yield from row
+
+
 def membership(items: tuple[Any, ...]) -> Callable[[Any], bool]:
     """A test whether a value equals one of the items; undefined equals none."""
     strings = frozenset(item for item in items if item.__class__ is str)
@@ -145,6 +152,7 @@ ENVIRONMENT.update(
         "first": first,
         "last": last,
         "array_of": array_of,
+        "elements_of": elements_of,
         "membership": membership,
         "concat3": concat3,
         "call_udf": call_udf,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.query import ast, errors
 from pleiad.query.parser_expressions import ExpressionParser
@@ -106,7 +105,8 @@ class Parser(ExpressionParser):
     def _sources(self) -> tuple[ast.Source, ...]:
         sources = [self._source()]
         while self.at("JOIN"):
-            if len(sources) > self.limits.query_joins:
+            self.join_count += 1
+            if self.join_count > self.limits.query_joins:
                 raise errors.complain(
                     "SC2990",
                     f"The query has more than the {self.limits.query_joins} JOINs allowed.",
@@ -202,14 +202,8 @@ def parse(text: str, limits: Limits) -> ast.Query:
         raise errors.complain(
             "SC1002", f"The query text exceeds the maximum of {limits.query_text_bytes} bytes."
         )
-    query = Parser(text, tokenize(text), limits).statement()
+    parser = Parser(text, tokenize(text), limits)
+    query = parser.statement()
     if ast.depth(query) > limits.query_nesting + _DEPTH_SLACK:
-        raise too_deep(limits, 0, len(text))
+        raise parser.too_deep()
     return query
-
-
-def too_deep(limits: Limits, start: int, end: int) -> PleiadError:
-    """The error for a query nested deeper than the limit."""
-    return errors.complain(
-        "SC1003", f"The query is nested deeper than the {limits.query_nesting} levels allowed.", start, end
-    )

@@ -7,7 +7,7 @@ interpreter's own. Binding powers, loosest first: ``?:``, ``??``, OR, AND, IN/LI
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from pleiad.errors import PleiadError
 from pleiad.keys.undefined import UNDEFINED
@@ -66,6 +66,7 @@ class TokenCursor:
         self.token = tokens[0]
         self.last_end = 0
         self.nesting = 0
+        self.join_count = 0
 
     def advance(self) -> None:
         self.last_end = self.token.end
@@ -108,13 +109,14 @@ class TokenCursor:
     def enter(self) -> None:
         self.nesting += 1
         if self.nesting > self.limits.query_nesting:
-            self._too_deep()
+            raise self.too_deep()
 
     def leave(self) -> None:
         self.nesting -= 1
 
-    def _too_deep(self) -> NoReturn:
-        raise errors.complain(
+    def too_deep(self) -> PleiadError:
+        """SC1003: nested deeper than the limit."""
+        return errors.complain(
             "SC1003",
             f"The query is nested deeper than the {self.limits.query_nesting} levels allowed.",
             self.token.start,
@@ -179,7 +181,7 @@ class ExpressionParser(TokenCursor):
             prefixes.append(self.token)
             self.advance()
             if len(prefixes) > self.limits.query_nesting:
-                self._too_deep()
+                raise self.too_deep()
         if prefixes and self._is_sign_of_number(prefixes[-1]):
             sign = prefixes.pop()
             value = -self.token.value

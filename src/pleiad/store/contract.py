@@ -73,6 +73,8 @@ class Mutation(NamedTuple):
     ttl: int | None = None
     unique_values: tuple[bytes, ...] = ()
     precondition: Precondition = NO_PRECONDITION
+    new_id: str | None = None
+    """REPLACE only: the id the item has afterwards."""
 
 
 class Result(Enum):

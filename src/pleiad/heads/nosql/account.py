@@ -32,6 +32,9 @@ async def read(call: Call) -> Response:
     host = call.text(b"host")
     if not _HOST.fullmatch(host):
         host = "localhost"
+    if host.partition(":")[0].lower() == "localhost":
+        # As the emulators do: the name may mean another address family than the one that is listened on.
+        host = f"127.0.0.1{host[9:]}"
     endpoint = f"{'https' if call.request.secure else 'http'}://{host}/"
     location = {"name": "Local", "databaseAccountEndpoint": endpoint}
     replicas = {"minReplicaSetSize": 1, "maxReplicasetSize": 4}

@@ -19,6 +19,7 @@ from pleiad.server.message import Request
 
 _LEVELS = ("eventual", "consistentprefix", "session", "boundedstaleness", "strong")
 """Consistency levels from the weakest to the strongest."""
+_DIGITS_MAX = 9
 
 
 class Call:
@@ -87,13 +88,10 @@ class Call:
         value = self.text(b"x-ms-max-item-count")
         if value in ("", "-1"):
             return self.limits.page_items if not value else self.limits.page_items_max
-        try:
-            count = int(value)
-        except ValueError:
-            count = 0
+        count = int(value) if value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX else 0
         if count < 1:
             raise errors.BAD_HEADER(
-                name="x-ms-max-item-count", value=value, hint=" It must be -1 or at least 1."
+                name="x-ms-max-item-count", value=value[:100], hint=" It must be -1 or at least 1."
             )
         return min(count, self.limits.page_items_max)
 

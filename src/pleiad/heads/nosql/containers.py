@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pleiad import charge
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.engine.container import ascii_path
@@ -23,7 +25,10 @@ async def read(call: Call) -> Response:
     extra = {"x_ms_documentdb_collection_index_transformation_progress": "100"}
     if call.flag(b"x-ms-documentdb-populatequotainfo"):
         extra |= await _quota(call)
-    return resource_answer(200, call, charge.metadata_read(), container.to_json(), **extra)
+    body = container.to_json()
+    if call.flag(b"x-ms-documentdb-populatepartitionstatistics"):
+        body["statistics"] = await _statistics(call)
+    return resource_answer(200, call, charge.metadata_read(), body, **extra)
 
 
 async def replace(call: Call) -> Response:
@@ -48,6 +53,21 @@ async def list_or_query(call: Call) -> Response:
 def _find(call: Call) -> Resource:
     database = call.engine.database(call.segments[1], owner=True)
     return call.engine.find(Kind.CONTAINER, database, call.segments[3])
+
+
+async def _statistics(call: Call) -> list[dict[str, Any]]:
+    """The size of each physical partition."""
+    container = await call.engine.container(call.segments[1], call.segments[3])
+    states = [await partition.state() for partition in container.map.partitions]
+    return [
+        {
+            "id": str(state.partition),
+            "sizeInKB": state.size_bytes // 1024,
+            "documentCount": state.items,
+            "partitionKeys": [],
+        }
+        for state in states
+    ]
 
 
 async def _quota(call: Call) -> dict[str, str]:

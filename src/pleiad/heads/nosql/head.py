@@ -20,7 +20,7 @@ from pleiad.engine import access
 from pleiad.engine.access import Access, Caller, Grant, Role
 from pleiad.engine.engine import Engine
 from pleiad.errors import PleiadError
-from pleiad.heads.nosql import account, containers, databases, items, offers, pkranges, queries
+from pleiad.heads.nosql import account, conflicts, containers, databases, items, offers, pkranges, queries
 from pleiad.heads.nosql.auth import Authenticator, ResourceToken, SignedParts
 from pleiad.heads.nosql.call import Call, path_segments
 from pleiad.heads.nosql.render import error_answer
@@ -56,9 +56,10 @@ class NoSqlHead:
         try:
             call = Call(request, self._engine, path_segments(request.raw_path), activity_id)
             operation = self._operation(call)
-            call.caller = self._caller(call)
-            if call.caller.role is not Role.MASTER:
-                access.check(call.caller, self._access(call))
+            proof = self._proof(call)
+            if proof is not access.MASTER:
+                call.caller = await self._token_holder(proof) if isinstance(proof, ResourceToken) else proof
+                access.check(call.caller, await self._access(call))
             return await operation(call)
         except PleiadError as error:
             return error_answer(error, activity_id)
@@ -79,17 +80,16 @@ class NoSqlHead:
 
     # -- who asks ---------------------------------------------------------------------------------
 
-    def _caller(self, call: Call) -> Caller:
+    def _proof(self, call: Call) -> Caller | ResourceToken:
         request = call.request
-        caller = self._authenticator.authenticate(
+        return self._authenticator.authenticate(
             request.header(b"authorization"),
             request.header(b"x-ms-date"),
             request.header(b"date"),
             _signed_parts(call),
         )
-        return self._token_holder(caller) if isinstance(caller, ResourceToken) else caller
 
-    def _token_holder(self, token: ResourceToken) -> Caller:
+    async def _token_holder(self, token: ResourceToken) -> Caller:
         """The rights of a resource token, which last as long as its permission."""
         permission = self._engine.catalog.by_rid(Kind.PERMISSION, token.permission_rid)
         if permission is None:
@@ -101,22 +101,23 @@ class NoSqlHead:
             Role.RESOURCE,
             Grant(
                 self._rid_path(segments),
-                self._item_name(segments),
+                await self._item_name(segments),
                 parse_header(orjson.dumps(key).decode()) if key else None,
-                properties["permissionMode"] == "All",
+                properties["permissionMode"].lower() == "all",
             ),
         )
 
-    def _access(self, call: Call) -> Access:
+    async def _access(self, call: Call) -> Access:
         segments = call.segments
         is_read = call.method == "GET" or (call.method == "POST" and _is_query(call))
         return Access(
             writes=not is_read,
             is_data=len(segments) > 4 and segments[4] in _DATA,
             container_path=self._rid_path(segments),
-            item_id=self._item_name(segments),
+            item_id=await self._item_name(segments),
             key=call.key,
             is_account_read=not segments,
+            is_permission=len(segments) > 4 and segments[4] == Kind.PERMISSION.segment,
             operation=f"{call.method} {'/'.join(segments[::2])}",
         )
 
@@ -132,8 +133,13 @@ class NoSqlHead:
         container = self._engine.catalog.find(Kind.CONTAINER, database.rid, segments[3])
         return (database.rid, container.rid if container is not None else segments[3])
 
-    def _item_name(self, segments: list[str]) -> str | None:
-        return segments[5] if len(segments) > 5 and segments[4] == "docs" else None
+    async def _item_name(self, segments: list[str]) -> str | None:
+        """The id of the item in a path; a rid in its place is looked up."""
+        if len(segments) < 6 or segments[4] != "docs":
+            return None
+        if not rids.looks_like_database_rid(segments[1]):
+            return segments[5]
+        return await items.item_id(segments, await self._engine.container(segments[1], segments[3]))
 
 
 def _activity_ids() -> Iterator[str]:
@@ -197,16 +203,11 @@ async def _scripts(call: Call) -> Response:
     raise errors.UNSUPPORTED(what=_SCRIPTS[call.segments[4]])
 
 
-async def _conflicts(call: Call) -> Response:
-    raise errors.UNSUPPORTED(what="The conflicts feed")
-
-
 def _routes(users: UserOperations) -> dict[str, dict[str, _Operation]]:
     """Every path of the protocol, with a star where a name or rid stands."""
     child: dict[str, _Operation] = {"GET": users.read, "PUT": users.replace, "DELETE": users.delete}
     children = _list_or_create(users.create, users.list_or_query)
     every: dict[str, Any] = dict.fromkeys(("GET", "POST", "PUT", "DELETE"), _scripts)
-    conflicts: dict[str, Any] = dict.fromkeys(("GET", "POST", "DELETE"), _conflicts)
     routes: dict[str, dict[str, _Operation]] = {
         "": {"GET": account.read},
         "dbs": _list_or_create(databases.create, databases.list_or_query),
@@ -230,8 +231,8 @@ def _routes(users: UserOperations) -> dict[str, dict[str, _Operation]]:
         "dbs/*/clientencryptionkeys/*": child,
         "offers": {"POST": offers.list_or_query, "GET": offers.list_or_query},
         "offers/*": {"GET": offers.read, "PUT": offers.replace},
-        "dbs/*/colls/*/conflicts": conflicts,
-        "dbs/*/colls/*/conflicts/*": conflicts,
+        "dbs/*/colls/*/conflicts": {"GET": conflicts.list_or_query, "POST": conflicts.list_or_query},
+        "dbs/*/colls/*/conflicts/*": {"GET": conflicts.not_found, "DELETE": conflicts.not_found},
     }
     for script in _SCRIPTS:
         routes[f"dbs/*/colls/*/{script}"] = routes[f"dbs/*/colls/*/{script}/*"] = every

@@ -29,10 +29,10 @@ async def container_of(call: Call) -> Container:
     return container
 
 
-async def item_id(call: Call, container: Container) -> str:
+async def item_id(segments: list[str], container: Container) -> str:
     """The id of the item a path names, by id or by rid."""
-    id = call.segments[5]
-    if call.segments[3] == container.resource.rid and len(id) == 24 and id.endswith("=="):
+    id = segments[5]
+    if segments[3] == container.resource.rid and len(id) == 24 and id.endswith("=="):
         found = await items.id_of_rid(container, rids.document_parts(id)[2])
         if found is not None:
             return found
@@ -44,7 +44,7 @@ async def read(call: Call) -> Response:
     call.check_consistency(ACCOUNT_CONSISTENCY)
     answer = await items.read(
         container,
-        await item_id(call, container),
+        await item_id(call.segments, container),
         call.key,
         call.conditions,
         call.text(b"x-ms-session-token"),
@@ -66,21 +66,21 @@ async def upsert(call: Call) -> Response:
 
 async def replace(call: Call) -> Response:
     container = await container_of(call)
-    id = await item_id(call, container)
+    id = await item_id(call.segments, container)
     answer = await items.replace(container, id, call.request.body, call.key, call.conditions)
     return _answer(200, call, container, answer)
 
 
 async def patch(call: Call) -> Response:
     container = await container_of(call)
-    id = await item_id(call, container)
+    id = await item_id(call.segments, container)
     answer = await items.patch(container, id, call.request.body, call.key, call.conditions)
     return _answer(200, call, container, answer)
 
 
 async def delete(call: Call) -> Response:
     container = await container_of(call)
-    id = await item_id(call, container)
+    id = await item_id(call.segments, container)
     answer = await items.delete(container, id, call.key, call.conditions)
     return _answer(204, call, container, answer)
 

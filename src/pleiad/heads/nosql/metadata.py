@@ -17,6 +17,7 @@ from pleiad.server.message import Response
 
 _MANUAL = b"x-ms-offer-throughput"
 _AUTOSCALE = b"x-ms-cosmos-offer-autopilot-settings"
+_DIGITS_MAX = 9
 
 
 def throughput_of(call: Call) -> Throughput | None:
@@ -35,8 +36,8 @@ def throughput_of(call: Call) -> Throughput | None:
             ) from None
     if not manual:
         return None
-    if not manual.isascii() or not manual.isdigit():
-        raise errors.BAD_HEADER(name=_MANUAL.decode(), value=manual, hint=" It must be a whole number.")
+    if not manual.isascii() or not manual.isdigit() or len(manual) > _DIGITS_MAX:
+        raise errors.BAD_HEADER(name=_MANUAL.decode(), value=manual[:100], hint=" It must be a whole number.")
     return Throughput(int(manual))
 
 
@@ -83,6 +84,6 @@ def _offset(call: Call) -> int:
     token = call.text(b"x-ms-continuation")
     if not token:
         return 0
-    if not token.isascii() or not token.isdigit() or len(token) > 9:
+    if not token.isascii() or not token.isdigit() or len(token) > _DIGITS_MAX:
         raise errors.BAD_HEADER(name="x-ms-continuation", value=token[:100], hint="")
     return int(token)

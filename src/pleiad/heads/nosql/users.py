@@ -5,6 +5,7 @@ A permission is answered with a fresh resource token; its life in seconds may be
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pleiad import charge, errors
@@ -16,7 +17,8 @@ from pleiad.heads.nosql.render import resource_answer
 from pleiad.server.message import Response
 
 _BY_SEGMENT = {kind.segment: kind for kind in (Kind.USER, Kind.PERMISSION, Kind.ENCRYPTION_KEY)}
-_MODES = {"read": "Read", "all": "All"}
+_MODES = ("read", "all")
+_RESOURCE = re.compile(r"/?dbs/[^/]+/colls/[^/]+(/docs/[^/]+)?/?")
 _EXPIRY = b"x-ms-documentdb-expiry-seconds"
 
 
@@ -89,9 +91,11 @@ def _properties(kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
     mode, resource = body.get("permissionMode"), body.get("resource")
     if not isinstance(mode, str) or mode.lower() not in _MODES:
         raise errors.BAD_REQUEST(reason="'permissionMode' must be Read or All.")
-    if not isinstance(resource, str) or not resource.startswith("dbs/"):
-        raise errors.BAD_REQUEST(reason="'resource' must be the link of a container or of something in it.")
-    properties: dict[str, Any] = {"permissionMode": _MODES[mode.lower()], "resource": resource}
+    if not isinstance(resource, str) or not _RESOURCE.fullmatch(resource):
+        raise errors.BAD_REQUEST(
+            reason="'resource' must be the link of a container or an item, such as dbs/d/colls/c/docs/1."
+        )
+    properties: dict[str, Any] = {"permissionMode": mode, "resource": resource}
     if body.get("resourcePartitionKey") is not None:
         key = body["resourcePartitionKey"]
         if not isinstance(key, list):
@@ -107,7 +111,7 @@ def _expiry(call: Call) -> int:
         return limits.resource_token_seconds_default
     if not value.isascii() or not value.isdigit() or len(value) > 9:
         raise errors.BAD_HEADER(
-            name=_EXPIRY.decode(), value=value, hint=" It must be a whole number of seconds."
+            name=_EXPIRY.decode(), value=value[:100], hint=" It must be a whole number of seconds."
         )
     seconds = int(value)
     if not limits.resource_token_seconds_min <= seconds <= limits.resource_token_seconds_max:

@@ -34,6 +34,7 @@ _FIND_WITHOUT_BODY = (
 )
 _INSERT = "INSERT INTO item VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, jsonb(?9))"
 _UPDATE = "UPDATE item SET lsn = ?2, ts = ?3, ttl = ?4, size_bytes = ?5, terms = ?6, body = jsonb(?7) WHERE number = ?1"
+_RENAME = "UPDATE item SET id = ?2 WHERE number = ?1"
 _DELETE = "DELETE FROM item WHERE number = ?1"
 _UNIQUE_FIND = "SELECT number FROM unique_value WHERE epk = ?1 AND key = ?2 AND value = ?3"
 _UNIQUE_INSERT = "INSERT INTO unique_value VALUES(?1, ?2, ?3, ?4)"
@@ -111,12 +112,24 @@ class Applier:
             assert old is not None
             self._remove(counters, old)
             return Outcome(Result.DELETED, lsn, old=old)
+        if mutation.new_id is not None and self._is_taken(counters, write, mutation.epk, mutation.new_id):
+            return Outcome(Result.EXISTS, old=old)
         for key, value in enumerate(mutation.unique_values):
             if self._unique_value_taken(counters, write, mutation.epk, key, value, old):
                 return Outcome(Result.UNIQUE_CONFLICT, old=old, unique_key=key)
         if write.logical_partition_bytes and self._is_full(counters, write, mutation, old):
             return Outcome(Result.LOGICAL_PARTITION_FULL, old=old)
         return self._put(counters, write, mutation, lsn, old)
+
+    def _is_taken(self, counters: Counters, write: PartitionWrite, epk: bytes, id: str) -> bool:
+        """Whether a live row has the id an item is to be renamed to."""
+        holder = self._find(Mutation(Verb.DELETE, epk, id))
+        if holder is None:
+            return False
+        if is_expired(holder.ts, holder.ttl, write.default_ttl, write.now):
+            self._remove(counters, holder)
+            return False
+        return True
 
     def _find(self, mutation: Mutation) -> Row | None:
         wants_body = mutation.verb is Verb.UPSERT or mutation.verb is Verb.REPLACE
@@ -156,6 +169,8 @@ class Applier:
             self._execute(
                 _UPDATE, (number, lsn, write.now, mutation.ttl, mutation.size_bytes, mutation.terms, text)
             )
+            if mutation.new_id is not None:
+                self._execute(_RENAME, (number, mutation.new_id))
             if mutation.unique_values:
                 self._execute(_UNIQUE_DELETE, (number,))
         for key, value in enumerate(mutation.unique_values):
@@ -163,7 +178,7 @@ class Applier:
         row = Row(
             number,
             mutation.epk,
-            mutation.id,
+            mutation.id if mutation.new_id is None else mutation.new_id,
             lsn,
             write.now,
             mutation.ttl,

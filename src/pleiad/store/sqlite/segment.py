@@ -5,7 +5,8 @@ runs in a disk thread, during which the writer connection belongs to that thread
 connection, which sees only what is committed.
 
 Invariants:
-- `_busy` is true from BEGIN until the end of COMMIT; only then is the writer connection out of the loop's hands.
+- `_busy` is true from BEGIN until the end of COMMIT, and on while the log is truncated; only then is the writer
+  connection out of the loop's hands.
 - A waiter is answered after COMMIT returned, never before, and exactly once.
 - A read never returns a state older than a commit that was answered before it: the snapshot that reads of one turn
   of the loop share ends before a commit is answered.
@@ -15,10 +16,11 @@ Invariants:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +35,24 @@ from pleiad.store.sqlite.threads import DiskThreads
 
 _log = logging.getLogger(__name__)
 
+_DROPPED = "The container is being deleted."
+
 _COLUMNS = "number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB)"
 _READ = f"SELECT {_COLUMNS} FROM item WHERE epk = ?1 AND id = ?2"
 _FIND = f"SELECT {_COLUMNS} FROM item WHERE number = ?1"
-_SCAN = f"SELECT {_COLUMNS} FROM item WHERE number > ?1 AND epk >= ?2 AND epk < ?3 ORDER BY number LIMIT ?4"
-_SCAN_KEY = f"SELECT {_COLUMNS} FROM item INDEXED BY item_key WHERE epk >= ?2 AND epk < ?3 AND number > ?1 ORDER BY number LIMIT ?4"
+# NOT INDEXED, or the planner would find a wide range by the key index and sort all of it for every page.
+_SCAN = (
+    f"SELECT {_COLUMNS} FROM item NOT INDEXED WHERE number > ?1 AND epk >= ?2 AND epk < ?3 ORDER BY number LIMIT ?4"
+)
+_SCAN_KEY = (
+    f"SELECT {_COLUMNS} FROM item WHERE number IN (SELECT number FROM item INDEXED BY item_key "
+    "WHERE epk >= ?2 AND epk < ?3 AND number > ?1 ORDER BY number LIMIT ?4) ORDER BY number"
+)
+_STATE = "SELECT id, epoch, lsn, next_sequence, items, size_bytes FROM partition WHERE id = ?1"
 _LOGICAL = (
-    "SELECT epk, count(*), sum(size_bytes), (SELECT CAST(json(body) AS BLOB) FROM item WHERE number = min(i.number)) "
-    "FROM item i WHERE epk >= ?1 AND epk < ?2 GROUP BY epk ORDER BY epk"
+    "SELECT logical.epk, items, bytes, CAST(json(body) AS BLOB) FROM (SELECT epk, count(*) AS items, "
+    "sum(size_bytes) AS bytes, min(number) AS first FROM item WHERE epk >= ?1 AND epk < ?2 GROUP BY epk) AS logical "
+    "JOIN item ON number = first ORDER BY logical.epk"
 )
 _EXPIRED_OWN = f"SELECT {_COLUMNS} FROM item WHERE ttl > 0 AND ts + ttl <= ?1 LIMIT ?2"
 _EXPIRED_DEFAULT = f"SELECT {_COLUMNS} FROM item WHERE ttl IS NULL AND ts <= ?1 LIMIT ?2"
@@ -51,6 +63,8 @@ _SAVE_COUNTERS = (
 )
 
 _Waiter = tuple[PartitionWrite, "asyncio.Future[Sequence[Outcome]]"]
+Opened = Callable[["SqliteSegment"], None]
+"""What the store wants to be told when a segment has opened its file."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -67,8 +81,9 @@ class _OpenFile:
 class SqliteSegment:
     """The contract's Segment over one SQLite file, opened on first use."""
 
-    def __init__(self, path: Path, threads: DiskThreads, durable: bool) -> None:
+    def __init__(self, path: Path, threads: DiskThreads, durable: bool, opened: Opened) -> None:
         self._path = path
+        self._opened = opened
         self._threads = threads
         self._durable = durable
         self._file: _OpenFile | None = None
@@ -78,6 +93,7 @@ class SqliteSegment:
         self._scheduled = False
         self._wal_pages = 0
         self._checkpointing = False
+        self._truncate_next = False
         self._idle: asyncio.Future[None] | None = None
         self._dropped = False
         self._wants_age_index = False
@@ -101,7 +117,8 @@ class SqliteSegment:
         asyncio.get_running_loop().call_soon(self._end_snapshot)
 
     def _end_snapshot(self) -> None:
-        if self._in_snapshot and self._file is not None:
+        # After a failed read SQLite may have ended the transaction by itself.
+        if self._in_snapshot and self._file is not None and self._file.reader.in_transaction:
             self._file.reader.execute("COMMIT")
         self._in_snapshot = False
 
@@ -114,15 +131,17 @@ class SqliteSegment:
         file = self._file or self._open_existing()
         if file is None:
             return []
-        # A range of one logical partition is narrow: the key index finds its rows, the table scan would read all.
-        statement = _SCAN_KEY if len(span.min) >= 16 else _SCAN
+        # The range of one key, or of one prefix of a key, is narrow: the key index finds its rows, and only their
+        # numbers are sorted. A wide range is read in the order of the table.
+        statement = _SCAN_KEY if span.min and span.max.startswith(span.min) else _SCAN
         rows: Any = file.reader.execute(statement, (after, span.min, span.max, limit)).fetchall()
         return [Row._make(row) for row in rows]
 
     async def state(self, partition: int) -> PartitionState:
         file = self._file or self._open_existing()
-        counters = file.counters.get(partition) if file is not None else None
-        return (counters or Counters(partition, 0)).state()
+        # Not from the counters in memory, which run ahead of the disk while a commit waits for it.
+        found: Any = file.reader.execute(_STATE, (partition,)).fetchone() if file is not None else None
+        return Counters(partition, 0).state() if found is None else PartitionState(*found)
 
     async def logical_partitions(self, span: EpkRange) -> Sequence[LogicalPartition]:
         file = self._file or self._open_existing()
@@ -145,6 +164,8 @@ class SqliteSegment:
     # -- writes --------------------------------------------------------------------------------
 
     async def commit(self, write: PartitionWrite) -> Sequence[Outcome]:
+        if self._dropped:
+            raise errors.UNAVAILABLE(reason=_DROPPED)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Sequence[Outcome]] = loop.create_future()
         self._waiting.append((write, future))
@@ -165,6 +186,7 @@ class SqliteSegment:
             file = self._open()
             answers = self._apply(file, waiters)
         except Exception as error:
+            self._recover()
             self._fail(waiters, error)
             return
         self._threads.run(
@@ -173,39 +195,49 @@ class SqliteSegment:
         )
 
     def _apply(self, file: _OpenFile, waiters: list[_Waiter]) -> list[list[Outcome]]:
-        """Runs the statements of one group; on any surprise nothing of the group stays."""
-        before = {partition: dataclasses.replace(counters) for partition, counters in file.counters.items()}
+        """Runs the statements of one group in an open transaction; on any surprise the caller rolls it back."""
         file.writer.execute("BEGIN IMMEDIATE")
+        if self._wants_age_index:
+            file.writer.execute(_AGE_INDEX)
+            self._wants_age_index = False
+        answers = []
+        touched: dict[int, Counters] = {}
+        for write, _ in waiters:
+            counters = file.counters.get(write.partition)
+            if counters is None:
+                counters = file.counters[write.partition] = Counters(write.partition, write.epoch)
+            touched[write.partition] = counters
+            answers.append(file.applier.apply(counters, write))
+        for counters in touched.values():
+            file.writer.execute(
+                _SAVE_COUNTERS,
+                (
+                    counters.partition,
+                    counters.epoch,
+                    counters.lsn,
+                    counters.next_sequence,
+                    counters.items,
+                    counters.size_bytes,
+                ),
+            )
+        return answers
+
+    def _recover(self) -> None:
+        """After a failed group: rolls it back; a file that cannot even do that is opened anew on its next use."""
+        file = self._file
+        if file is None:
+            return
         try:
-            if self._wants_age_index:
-                file.writer.execute(_AGE_INDEX)
-                self._wants_age_index = False
-            answers = []
-            touched: dict[int, Counters] = {}
-            for write, _ in waiters:
-                counters = file.counters.get(write.partition)
-                if counters is None:
-                    counters = file.counters[write.partition] = Counters(write.partition, write.epoch)
-                touched[write.partition] = counters
-                answers.append(file.applier.apply(counters, write))
-            for counters in touched.values():
-                file.writer.execute(
-                    _SAVE_COUNTERS,
-                    (
-                        counters.partition,
-                        counters.epoch,
-                        counters.lsn,
-                        counters.next_sequence,
-                        counters.items,
-                        counters.size_bytes,
-                    ),
-                )
-        except BaseException:
-            file.counters = before
             if file.writer.in_transaction:
                 file.writer.execute("ROLLBACK")
-            raise
-        return answers
+            self._reload_counters(file)
+        except apsw.Error:
+            _log.exception("segment %s could not roll back and is closed", self._path.stem)
+            self._file = None
+            self._in_snapshot = False
+            for connection in (file.reader, file.writer):
+                with contextlib.suppress(apsw.Error):
+                    connection.close(True)
 
     def _committed(
         self,
@@ -215,9 +247,7 @@ class SqliteSegment:
         error: BaseException | None,
     ) -> None:
         if error is not None:
-            if file.writer.in_transaction:
-                file.writer.execute("ROLLBACK")
-            self._reload_counters(file)
+            self._recover()
             self._fail(waiters, error)
             return
         # Whoever learns of this commit must see it in the next read.
@@ -241,19 +271,25 @@ class SqliteSegment:
                 )
         self._next()
 
-    def _continue(self, file: _OpenFile | None) -> None:
+    def _continue(self, file: _OpenFile) -> None:
         """After a group: keep the log short, then take the writes that arrived meanwhile."""
-        if file is not None and self._wal_pages >= schema.WAL_PAGES_TRUNCATE and not self._checkpointing:
-            self._wal_pages = 0
-            self._threads.run(
-                lambda: file.writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE),
-                lambda _: self._next(),
-            )
+        if self._wal_pages >= schema.WAL_PAGES_TRUNCATE:
+            # Writes wait: faster than the checkpoints for long enough, they would fill the disk with the log.
+            if self._checkpointing:
+                self._truncate_next = True
+            else:
+                self._truncate(file)
             return
-        if file is not None and self._wal_pages >= schema.WAL_PAGES_CHECKPOINT and not self._checkpointing:
+        if self._wal_pages >= schema.WAL_PAGES_CHECKPOINT and not self._checkpointing:
             self._checkpointing = True
-            self._threads.run(lambda: self._checkpoint(file), lambda _: self._checkpointed())
+            self._threads.run(lambda: self._checkpoint(file), lambda _: self._checkpointed(file))
         self._next()
+
+    def _truncate(self, file: _OpenFile) -> None:
+        self._wal_pages = 0
+        self._threads.run(
+            lambda: file.writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE), lambda _: self._next()
+        )
 
     def _next(self) -> None:
         self._busy = False
@@ -271,12 +307,18 @@ class SqliteSegment:
     def _checkpoint(self, file: _OpenFile) -> None:
         if file.checkpointer is None:
             file.checkpointer = schema.connect_reader(self._path)
-            file.checkpointer.execute("PRAGMA query_only=0")
+            file.checkpointer.execute(
+                f"PRAGMA query_only=0; PRAGMA synchronous={'FULL' if self._durable else 'OFF'}"
+            ).fetchall()
         file.checkpointer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
-    def _checkpointed(self) -> None:
+    def _checkpointed(self, file: _OpenFile) -> None:
         self._checkpointing = False
-        self._settle()
+        if self._truncate_next:
+            self._truncate_next = False
+            self._truncate(file)
+        else:
+            self._settle()
 
     # -- the file ------------------------------------------------------------------------------
 
@@ -295,14 +337,15 @@ class SqliteSegment:
         if self._file is not None:
             return self._file
         if self._dropped:
-            raise errors.UNAVAILABLE(reason="The container is being deleted.")
+            raise errors.UNAVAILABLE(reason=_DROPPED)
         writer = schema.connect(self._path, schema.SEGMENT, self._durable)
         if self._durable:
             _sync_directory(self._path.parent)
         writer.set_wal_hook(self._note_wal_pages)
         file = _OpenFile(writer, schema.connect_reader(self._path), Applier(writer), {})
-        self._file = file
         self._reload_counters(file)
+        self._file = file
+        self._opened(self)
         return file
 
     def _reload_counters(self, file: _OpenFile) -> None:

@@ -1,27 +1,34 @@
 """The SQLite store: a data directory that one server owns.
 
 The directory is locked while a server has it open, so that a second one is refused instead of corrupting it.
-Segments open on first use and the least recently used idle ones close when too many are open.
+Segments open on first use; when too many are open, the idle ones that were opened first close, and open again on
+their next use.
 """
 
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
-from collections import OrderedDict
+import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import apsw
 import orjson
 
+from pleiad import errors
 from pleiad.store.contract import Record
 from pleiad.store.sqlite import schema
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.threads import DiskThreads
 
-OPEN_SEGMENTS_MAX = 200
+# Seven file descriptors each at most, so all of them fit the common limit of 1,024 with room for connections.
+OPEN_SEGMENTS_MAX = 100
 _DISK_THREADS = 4
+
+_log = logging.getLogger(__name__)
 
 
 class StoreLockedError(Exception):
@@ -38,10 +45,16 @@ class SqliteStore:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._segments_directory.mkdir(exist_ok=True, mode=0o700)
         self._lock = _lock(directory)
+        try:
+            self._catalog = schema.connect(directory / "catalog.sqlite", schema.CATALOG, durable)
+            self._catalog.execute("PRAGMA wal_autocheckpoint=1000").fetchall()
+        except BaseException:
+            os.close(self._lock)
+            raise
+        self._catalog_turn = threading.Lock()
         self._threads = DiskThreads(_DISK_THREADS)
-        self._catalog = schema.connect(directory / "catalog.sqlite", schema.CATALOG, durable)
-        self._catalog.execute("PRAGMA wal_autocheckpoint=1000").fetchall()
-        self._segments: OrderedDict[str, SqliteSegment] = OrderedDict()
+        self._segments: dict[str, SqliteSegment] = {}
+        self._open: list[SqliteSegment] = []
 
     async def load_records(self) -> Sequence[Record]:
         rows: Any = self._catalog.execute("SELECT kind, rid, parent, name, body FROM record").fetchall()
@@ -52,28 +65,31 @@ class SqliteStore:
         gone = [(record.kind, record.rid) for record in deletes]
 
         def save() -> None:
-            with self._catalog:
+            with self._catalog_turn, self._catalog:
                 self._catalog.executemany("DELETE FROM record WHERE kind = ?1 AND rid = ?2", gone)
                 self._catalog.executemany("INSERT OR REPLACE INTO record VALUES(?1, ?2, ?3, ?4, ?5)", new)
 
-        await self._threads.run_async(save)
+        try:
+            await self._threads.run_async(save)
+        except apsw.Error as error:
+            _log.error("a change of the catalog was rolled back: %s", error, exc_info=error)
+            raise errors.UNAVAILABLE(reason="The store could not write; nothing was changed.") from error
 
     def segment(self, name: str) -> SqliteSegment:
         found = self._segments.get(name)
-        if found is not None:
-            self._segments.move_to_end(name)
-            return found
-        segment = SqliteSegment(self._segments_directory / f"{name}.sqlite", self._threads, self._durable)
-        self._segments[name] = segment
-        self.close_surplus()
-        return segment
+        if found is None:
+            path = self._segments_directory / f"{name}.sqlite"
+            found = SqliteSegment(path, self._threads, self._durable, self._note_opened)
+            self._segments[name] = found
+        return found
 
-    def close_surplus(self) -> None:
-        """Closes the files of the least recently used idle segments beyond the limit of open files."""
-        open_segments = [segment for segment in self._segments.values() if segment.is_open]
-        for segment in open_segments[: max(0, len(open_segments) - OPEN_SEGMENTS_MAX)]:
+    def _note_opened(self, opened: SqliteSegment) -> None:
+        """Closes the files of idle segments beyond the limit, those opened first before the others."""
+        self._open = [segment for segment in self._open if segment.is_open and segment is not opened]
+        for segment in self._open[: max(0, len(self._open) + 1 - OPEN_SEGMENTS_MAX)]:
             if segment.is_idle:
                 segment.close_file()
+        self._open.append(opened)
 
     async def drop_segments(self, names: Iterable[str]) -> None:
         for name in names:

@@ -1,0 +1,285 @@
+"""Pages of an ordered query.
+
+Rows are ordered by the ORDER BY values and then by document number, the whole order turned round when the first key
+is descending. A page is the smallest rows behind the last one given: read in the order of a physical index where
+all partitions have one, else found by looking at every candidate and keeping the best.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+import orjson
+
+from pleiad.engine import token as tokens
+from pleiad.engine.query import SLICE_ROWS, QueryJob, looked_up
+from pleiad.engine.scan import Scan
+from pleiad.keys.undefined import UNDEFINED
+from pleiad.partition.partition import Partition
+from pleiad.query.pushdown import path_order
+from pleiad.query.run import Descending
+from pleiad.query.values import order_key
+from pleiad.store.contract import Row
+from pleiad.store.selection import OrderPosition, PathOrder, Selection
+
+_State = dict[str, Any]
+_KEY_BYTES_MAX = 600
+_RANK_ARRAY = 5
+_RANKS = {type(None): 1, bool: 2, int: 3, float: 3, str: 4}
+
+
+class Found(NamedTuple):
+    """A result with its place in the order."""
+
+    key: tuple[Any, ...]
+    tie: tuple[int, int]
+    values: tuple[Any, ...]
+    text: bytes
+    row: Row
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        return (self.key, self.tie)
+
+
+class _IndexEndsError(Exception):
+    """The rows go on with values that the index does not order."""
+
+
+async def ordered_page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None]:
+    """The next results in order, and the state of the page after them."""
+    execution, token = job.execution, job.request.token
+    behind = _behind(job, state)
+    emitted = tokens.whole_number(state, "e", token)
+    offset = execution.offset or 0
+    most = offset + execution.limit if execution.limit is not None else execution.top
+    wanted = max(offset - emitted, 0) + job.request.items_max
+    if most is not None:
+        wanted = min(wanted, most - emitted)
+    if wanted <= 0 or not job.spans:
+        return [], None
+    found = await _smallest(job, behind, wanted + 1, first=not state)
+    more = len(found) > wanted and (most is None or emitted + wanted < most)
+    page = found[:wanted]
+    results, used = _cut(job, page, max(offset - emitted, 0))
+    if _is_streamed(job):
+        for each in page[:used]:
+            job.loaded(each.row)
+    if not more and used == len(page):
+        return results, None
+    return results, _state_behind(page[used - 1], emitted + used)
+
+
+def _cut(job: QueryJob, page: list[Found], skip: int) -> tuple[list[bytes], int]:
+    """The texts of a page that fit an answer, and how many of the rows that used."""
+    results: list[bytes] = []
+    room_bytes = job.container.limits.response_bytes
+    for number, each in enumerate(page):
+        if number < skip:
+            continue
+        if results and len(each.text) > room_bytes:
+            return results, number
+        room_bytes -= len(each.text)
+        results.append(each.text)
+    return results, len(page)
+
+
+async def _smallest(job: QueryJob, behind: Found | None, count: int, first: bool) -> list[Found]:
+    """The first `count` results behind a place."""
+    order = path_order(job.query.plan)
+    if order is not None and job.lookups is None:
+        try:
+            streams = await _index_streams(job, order, behind, count)
+            if streams is not None:
+                found = await _merge(streams, count)
+                if first:
+                    await _charge_matches(job)
+                return found
+        except _IndexEndsError:
+            pass
+    return await _best_of_all(job, behind, count, first)
+
+
+async def _best_of_all(job: QueryJob, behind: Found | None, count: int, first: bool) -> list[Found]:
+    """Looks at every candidate and keeps the best ones."""
+    best: list[Found] = []
+    place = behind.place if behind is not None else None
+    async for row in _candidates(job, first):
+        for each in _results_of(job, row):
+            if place is None or each.place > place:
+                best.append(each)
+        if len(best) > 2 * count + SLICE_ROWS:
+            best = heapq.nsmallest(count, best, key=lambda each: each.place)
+    if first:
+        await _charge_matches(job)
+    return heapq.nsmallest(count, best, key=lambda each: each.place)
+
+
+async def _candidates(job: QueryJob, first: bool) -> AsyncIterator[Row]:
+    if job.lookups is not None:
+        for row in await looked_up(job):
+            yield row
+        if not first:
+            job.tally.index_lookups = 0
+        return
+    scan = Scan(job.container, job.spans, (), job.pushdown.predicates)
+    while chunk := await scan.chunk(SLICE_ROWS):
+        for row in chunk:
+            yield row
+        await asyncio.sleep(0)
+
+
+def _results_of(job: QueryJob, row: Row) -> list[Found]:
+    """The results of one item, each with its place."""
+    execution, container = job.execution, job.container
+    item = job.item_of(row)
+    turned = -1 if job.query.order_by[0].descending else 1
+    found = []
+    for index, bound in enumerate(execution.filter_rows(item)):
+        if job.gives_items:
+            text = container.render(row, container.etag(row))
+        else:
+            value = execution.project(bound)
+            if value is UNDEFINED:
+                continue
+            text = orjson.dumps(value)
+        tie = (turned * row.number, turned * index)
+        found.append(Found(execution.order_key(bound), tie, execution.order_values(bound), text, row))
+    return found
+
+
+# -- reading in the order of an index ----------------------------------------------------------------
+
+
+async def _index_streams(
+    job: QueryJob, order: PathOrder, behind: Found | None, count: int
+) -> list[AsyncIterator[Found]] | None:
+    """One ordered stream per partition, or None when some partition has no index for the order."""
+    streams = []
+    for span in job.spans:
+        for partition in job.container.map.overlapping(span):
+            part = partition.span.intersect(span)
+            assert part is not None
+            selection = Selection(part, job.pushdown.predicates, job.now, job.container.default_ttl)
+            stream = _index_stream(job, partition, selection, order, behind, count)
+            if await partition.ordered(selection, order, None, 1) is None:
+                return None
+            streams.append(stream)
+    return streams
+
+
+async def _index_stream(
+    job: QueryJob,
+    partition: Partition,
+    selection: Selection,
+    order: PathOrder,
+    behind: Found | None,
+    count: int,
+) -> AsyncIterator[Found]:
+    after = _position(behind)
+    place = behind.place if behind is not None else None
+    while True:
+        chunk = await partition.ordered(selection, order, after, min(count, SLICE_ROWS))
+        if not chunk:
+            return
+        for row, position in chunk:
+            if position.rank >= _RANK_ARRAY:
+                raise _IndexEndsError
+            for each in _results_of(job, row):
+                if place is None or each.place > place:
+                    yield each
+            after = position
+        await asyncio.sleep(0)
+
+
+def _position(behind: Found | None) -> OrderPosition | None:
+    """Where in the index the rows behind a place begin; the row of the place itself is read again for its rest."""
+    if behind is None:
+        return None
+    value = behind.values[0]
+    rank = 0 if value is UNDEFINED else _RANKS.get(type(value), _RANK_ARRAY)
+    if rank >= _RANK_ARRAY:
+        raise _IndexEndsError
+    number, _ = behind.tie
+    stored = None if rank < 2 else value if isinstance(value, str) else float(value)
+    # One step before the row: its own number is behind the position again.
+    return OrderPosition(rank, stored, -number + 1 if number < 0 else number - 1)
+
+
+async def _merge(streams: list[AsyncIterator[Found]], count: int) -> list[Found]:
+    """The first results of several ordered streams."""
+    heap: list[tuple[tuple[Any, ...], int, Found]] = []
+    for index, stream in enumerate(streams):
+        head = await anext(stream, None)
+        if head is not None:
+            heap.append((head.place, index, head))
+    heapq.heapify(heap)
+    found: list[Found] = []
+    while heap and len(found) < count:
+        _, index, each = heap[0]
+        found.append(each)
+        following = await anext(streams[index], None)
+        if following is None:
+            heapq.heappop(heap)
+        else:
+            heapq.heapreplace(heap, (following.place, index, following))
+    return found
+
+
+# -- charges and state -----------------------------------------------------------------------------------
+
+
+def _is_streamed(job: QueryJob) -> bool:
+    """Whether an index in the order of the query would give its rows one by one, loading only those given."""
+    order = path_order(job.query.plan)
+    if order is None or not (job.pushdown.is_whole or job.query.block.where is None):
+        return False
+    return all(predicate.path == order.path for predicate in job.pushdown.predicates)
+
+
+async def _charge_matches(job: QueryJob) -> None:
+    """Without such an index every match is loaded before the first result; the first page pays for all."""
+    job.tally.partitions = len(job.partitions)
+    if _is_streamed(job):
+        return
+    if job.lookups is not None:
+        for row in await looked_up(job):
+            job.loaded(row)
+        job.tally.index_lookups = max(0, len(job.lookups) - 1)
+        return
+    for span in job.spans:
+        for partition in job.container.map.overlapping(span):
+            part = partition.span.intersect(span)
+            assert part is not None
+            selection = Selection(part, job.pushdown.predicates, job.now, job.container.default_ttl)
+            items, size_bytes = await partition.count(selection)
+            job.tally.items_loaded += items
+            job.tally.bytes_loaded += size_bytes
+
+
+def _state_behind(last: Found, emitted: int) -> _State | None:
+    values = [[] if value is UNDEFINED else [value] for value in last.values]
+    return {"k": values, "t": list(last.tie), "e": emitted}
+
+
+def _behind(job: QueryJob, state: _State) -> Found | None:
+    """The place a token names, or None for the first page."""
+    if not state:
+        return None
+    token = job.request.token
+    keys, tie = state.get("k"), state.get("t")
+    order_by = job.query.order_by
+    if not isinstance(keys, list) or not isinstance(tie, list) or len(keys) != len(order_by) or len(tie) != 2:
+        raise tokens.bad(token)
+    if not all(isinstance(key, list) and len(key) <= 1 for key in keys) or not all(type(n) is int for n in tie):
+        raise tokens.bad(token)
+    values = tuple(key[0] if key else UNDEFINED for key in keys)
+    place = tuple(
+        Descending(order_key(value)) if sort.descending else order_key(value)
+        for sort, value in zip(order_by, values, strict=True)
+    )
+    row = Row(0, b"", "", 0, 0, None, 0, 0, b"")
+    return Found(place, (tie[0], tie[1]), values, b"", row)

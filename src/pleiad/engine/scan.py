@@ -1,0 +1,111 @@
+"""Reading rows of a container in a fixed order, from any point of it.
+
+The order is by range of hashes and, within a physical partition, by document number. A position is a list of
+pieces: parts of the hash space with the document number to go on after; what lies beyond the last piece is still
+unread, what lies before the first is done. Pieces are ranges and not partitions, so a position outlives a restart,
+a split and a merge.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pleiad.engine.container import Container
+from pleiad.keys.range import EpkRange
+from pleiad.partition.partition import Partition
+from pleiad.store.contract import Row
+from pleiad.store.selection import Predicate, Selection
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of the hash space, read up to and with document number `after`."""
+
+    span: EpkRange
+    after: int = 0
+
+
+class Scan:
+    """A walk over the live rows of some ranges of hashes."""
+
+    def __init__(
+        self,
+        container: Container,
+        spans: Sequence[EpkRange],
+        begun: Sequence[Piece] = (),
+        predicates: tuple[Predicate, ...] = (),
+    ) -> None:
+        self._container = container
+        self._predicates = predicates
+        self._now = int(time.time())
+        self._pieces = _remaining(spans, begun)
+        self._last: Piece | None = None
+        self._last_part: EpkRange | None = None
+        self._visited: set[int] = set()
+        if begun:
+            self._visited.add(container.map.find(begun[0].span.min).id)
+        self.partition = container.map.find(self._pieces[0].span.min if self._pieces else spans[0].min)
+        self.partitions_visited = 0
+        """Physical partitions that this walk came to first; what an earlier page visited does not count again."""
+
+    @property
+    def is_done(self) -> bool:
+        return not self._pieces
+
+    async def chunk(self, rows_max: int) -> Sequence[Row]:
+        """The next rows, all of one physical partition; empty only when the walk is over."""
+        while self._pieces:
+            piece = self._pieces.pop(0)
+            partition = self.partition = self._container.map.find(piece.span.min)
+            part = partition.span.intersect(piece.span)
+            assert part is not None
+            if part.max < piece.span.max:
+                self._pieces.insert(0, Piece(EpkRange(part.max, piece.span.max), piece.after))
+            self._count_visit(partition)
+            selection = Selection(part, self._predicates, self._now, self._container.default_ttl)
+            rows = await partition.select(selection, piece.after, rows_max)
+            if len(rows) == rows_max:
+                self._pieces.insert(0, Piece(part, rows[-1].number))
+            self._last, self._last_part = piece, part
+            if rows:
+                return rows
+        return ()
+
+    def stop_after(self, row: Row | None, rows: Sequence[Row]) -> None:
+        """Gives back the rest of the last chunk: the walk goes on behind `row`, or with the whole chunk for None."""
+        assert self._last is not None
+        assert self._last_part is not None
+        if row is not None and row is rows[-1]:
+            return
+        if self._pieces and self._pieces[0] == Piece(self._last_part, rows[-1].number):
+            self._pieces.pop(0)
+        self._pieces.insert(0, Piece(self._last_part, self._last.after if row is None else row.number))
+
+    def position(self) -> list[Piece]:
+        """Where the walk stands: the pieces that are begun, or the first one that is not."""
+        begun = [piece for piece in self._pieces if piece.after]
+        return begun or self._pieces[:1]
+
+    def _count_visit(self, partition: Partition) -> None:
+        if partition.id not in self._visited:
+            self._visited.add(partition.id)
+            self.partitions_visited += 1
+
+
+def _remaining(spans: Sequence[EpkRange], begun: Sequence[Piece]) -> list[Piece]:
+    """What is left of the spans from a position on."""
+    if not begun:
+        return [Piece(span) for span in spans]
+    pieces = []
+    for piece in begun:
+        for span in spans:
+            inside = span.intersect(piece.span)
+            if inside is not None:
+                pieces.append(Piece(inside, piece.after))
+    edge = begun[-1].span.max
+    for span in spans:
+        if span.max > edge:
+            pieces.append(Piece(EpkRange(max(span.min, edge), span.max)))
+    return pieces

@@ -1,0 +1,28 @@
+"""The conflicts feed over REST.
+
+Conflicts arise between write regions. An account with one region has none: its feed is empty and every conflict id
+is unknown.
+"""
+
+from __future__ import annotations
+
+from pleiad import charge, errors
+from pleiad.heads.nosql.call import Call
+from pleiad.heads.nosql.items import container_of
+from pleiad.heads.nosql.metadata import query_of
+from pleiad.heads.nosql.render import resource_answer
+from pleiad.query import compile_query
+from pleiad.server.message import Response
+
+
+async def list_or_query(call: Call) -> Response:
+    container = await container_of(call)
+    if call.method == "POST":
+        compile_query(query_of(call)[0], call.limits)
+    body = {"_rid": container.resource.rid, "Conflicts": [], "_count": 0}
+    return resource_answer(200, call, charge.metadata_read(), body, x_ms_item_count="0")
+
+
+async def not_found(call: Call) -> Response:
+    await container_of(call)
+    raise errors.RESOURCE_NOT_FOUND(kind="conflict", id=call.segments[5])

@@ -1,0 +1,317 @@
+"""A predicate as SQL: as a condition on a row's body, and as conditions on the entries of a path index.
+
+Both forms hold for exactly the same items. The condition on a body first compares what SQLite reads, which costs one
+look into the body and lets through at most a few rows too many; only the rows that pass are read with their type and
+as exact doubles.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pleiad.store.selection import Bound, Predicate, Scalar
+from pleiad.store.sqlite.json_sql import (
+    RANK_BOOLEAN,
+    RANK_NULL,
+    RANK_NUMBER,
+    RANK_STRING,
+    ROW_COLUMNS,
+    elements_of,
+    is_addressable,
+    json_path,
+    number_of,
+)
+
+SqlValue = str | int | float | bytes | None
+
+_PLACEHOLDERS_MAX = 64
+"""Longer lists are bound as one JSON text, so that statements stay short and few."""
+_NUMBERS_NEAR_MAX = 8
+_ULPS_NEAR = 2
+
+
+class Sql(NamedTuple):
+    """A piece of SQL and the values of its placeholders, in order."""
+
+    text: str
+    params: tuple[SqlValue, ...] = ()
+
+
+NEVER = Sql("0")
+ALWAYS = Sql("1")
+
+
+class Entries(NamedTuple):
+    """A condition on the entries (rank, value, number) of a path index.
+
+    With `one_value` all entries it finds have one value, so the index holds them in the order of their numbers.
+    """
+
+    where: Sql
+    one_value: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The scalars of `one_of` by type."""
+
+    null: bool
+    booleans: tuple[bool, ...]
+    numbers: tuple[float, ...]
+    strings: tuple[str, ...]
+
+    @classmethod
+    def of(cls, scalars: Iterable[Scalar]) -> _Wanted:
+        null, booleans, numbers, strings = False, set(), set(), set()
+        for scalar in scalars:
+            if scalar is None:
+                null = True
+            elif isinstance(scalar, bool):
+                booleans.add(scalar)
+            elif isinstance(scalar, str):
+                if is_addressable((scalar,)):
+                    strings.add(scalar)
+            elif not math.isnan(number := double(scalar)):
+                numbers.add(number)
+        return cls(null, tuple(sorted(booleans)), tuple(sorted(numbers)), tuple(sorted(strings)))
+
+
+def double(value: int | float) -> float:
+    """The nearest double; infinite when there is none."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def condition(predicate: Predicate) -> Sql:
+    """The predicate as a condition on the columns of a row."""
+    _check(predicate)
+    if not is_addressable(predicate.path):
+        return NEVER
+    column = ROW_COLUMNS.get(predicate.path)
+    if predicate.element:
+        return NEVER if column or predicate.one_of is None else _element(predicate.path, predicate.one_of)
+    if predicate.is_defined:
+        return ALWAYS if column else Sql("json_type(body, ?) IS NOT NULL", (json_path(predicate.path),))
+    if column:
+        return _column(column, predicate)
+    if predicate.one_of is not None:
+        return _one_of(json_path(predicate.path), _Wanted.of(predicate.one_of))
+    rank = _range_rank(predicate)
+    if rank == RANK_NUMBER:
+        return _number_range(json_path(predicate.path), predicate.low, predicate.high)
+    return _string_range(json_path(predicate.path), predicate) if rank == RANK_STRING else NEVER
+
+
+def entries(predicate: Predicate) -> list[Entries]:
+    """The predicate as conditions on the index of its path, no two of which find the same entry."""
+    _check(predicate)
+    if predicate.one_of is None:
+        if predicate.element:
+            return []
+        if predicate.is_defined:
+            return [Entries(Sql(f"rank >= {RANK_NULL}"))]
+        rank = _range_rank(predicate)
+        if rank is None:
+            return []
+        bounds = _bounds("value", predicate)
+        return [Entries(Sql(f"rank = {rank} AND {bounds.text}", bounds.params))]
+    wanted = _Wanted.of(predicate.one_of)
+    found = []
+    if wanted.null:
+        found.append(Entries(Sql(f"rank = {RANK_NULL} AND value = 0"), one_value=True))
+    for rank, values in (
+        (RANK_BOOLEAN, tuple(int(value) for value in wanted.booleans)),
+        (RANK_NUMBER, wanted.numbers),
+        (RANK_STRING, wanted.strings),
+    ):
+        if values:
+            among = _among("value", values)
+            found.append(Entries(Sql(f"rank = {rank} AND {among.text}", among.params), len(values) == 1))
+    return found
+
+
+def _check(predicate: Predicate) -> None:
+    is_range = predicate.low is not None or predicate.high is not None
+    if (predicate.one_of is not None) + is_range + predicate.is_defined != 1:
+        raise ValueError("a predicate is exactly one of: one_of, a range, is_defined")
+
+
+def _any(conditions: list[Sql]) -> Sql:
+    if not conditions:
+        return NEVER
+    if len(conditions) == 1:
+        return conditions[0]
+    params = tuple(value for part in conditions for value in part.params)
+    return Sql("(" + " OR ".join(f"({part.text})" for part in conditions) + ")", params)
+
+
+def _among(expression: str, values: tuple[SqlValue, ...]) -> Sql:
+    """Equality with one of some numbers or some strings."""
+    if len(values) == 1:
+        return Sql(f"{expression} = ?", values)
+    if len(values) <= _PLACEHOLDERS_MAX:
+        return Sql(f"{expression} IN ({', '.join('?' * len(values))})", values)
+    return Sql(f"{expression} IN (SELECT value FROM json_each(?))", (_json_list(values),))
+
+
+def _json_list(values: tuple[SqlValue, ...]) -> str:
+    # A number beyond all doubles equals nothing that is stored, and JSON has no word for it.
+    return json.dumps([value for value in values if not (isinstance(value, float) and math.isinf(value))])
+
+
+def _one_of(path: str, wanted: _Wanted) -> Sql:
+    parts = []
+    if wanted.null:
+        parts.append(Sql("json_type(body, ?) = 'null'", (path,)))
+    parts += [Sql(f"json_type(body, ?) = '{str(value).lower()}'", (path,)) for value in wanted.booleans]
+    if wanted.numbers:
+        parts.append(_numbers(path, wanted.numbers))
+    if wanted.strings:
+        among = _among("json_extract(body, ?)", wanted.strings)
+        if any(text[:1] in "[{" for text in wanted.strings if text):
+            # json_extract gives arrays and objects as texts too.
+            parts.append(Sql(f"{among.text} AND json_type(body, ?) = 'text'", (path, *among.params, path)))
+        else:
+            parts.append(Sql(among.text, (path, *among.params)))
+    return _any(parts)
+
+
+def _numbers(path: str, numbers: tuple[float, ...]) -> Sql:
+    exact = _among(_number(path).text, numbers)
+    params = (*_number(path).params, *exact.params)
+    if len(numbers) > _NUMBERS_NEAR_MAX:
+        return Sql(exact.text, params)
+    near = _any(
+        [
+            Sql("json_extract(body, ?) BETWEEN ? AND ?", (path, _step(number, -math.inf), _step(number, math.inf)))
+            for number in numbers
+        ]
+    )
+    return Sql(f"{near.text} AND {exact.text}", (*near.params, *params))
+
+
+def _number(path: str) -> Sql:
+    text = number_of("body", "?")
+    return Sql(text, (path,) * text.count("?"))
+
+
+def _step(number: float, towards: float) -> float:
+    """A bound so far from the number that SQLite's reading of a very long number cannot cross it."""
+    for _ in range(_ULPS_NEAR):
+        number = math.nextafter(number, towards)
+    return number
+
+
+def _range_rank(predicate: Predicate) -> int | None:
+    """The type both ends of a range have, None when no value can lie in it."""
+    ranks = set()
+    for bound in (predicate.low, predicate.high):
+        if bound is None:
+            continue
+        if isinstance(bound.value, str):
+            ranks.add(RANK_STRING)
+        elif isinstance(bound.value, bool) or math.isnan(double(bound.value)):
+            return None
+        else:
+            ranks.add(RANK_NUMBER)
+    return ranks.pop() if len(ranks) == 1 else None
+
+
+def _bounds(expression: str, predicate: Predicate) -> Sql:
+    """A range of one type as comparisons of an expression that has this type."""
+    parts, params = [], []
+    for bound, operator in ((predicate.low, ">"), (predicate.high, "<")):
+        if bound is not None:
+            value = _bound_value(bound)
+            parts.append(f"{expression} {operator}{'=' if bound.inclusive else ''} {value.text}")
+            params += value.params
+    return Sql(" AND ".join(parts), tuple(params))
+
+
+def _bound_value(bound: Bound) -> Sql:
+    if not isinstance(bound.value, str):
+        return Sql("?", (double(bound.value),))
+    if is_addressable((bound.value,)):
+        return Sql("?", (bound.value,))
+    return Sql("CAST(? AS TEXT)", (bound.value.encode(errors="surrogatepass"),))
+
+
+def _number_range(path: str, low: Bound | None, high: Bound | None) -> Sql:
+    bottom = double(low.value) if low and not isinstance(low.value, str) else -math.inf
+    top = double(high.value) if high and not isinstance(high.value, str) else math.inf
+    inner = (_step(bottom, math.inf) if low else bottom, _step(top, -math.inf) if high else top)
+    number = _number(path)
+    exact, exact_params = [], []
+    for bound, operator, value in ((low, ">", bottom), (high, "<", top)):
+        if bound is not None:
+            exact.append(f"{number.text} {operator}{'=' if bound.inclusive else ''} ?")
+            exact_params += [*number.params, value]
+    # true and false are read as 1 and 0.
+    holds_boolean = inner[0] <= 0 <= inner[1] or inner[0] <= 1 <= inner[1]
+    inside = "json_type(body, ?) IN ('integer', 'real')" if holds_boolean else "1"
+    return Sql(
+        "json_extract(body, ?) BETWEEN ? AND ? AND CASE WHEN json_extract(body, ?) BETWEEN ? AND ? "
+        f"THEN {inside} ELSE {' AND '.join(exact)} END",
+        (
+            path,
+            _step(bottom, -math.inf),
+            _step(top, math.inf),
+            path,
+            *inner,
+            *((path,) if holds_boolean else ()),
+            *exact_params,
+        ),
+    )
+
+
+def _string_range(path: str, predicate: Predicate) -> Sql:
+    bounds = _bounds("json_extract(body, ?)", predicate)
+    values = iter(bounds.params)
+    params = tuple(param for value in values for param in (path, value))
+    return Sql(f"{bounds.text} AND json_type(body, ?) = 'text'", (*params, path))
+
+
+def _column(column: str, predicate: Predicate) -> Sql:
+    own_rank = RANK_STRING if column == "id" else RANK_NUMBER
+    if predicate.one_of is None:
+        return _bounds(column, predicate) if _range_rank(predicate) == own_rank else NEVER
+    wanted = _Wanted.of(predicate.one_of)
+    values: tuple[SqlValue, ...] = wanted.strings if own_rank == RANK_STRING else wanted.numbers
+    return _among(column, values) if values else NEVER
+
+
+def _element(path: tuple[str, ...], scalars: tuple[Scalar, ...]) -> Sql:
+    wanted = _Wanted.of(scalars)
+    where = json_path(path)
+    types = ["null"] * wanted.null + [str(value).lower() for value in wanted.booleans]
+    parts = []
+    if types:
+        names = ", ".join(f"'{name}'" for name in types)
+        parts.append(Sql(f"EXISTS (SELECT 1 FROM json_each(body, ?) WHERE type IN ({names}))", (where,)))
+    if wanted.strings:
+        among = _among("atom", wanted.strings)
+        parts.append(
+            Sql(
+                f"EXISTS (SELECT 1 FROM json_each(body, ?) WHERE type = 'text' AND {among.text})",
+                (where, *among.params),
+            )
+        )
+    if wanted.numbers:
+        exact = _among("CAST(atom AS REAL)", wanted.numbers)
+        source = elements_of("body", "?")
+        parts.append(
+            Sql(
+                f"EXISTS (SELECT 1 FROM json_each({source}) WHERE type IN ('integer', 'real') AND {exact.text})",
+                (*(where,) * source.count("?"), *exact.params),
+            )
+        )
+    if not parts:
+        return NEVER
+    either = _any(parts)
+    return Sql(f"json_type(body, ?) = 'array' AND {either.text}", (where, *either.params))

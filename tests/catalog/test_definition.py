@@ -1,0 +1,142 @@
+"""A container's definition: what is refused, what is filled in, and what is for its lifetime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pleiad.catalog.container import define, redefine
+from pleiad.errors import PleiadError
+from pleiad.limits import Limits
+
+LIMITS = Limits()
+
+
+def body(**more: Any) -> dict[str, Any]:
+    return {"id": "c", "partitionKey": {"paths": ["/pk"], "version": 2}, **more}
+
+
+def status_of(given: dict[str, Any]) -> int:
+    with pytest.raises(PleiadError) as caught:
+        define(given, LIMITS)
+    return caught.value.status
+
+
+def unique(*keys: list[str]) -> dict[str, Any]:
+    return {"uniqueKeys": [{"paths": paths} for paths in keys]}
+
+
+def test_what_a_client_leaves_out_is_filled_in() -> None:
+    properties = define(body(), LIMITS).properties
+    assert properties["uniqueKeyPolicy"] == {"uniqueKeys": []}
+    assert properties["geospatialConfig"] == {"type": "Geography"}
+    assert properties["conflictResolutionPolicy"]["mode"] == "LastWriterWins"
+    assert properties["conflictResolutionPolicy"]["conflictResolutionPath"] == "/_ts"
+    assert properties["indexingPolicy"]["indexingMode"] == "consistent"
+    assert "defaultTtl" not in properties
+
+
+def test_a_definition_read_back_defines_the_same_container() -> None:
+    first = define(
+        body(
+            defaultTtl=60,
+            uniqueKeyPolicy=unique(["/a", "/b/c"], ["/d"]),
+            computedProperties=[{"name": "low", "query": "SELECT VALUE LOWER(c.n) FROM c"}],
+            changeFeedPolicy={"retentionDuration": 5},
+        ),
+        LIMITS,
+    )
+    assert define(first.properties, LIMITS) == first
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"defaultTtl": None},
+        {"defaultTtl": 0},
+        {"defaultTtl": "60"},
+        {"defaultTtl": True},
+        {"partitionKey": None},
+        {"partitionKey": {"paths": []}},
+        {"uniqueKeyPolicy": []},
+        {"uniqueKeyPolicy": {"uniqueKeys": {}}},
+        {"uniqueKeyPolicy": {"uniqueKeys": [{"paths": []}]}},
+        {"uniqueKeyPolicy": {"uniqueKeys": [{"paths": [1]}]}},
+        {"uniqueKeyPolicy": {"uniqueKeys": ["/a"]}},
+        {"uniqueKeyPolicy": unique(["no slash"])},
+        {"uniqueKeyPolicy": unique(*([f"/p{n}"] for n in range(11)))},
+        {"uniqueKeyPolicy": unique([f"/p{n}" for n in range(17)])},
+        {"conflictResolutionPolicy": "LastWriterWins"},
+        {"conflictResolutionPolicy": {"mode": "FirstWriterWins"}},
+        {"conflictResolutionPolicy": {"mode": 1}},
+        {"geospatialConfig": {"type": "Sphere"}},
+        {"geospatialConfig": []},
+        {"computedProperties": {}},
+        {"computedProperties": ["a"]},
+        {"computedProperties": [{"name": "a"}]},
+        {"computedProperties": [{"name": "", "query": "SELECT VALUE 1 FROM c"}]},
+        {"computedProperties": [{"name": "a", "query": 1}]},
+        {"computedProperties": [{"name": "_ts", "query": "SELECT VALUE 1 FROM c"}]},
+        {"computedProperties": [{"name": "a", "query": "SELECT VALUE 1 FROM c"}] * 2},
+        {"computedProperties": [{"name": f"p{n}", "query": "SELECT VALUE 1 FROM c"} for n in range(21)]},
+    ],
+)
+def test_a_definition_that_makes_no_sense_is_a_bad_request(more: dict[str, Any]) -> None:
+    assert status_of(body(**more)) == 400
+
+
+def test_the_limits_of_unique_keys_and_computed_properties_are_reached_exactly() -> None:
+    definition = define(
+        body(
+            uniqueKeyPolicy=unique([f"/p{n}" for n in range(16)], *([f"/q{n}"] for n in range(9))),
+            computedProperties=[{"name": f"p{n}", "query": "SELECT VALUE 1 FROM c"} for n in range(20)],
+        ),
+        LIMITS,
+    )
+    assert len(definition.unique_keys) == 10
+    assert definition.unique_keys[0].steps[3] == ("p3",)
+
+
+def test_a_custom_conflict_policy_is_kept_as_given() -> None:
+    policy = {"mode": "Custom", "conflictResolutionProcedure": "dbs/d/colls/c/sprocs/s"}
+    assert (
+        define(body(conflictResolutionPolicy=policy), LIMITS).properties["conflictResolutionPolicy"] == policy
+    )
+
+
+def test_policies_may_change_and_what_is_left_out_of_a_replacement_stays() -> None:
+    old = define(body(uniqueKeyPolicy=unique(["/a"]), defaultTtl=5), LIMITS)
+    new = redefine(old, {"id": "c", "indexingPolicy": {"indexingMode": "none", "automatic": False}}, LIMITS)
+    assert new.key == old.key
+    assert new.unique_keys == old.unique_keys
+    assert new.default_ttl is None
+    assert new.properties["indexingPolicy"]["indexingMode"] == "none"
+    assert redefine(old, {"defaultTtl": -1}, LIMITS).default_ttl == -1
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"partitionKey": {"paths": ["/other"], "version": 2}},
+        {"partitionKey": {"paths": ["/pk", "/b"], "kind": "MultiHash", "version": 2}},
+        {"uniqueKeyPolicy": unique(["/b"])},
+        {"uniqueKeyPolicy": unique()},
+        {"uniqueKeyPolicy": unique(["/a"], ["/b"])},
+    ],
+)
+def test_the_partition_key_and_the_unique_keys_are_for_the_lifetime_of_a_container(
+    more: dict[str, Any],
+) -> None:
+    old = define(body(uniqueKeyPolicy=unique(["/a"])), LIMITS)
+    with pytest.raises(PleiadError) as caught:
+        redefine(old, body(**more), LIMITS)
+    assert caught.value.status == 400
+    assert "cannot be changed" in caught.value.message
+
+
+@pytest.mark.parametrize("version", [None, 1, 2])
+def test_a_replacement_cannot_change_the_version_of_the_hash(version: int | None) -> None:
+    old = define({"partitionKey": {"paths": ["/pk"], "version": 1}}, LIMITS)
+    key = {"paths": ["/pk"], "kind": "Hash"} | ({} if version is None else {"version": version})
+    assert redefine(old, {"partitionKey": key}, LIMITS).key == old.key

@@ -1,0 +1,229 @@
+"""A signed HTTP request as a client library sends it, without the library: the wire itself is looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import hmac
+import http.client
+import itertools
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import formatdate
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+import pleiad
+from pleiad.node import Node, Settings
+from pleiad.server.lifecycle import new_loop
+from pleiad.testing.start import RunningServer
+
+PARTITION_KEY = "x-ms-documentdb-partitionkey"
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One response; header names are lower-case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def message(self) -> str:
+        return str(self.json["message"])
+
+    @property
+    def substatus(self) -> int:
+        return int(self.headers.get("x-ms-substatus", "0"))
+
+
+def signature(key: str, method: str, resource_type: str, link: str, date: str) -> str:
+    """The authorization header of the master key."""
+    text = f"{method.lower()}\n{resource_type}\n{link}\n{date.lower()}\n\n"
+    digest = hmac.digest(base64.b64decode(key), text.encode(), "sha256")
+    return quote(f"type=master&ver=1.0&sig={base64.b64encode(digest).decode()}", safe="")
+
+
+def signed_parts(segments: Sequence[str]) -> tuple[str, str]:
+    """The resource type and link that a client signs for a path."""
+    if not segments:
+        return "", ""
+    if segments[0] == "offers":
+        return "offers", "".join(segments[1:]).lower()
+    if len(segments) == 6 and segments[4] == "operations":
+        segments = segments[:4]
+    if len(segments) % 2:
+        return segments[-1], "/".join(segments[:-1])
+    return segments[-2], "/".join(segments)
+
+
+class Wire:
+    """A connection to one server on which signed requests are sent."""
+
+    def __init__(self, server: RunningServer) -> None:
+        self.server = server
+        self._connection: http.client.HTTPConnection | None = None
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def signed(
+        self, method: str, segments: Sequence[str], moment: float | None = None, key: str | None = None
+    ) -> dict[str, str]:
+        """The headers that prove who asks for a path by names."""
+        kind, link = signed_parts(segments)
+        return self.signed_for(method, kind, link, moment, key)
+
+    def signed_for(
+        self, method: str, kind: str, link: str, moment: float | None = None, key: str | None = None
+    ) -> dict[str, str]:
+        """The headers that prove who asks, for a resource type and link."""
+        date = formatdate(time.time() if moment is None else moment, usegmt=True)
+        proof = signature(key or self.server.key, method, kind, link, date)
+        return {"x-ms-date": date, "authorization": proof, "x-ms-version": "2020-07-15"}
+
+    def proof(self, method: str, kind: str, link: str, date: str) -> str:
+        """The authorization header for any text as date."""
+        return signature(self.server.key, method, kind, link, date)
+
+    @contextlib.contextmanager
+    def serve(self, settings: Settings) -> Iterator[Wire]:
+        """A connection to another server, started with these settings on a loop of its own."""
+        node = Node(settings)
+        loop = new_loop()
+        thread = threading.Thread(target=loop.run_forever, daemon=True)
+        thread.start()
+        try:
+            asyncio.run_coroutine_threadsafe(node.start(), loop).result(20)
+            port = node.server.port
+            wire = Wire(RunningServer(f"http://localhost:{port}", settings.key, port, os.getpid()))
+            yield wire
+            wire.close()
+            asyncio.run_coroutine_threadsafe(node.stop(), loop).result(20)
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+    def send(
+        self,
+        method: str,
+        segments: Sequence[str],
+        body: bytes | dict[str, Any] | list[Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        key: Sequence[Any] | None = None,
+        slash: bool = False,
+    ) -> Answer:
+        """Sends a signed request; headers given replace those of the signature, `key` is the partition key."""
+        fields = {**self.signed(method, segments), **(headers or {})}
+        if key is not None:
+            fields.setdefault(PARTITION_KEY, json.dumps(list(key)))
+        path = "/" + "/".join(quote(segment, safe="") for segment in segments) + ("/" if slash else "")
+        payload = json.dumps(body).encode() if isinstance(body, dict | list) else body
+        return self.send_raw(method, path, payload, fields)
+
+    def send_raw(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+        """Sends exactly these headers."""
+        if self._connection is None:
+            self._connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=10)
+        try:
+            self._connection.request(method, path, body, dict(headers))
+            response = self._connection.getresponse()
+            content = response.read()
+        except BaseException:
+            self.close()
+            raise
+        if response.will_close:
+            self.close()
+        return Answer(
+            response.status, {name.lower(): value for name, value in response.getheaders()}, content
+        )
+
+
+@dataclass(frozen=True)
+class Place:
+    """A container to work in, with the requests most tests need."""
+
+    wire: Wire
+    database: str
+    container: str
+    rid: str
+    self_link: str
+
+    @property
+    def path(self) -> list[str]:
+        return ["dbs", self.database, "colls", self.container]
+
+    def create(self, item: bytes | dict[str, Any], key: Sequence[Any], **headers: str) -> Answer:
+        return self.wire.send("POST", [*self.path, "docs"], item, _dashed(headers), key)
+
+    def read(self, id: str, key: Sequence[Any] | None, **headers: str) -> Answer:
+        return self.wire.send("GET", [*self.path, "docs", id], None, _dashed(headers), key)
+
+
+def _dashed(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def make_place(wire: Wire, partition_key: dict[str, Any], headers: Mapping[str, str] | None = None) -> Place:
+    """A new container in a new database."""
+    database, container = f"wire-{next(_numbers)}", "things"
+    assert wire.send("POST", ["dbs"], {"id": database}).status == 201
+    body = {"id": container, "partitionKey": partition_key}
+    answer = wire.send("POST", ["dbs", database, "colls"], body, headers)
+    assert answer.status == 201, answer.body
+    return Place(wire, database, container, answer.json["_rid"], answer.json["_self"])
+
+
+@pytest.fixture(scope="session")
+def wire_server() -> Iterator[RunningServer]:
+    with pleiad.start() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def wire(wire_server: RunningServer) -> Iterator[Wire]:
+    connection = Wire(wire_server)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def place(wire: Wire) -> Iterator[Place]:
+    """A container with the key /pk."""
+    made = make_place(wire, {"paths": ["/pk"], "kind": "Hash", "version": 2})
+    yield made
+    wire.send("DELETE", ["dbs", made.database])
+
+
+@pytest.fixture
+def hierarchical_place(wire: Wire) -> Iterator[Place]:
+    """A container with the key /tenant, /user, /session."""
+    paths = ["/tenant", "/user", "/session"]
+    made = make_place(wire, {"paths": paths, "kind": "MultiHash", "version": 2})
+    yield made
+    wire.send("DELETE", ["dbs", made.database])
+
+
+@pytest.fixture
+def spread_place(wire: Wire) -> Iterator[Place]:
+    """A container on five physical partitions."""
+    key = {"paths": ["/pk"], "kind": "Hash", "version": 2}
+    made = make_place(wire, key, {"x-ms-offer-throughput": "30000"})
+    yield made
+    wire.send("DELETE", ["dbs", made.database])

@@ -1,0 +1,235 @@
+"""What every answer carries, and that an item comes back byte for byte."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+NUMBERS = [
+    "0", "-0", "0.0", "-0.0", "1", "1.0", "1.10", "1e2", "1E+2", "1e-07", "0.1", "123456789012345678",
+    "12345678901234567890", "123456789012345678901234567890", "3.141592653589793238462643383279", "5e-324",
+    "1.7976931348623157e308", "9007199254740993", "-9223372036854775808", "100000000000000000000",
+]  # fmt: skip
+STRINGS = [
+    rb'"plain"', rb'"\u00e9"', '"é"'.encode(), rb'"\/"', rb'"/"', rb'"\ud83d\ude00"', '"😀"'.encode(), rb'"\u0000"',
+    rb'"\u2028"', "\"\u2028\"".encode(), rb'"a\tb"', rb'"\""', rb'"\":"',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_a_number_comes_back_as_it_was_written(text: str, place: Any) -> None:
+    body = b'{"id":"1","pk":"a","n":%s}' % text.encode()
+    assert place.create(body, ["a"]).body.startswith(body[:-1] + b",")
+    assert place.read("1", ["a"]).body.startswith(body[:-1] + b",")
+
+
+def test_numbers_survive_a_patch_of_their_neighbours(place: Any, wire: Any) -> None:
+    members = b",".join(b'"n%d":%s' % (index, text.encode()) for index, text in enumerate(NUMBERS))
+    place.create(b'{"id":"1","pk":"a",%s}' % members, ["a"])
+    patch = {"operations": [{"op": "set", "path": "/new", "value": 1}]}
+    assert wire.send("PATCH", [*place.path, "docs", "1"], patch, key=["a"]).status == 200
+    assert members in place.read("1", ["a"]).body
+
+
+@pytest.mark.parametrize("text", STRINGS)
+def test_a_string_comes_back_as_it_was_written(text: bytes, place: Any) -> None:
+    body = b'{"id":"1","pk":"a","s":%s}' % text
+    assert place.create(body, ["a"]).body.startswith(body[:-1] + b",")
+    assert place.read("1", ["a"]).body.startswith(body[:-1] + b",")
+
+
+def test_members_keep_their_order(place: Any) -> None:
+    place.create(b'{ "z" : [ 2 , 1 ] , "id":"1","a":{},"pk":"a" }', ["a"])
+    assert list(place.read("1", ["a"]).json)[:4] == ["z", "id", "a", "pk"]
+
+
+def test_system_properties_sent_back_are_replaced_not_kept(place: Any) -> None:
+    body = b'{"_rid":"x","id":"1","_ts":5,"pk":"a","_etag":"e","_self":"s","_attachments":"t","_mine":1.50}'
+    created = place.create(body, ["a"])
+    assert created.body.startswith(b'{"id":"1","pk":"a","_mine":1.50,"_rid":"')
+    assert created.body.count(b'"_ts"') == created.body.count(b'"_etag"') == created.body.count(b'"_rid"') == 1
+
+
+def test_every_item_answer_says_where_it_came_from(spread_place: Any, wire: Any) -> None:
+    item = [*spread_place.path, "docs", "1"]
+    body = {"id": "1", "pk": "a"}
+    answers = [
+        spread_place.create(body, ["a"]),
+        spread_place.read("1", ["a"]),
+        wire.send("PUT", item, body, key=["a"]),
+        wire.send("PATCH", item, {"operations": [{"op": "set", "path": "/n", "value": 1}]}, key=["a"]),
+        wire.send("GET", [*spread_place.path, "docs"], key=["a"]),
+        wire.send("POST", item[:-1], {"query": "SELECT * FROM c"}, {"x-ms-documentdb-isquery": "True"}, ["a"]),
+        wire.send("DELETE", item, key=["a"]),
+    ]
+    ranges = {answer.headers["x-ms-documentdb-partitionkeyrangeid"] for answer in answers}
+    assert len(ranges) == 1, "one logical partition is on one physical partition"
+    for answer in answers:
+        assert answer.status < 300
+        assert answer.headers["x-ms-alt-content-path"] == "/".join(spread_place.path)
+        assert answer.headers["x-ms-content-path"] == spread_place.rid
+        assert re.fullmatch(r"\d+:\d+#\d+", answer.headers["x-ms-session-token"])
+        assert answer.headers["x-ms-session-token"].startswith(f"{min(ranges)}:")
+
+
+def test_a_failed_item_operation_says_where_it_failed(place: Any) -> None:
+    place.create({"id": "1", "pk": "a"}, ["a"])
+    for answer in (place.read("2", ["a"]), place.create({"id": "1", "pk": "a"}, ["a"])):
+        assert answer.headers["x-ms-session-token"] == "0:0#1"
+        assert answer.headers["x-ms-documentdb-partitionkeyrangeid"] == "0"
+        assert float(answer.headers["x-ms-request-charge"]) >= 1
+
+
+def test_names_beyond_ascii_are_percent_encoded_in_the_path_header(wire: Any) -> None:
+    assert wire.send("POST", ["dbs"], {"id": "größe"}).status == 201
+    path = ["dbs", "größe", "colls", "日本"]
+    key = {"paths": ["/pk"], "kind": "Hash", "version": 2}
+    made = wire.send("POST", path[:3], {"id": "日本", "partitionKey": key})
+    assert made.headers["x-ms-alt-content-path"] == "dbs/gr%C3%B6%C3%9Fe"
+    created = wire.send("POST", [*path, "docs"], {"id": "1", "pk": "a"}, key=["a"])
+    assert created.headers["x-ms-alt-content-path"] == "dbs/gr%C3%B6%C3%9Fe/colls/%E6%97%A5%E6%9C%AC"
+    assert wire.send("DELETE", path[:2]).status == 204
+
+
+def test_every_answer_has_a_charge_and_an_activity_id(place: Any, wire: Any) -> None:
+    requests = [
+        ("GET", []), ("GET", ["dbs"]), ("GET", place.path), ("GET", [*place.path, "docs"]), ("GET", ["nothing"]),
+        ("GET", [*place.path, "pkranges"]), ("PUT", ["dbs"]), ("GET", ["dbs", "none"]), ("GET", ["offers"]),
+        ("GET", ["dbs", place.database, "users"]), ("GET", [*place.path, "docs", "1"]), ("POST", ["dbs"]),
+    ]  # fmt: skip
+    for method, path in requests:
+        answer = wire.send(method, path)
+        assert re.fullmatch(r"\d+\.\d\d", answer.headers["x-ms-request-charge"]), (method, path)
+        assert re.fullmatch(r"[0-9a-f-]{36}", answer.headers["x-ms-activity-id"]), (method, path)
+
+
+def test_the_etag_header_is_the_etag_of_the_body(place: Any, wire: Any) -> None:
+    created = place.create({"id": "1", "pk": "a"}, ["a"])
+    for answer in (created, place.read("1", ["a"]), wire.send("GET", place.path), wire.send("GET", place.path[:2])):
+        assert answer.headers["etag"] == answer.json["_etag"]
+        assert re.fullmatch(r'"[0-9a-f-]{36}"', answer.headers["etag"])
+
+
+def test_a_head_request_is_answered_without_a_body_and_the_connection_goes_on(place: Any, wire: Any) -> None:
+    answer = wire.send("HEAD", place.path)
+    assert (answer.status, answer.body) == (405, b"")
+    assert wire.send("GET", place.path).status == 200
+
+
+def test_a_minimal_answer_has_its_headers_and_no_body(place: Any, wire: Any) -> None:
+    minimal = {"prefer": "return=minimal"}
+    item = [*place.path, "docs", "1"]
+    body = {"id": "1", "pk": "a"}
+    patch = {"operations": [{"op": "set", "path": "/n", "value": 1}]}
+    answers = [
+        place.create(body, ["a"], **minimal),
+        wire.send("PUT", item, body, minimal, ["a"]),
+        wire.send("PATCH", item, patch, minimal, ["a"]),
+        wire.send("POST", item[:-1], body, {**minimal, "x-ms-documentdb-is-upsert": "True"}, ["a"]),
+    ]
+    assert [answer.status for answer in answers] == [201, 200, 200, 200]
+    for answer in answers:
+        assert answer.body == b""
+        assert answer.headers["etag"]
+        assert answer.headers["x-ms-session-token"]
+    assert place.read("1", ["a"], **minimal).json["id"] == "1", "a read is never minimal"
+
+
+def test_the_ranges_of_a_container_answer_304_to_their_etag(spread_place: Any, wire: Any) -> None:
+    path = [*spread_place.path, "pkranges"]
+    first = wire.send("GET", path, headers={"a-im": "Incremental Feed", "x-ms-max-item-count": "-1"})
+    assert first.status == 200
+    again = wire.send("GET", path, headers={"a-im": "Incremental Feed", "if-none-match": first.headers["etag"]})
+    assert (again.status, again.body) == (304, b"")
+    assert again.headers["etag"] == first.headers["etag"]
+    assert wire.send("GET", path, headers={"if-none-match": '"other"'}).status == 200
+
+
+def test_the_ranges_of_a_container_tile_the_hash_space(spread_place: Any, wire: Any) -> None:
+    feed = wire.send("GET", [*spread_place.path, "pkranges"]).json
+    ranges = feed["PartitionKeyRanges"]
+    assert (feed["_rid"], feed["_count"], len(ranges)) == (spread_place.rid, 5, 5)
+    assert [entry["id"] for entry in ranges] == ["0", "1", "2", "3", "4"]
+    edges = [entry["minInclusive"] for entry in ranges] + [ranges[-1]["maxExclusive"]]
+    assert edges == ["", *(entry["maxExclusive"] for entry in ranges)]
+    assert (edges[0], edges[-1]) == ("", "FF")
+    assert all(entry["status"] == "online" and entry["parents"] == [] for entry in ranges)
+    assert sum(entry["throughputFraction"] for entry in ranges) == pytest.approx(1)
+
+
+def test_a_range_that_is_gone_is_410(place: Any, wire: Any) -> None:
+    headers = {"x-ms-documentdb-partitionkeyrangeid": "99"}
+    answer = wire.send("GET", [*place.path, "docs"], headers=headers)
+    assert (answer.status, answer.substatus) == (410, 1002)
+
+
+def test_the_items_of_each_range_together_are_all_items(spread_place: Any, wire: Any) -> None:
+    for number in range(40):
+        spread_place.create({"id": str(number), "pk": f"k{number}"}, [f"k{number}"])
+    found: list[str] = []
+    for range_id in "01234":
+        headers = {"x-ms-documentdb-partitionkeyrangeid": range_id}
+        page = wire.send("GET", [*spread_place.path, "docs"], headers=headers).json
+        found += [item["id"] for item in page["Documents"]]
+    assert sorted(found, key=int) == [str(number) for number in range(40)]
+
+
+def test_a_feed_is_read_page_by_page(spread_place: Any, wire: Any) -> None:
+    for number in range(25):
+        spread_place.create({"id": str(number), "pk": f"k{number}"}, [f"k{number}"])
+    found: list[str] = []
+    headers = {"x-ms-max-item-count": "4"}
+    for _ in range(30):
+        answer = wire.send("GET", [*spread_place.path, "docs"], headers=headers)
+        assert answer.json["_count"] <= 4
+        assert int(answer.headers["x-ms-item-count"]) == answer.json["_count"]
+        found += [item["id"] for item in answer.json["Documents"]]
+        if "x-ms-continuation" not in answer.headers:
+            break
+        headers = {"x-ms-max-item-count": "4", "x-ms-continuation": answer.headers["x-ms-continuation"]}
+    assert sorted(found, key=int) == [str(number) for number in range(25)]
+
+
+def test_a_feed_of_resources_is_read_page_by_page(wire: Any) -> None:
+    made = [wire.send("POST", ["dbs"], {"id": f"page-{number}"}).json["id"] for number in range(5)]
+    found: list[str] = []
+    token = ""
+    while True:
+        page = wire.send("GET", ["dbs"], headers={"x-ms-max-item-count": "2", "x-ms-continuation": token})
+        found += [database["id"] for database in page.json["Databases"]]
+        token = page.headers.get("x-ms-continuation", "")
+        if not token:
+            break
+    assert [id for id in found if id.startswith("page-")] == made
+    for id in made:
+        wire.send("DELETE", ["dbs", id])
+
+
+@pytest.mark.parametrize("host", ["db.example.com", "127.0.0.1:12345", "[::1]:8081", "mapped:80"])
+def test_the_advertised_endpoint_follows_the_host_of_the_request(host: str, wire: Any) -> None:
+    account = wire.send("GET", [], headers={"Host": host}).json
+    for locations in (account["writableLocations"], account["readableLocations"]):
+        assert [place["databaseAccountEndpoint"] for place in locations] == [f"http://{host}/"]
+    assert account["id"] != "localhost", "the JavaScript client would read the account before every request"
+
+
+@pytest.mark.parametrize("host", ["a b", "x/y", '"', "<script>", "é", "a" * 300])
+def test_a_host_that_is_none_is_not_echoed(host: str, wire: Any) -> None:
+    account = wire.send("GET", [], headers={"Host": host})
+    assert account.json["writableLocations"][0]["databaseAccountEndpoint"] == "http://localhost/"
+
+
+def test_health_answers_without_a_key(wire: Any) -> None:
+    answer = wire.send_raw("GET", "/_pleiad/health", None, {})
+    assert (answer.status, answer.json) == (200, {"status": "ok"})
+
+
+def test_usage_of_a_container_is_told_when_asked_for(place: Any, wire: Any) -> None:
+    for number in range(3):
+        place.create({"id": str(number), "pk": "a"}, ["a"])
+    assert "x-ms-resource-usage" not in wire.send("GET", place.path).headers
+    answer = wire.send("GET", place.path, headers={"x-ms-documentdb-populatequotainfo": "True"})
+    assert "documentsCount=3;" in answer.headers["x-ms-resource-usage"]
+    assert "documentsCount=-1;" in answer.headers["x-ms-resource-quota"]

@@ -1,0 +1,325 @@
+"""The clauses and operators of the language, by table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pleiad.errors import PleiadError
+from pleiad.limits import Limits
+from pleiad.query import QueryContext, compile_condition, compile_query
+
+Run = Callable[..., list[Any]]
+ITEMS: list[dict[str, Any]] = [
+    {
+        "id": "1",
+        "n": 3,
+        "s": "b",
+        "flag": True,
+        "tags": ["x", "y"],
+        "o": {"k": 1},
+        "arr": [{"v": 1}, {"v": 2}],
+    },
+    {"id": "2", "n": 1, "s": "a", "flag": False, "tags": [], "o": {"k": None}},
+    {"id": "3", "n": 2.0, "s": "B", "tags": ["y"], "arr": [{"v": 2}], "value": "v"},
+    {"id": "4", "s": None, "tags": "no array"},
+]
+
+VALUES = [
+    ("1 = 1.0", [True]),
+    ("1 = true", [False]),
+    ("null = null", [True]),
+    ("1 = '1'", [False]),
+    ("1 != '1'", [True]),
+    ("undefined = undefined", []),
+    ("null != 'x'", [True]),
+    ("{a: 1, b: [2]} = {b: [2], a: 1}", [True]),
+    ("[1, 2] = [2, 1]", [False]),
+    ("[] = {}", [False]),
+    ("[undefined] = []", [True]),
+    ("1 < 'a'", []),
+    ("[1] < [2]", []),
+    ("null < null", [False]),
+    ("null <= null", [True]),
+    ("false < true", [True]),
+    ("9007199254740993 = 9007199254740992", [True]),
+    ("true AND 1", []),
+    ("false AND undefined", [False]),
+    ("true OR undefined", [True]),
+    ("false OR undefined", []),
+    ("NOT 0", []),
+    ("NOT null", []),
+    ("null ?? 5", [None]),
+    ("undefined ?? 5", [5]),
+    ("1 ? 'then' : 'else'", ["else"]),
+    ("undefined ? 'then' : 'else'", ["else"]),
+    ("true ? 1 : false ? 2 : 3", [1]),
+    ("5 BETWEEN 9 AND 'z'", [False]),
+    ("5 BETWEEN 1 AND 'z'", []),
+    ("undefined IN (1)", []),
+    ("null IN (null)", [True]),
+    ("1 IN ('1', undefined)", [False]),
+    ("1 NOT IN (1)", [False]),
+    ("'a_c' LIKE 'a[_]c'", [True]),
+    ("'abc' LIKE 'a[_]c'", [False]),
+    ("'50%' LIKE '50!%' ESCAPE '!'", [True]),
+    ("'B7' LIKE '[A-C]_'", [True]),
+    ("'D7' LIKE '[^A-C]%'", [True]),
+    ("'abc' LIKE 'B%'", [False]),
+    ("'a]b' LIKE 'a]b'", [True]),
+    ("'[' LIKE '[[]'", [True]),
+    ("5 LIKE '5'", []),
+    ("'abcabd' LIKE '%ab%d'", [True]),
+    ("'a' NOT LIKE 'b'", [True]),
+    ("7 % -4", [3]),
+    ("-7 % 4", [-3]),
+    ("1 / 0", []),
+    ("IS_FINITE_NUMBER(1 / 0)", [False]),
+    ("[1 / 0, 1]", [[1]]),
+    ("1 + 'a'", []),
+    ("0.5 + 0.5", [1]),
+    ("-'a'", []),
+    ("~5", [-6]),
+    ("1 << 33", [2]),
+    ("-1 >>> 0", [4294967295]),
+    ("-8 >> 1", [-4]),
+    ("'a' || 'b' || 'c'", ["abc"]),
+    ("'a' || 1", []),
+    ("1 + 2 * 3", [7]),
+    ("0x1F", [31]),
+    ("1. + .5", [1.5]),
+    ("[1, 2, 3][1]", [2]),
+    ("[1, 2, 3][3]", []),
+    ("[1][-1]", []),
+    ("{a: {b: 2}}.a.b", [2]),
+    ("{a: 1}['a']", [1]),
+    ("null.a", []),
+    ("'\\u00e9\\n\\'\\\"'", ["é\n'\""]),
+    ("'\\ud83d\\ude00'", ["😀"]),
+    ("TOSTRING(NaN)", ["NaN"]),
+    ("undefined", []),
+    ("{a: undefined}", [{}]),
+    ("EXISTS(SELECT VALUE undefined)", [False]),
+    ("EXISTS(SELECT undefined)", [True]),
+    ("ARRAY(SELECT VALUE x FROM x IN (SELECT VALUE [1, 2]))", [[1, 2]]),
+    ("FIRST(SELECT VALUE x FROM x IN (SELECT VALUE [1, 2]))", [1]),
+    ("LAST(SELECT VALUE x FROM x IN (SELECT VALUE [1, 2]))", [2]),
+    ("ALL(SELECT VALUE x FROM x IN (SELECT VALUE [1, 2]) WHERE x > 0)", [True]),
+    ("ALL(SELECT VALUE x FROM x IN (SELECT VALUE [1, 2]) WHERE x > 1)", [False]),
+    ("(SELECT VALUE 1 WHERE false)", []),
+    ("/* a */ 1 -- b", [1]),
+]
+
+
+@pytest.mark.parametrize(("expression", "expected"), VALUES, ids=[text for text, _ in VALUES])
+def test_an_expression_has_its_value(run: Run, expression: str, expected: list[Any]) -> None:
+    assert run(f"SELECT VALUE {expression}") == expected
+
+
+QUERIES = [
+    ("SELECT 1, c.id, 2 FROM c WHERE c.id = '1'", [{"$1": 1, "id": "1", "$2": 2}]),
+    ("SELECT c.arr[0] FROM c WHERE c.id = '1'", [{"$1": {"v": 1}}]),
+    ("SELECT c.o.k, c['value'] FROM c WHERE c.id = '3'", [{"value": "v"}]),
+    ("SELECT c.nope FROM c WHERE c.n = 1", [{}]),
+    ("SELECT VALUE c.nope FROM c", []),
+    ("SELECT VALUE c.id FROM c WHERE c.flag", ["1"]),
+    ("SELECT VALUE c.id FROM c WHERE 1", []),
+    ("SELECT VALUE c.id FROM c WHERE NOT c.flag", ["2"]),
+    ("SELECT VALUE c.id FROM c WHERE c.n = 2", ["3"]),
+    ("SELECT VALUE c.id FROM c WHERE c.s != null", ["1", "2", "3"]),
+    ("SELECT VALUE c.id FROM c ORDER BY c.n", ["4", "2", "3", "1"]),
+    ("SELECT VALUE c.id FROM c ORDER BY c.n DESC", ["1", "3", "2", "4"]),
+    ("SELECT VALUE c.id FROM c ORDER BY c.s", ["4", "3", "2", "1"]),
+    ("SELECT VALUE c.id FROM c ORDER BY c.flag DESC, c.id", ["1", "2", "3", "4"]),
+    ("SELECT VALUE c.id FROM c OFFSET 1 LIMIT 2", ["2", "3"]),
+    ("SELECT TOP 2 VALUE c.id FROM c", ["1", "2"]),
+    ("SELECT TOP 0 VALUE c.id FROM c", []),
+    (
+        "SELECT c.id, t FROM c JOIN t IN c.tags",
+        [{"id": "1", "t": "x"}, {"id": "1", "t": "y"}, {"id": "3", "t": "y"}],
+    ),
+    ("SELECT VALUE t FROM t IN c.tags", ["x", "y", "y"]),
+    ("SELECT VALUE tags FROM c.tags", [["x", "y"], [], ["y"], "no array"]),
+    ("SELECT * FROM c.o", [{"k": 1}, {"k": None}]),
+    ("SELECT VALUE x.v FROM c JOIN (SELECT VALUE a FROM a IN c.arr WHERE a.v > 1) x", [2, 2]),
+    ("SELECT VALUE c.id FROM c JOIN (SELECT VALUE c.flag) f", ["1", "2"]),
+    ("SELECT DISTINCT VALUE t FROM t IN c.tags", ["x", "y"]),
+    ("SELECT DISTINCT c.nope FROM c", [{}]),
+    ("SELECT COUNT(1), SUM(c.n), AVG(c.n), MIN(c.n), MAX(c.n) FROM c WHERE false", [{"$1": 0, "$2": 0}]),
+    ("SELECT VALUE AVG(c.n) FROM c", [2]),
+    ("SELECT VALUE SUM(c.s) FROM c", []),
+    ("SELECT VALUE COUNT(c.s) FROM c", [4]),
+    ("SELECT VALUE MIN(c.o) FROM c", []),
+    ("SELECT VALUE COUNTIF(c.n > 1) FROM c", [2]),
+    ("SELECT VALUE MAKESET(t) FROM t IN c.tags", [["x", "y"]]),
+    ("SELECT VALUE {n: COUNT(1)} FROM c", [{"n": 4}]),
+    (
+        "SELECT c.flag, COUNT(1) AS n FROM c GROUP BY c.flag",
+        [{"flag": True, "n": 1}, {"flag": False, "n": 1}, {"n": 2}],
+    ),
+    ("SELECT VALUE c.flag FROM c GROUP BY c.flag", [True, False]),
+    (
+        "SELECT UPPER(c.s) AS u, COUNT(1) AS n FROM c WHERE IS_STRING(c.s) GROUP BY UPPER(c.s)",
+        [{"u": "B", "n": 2}, {"u": "A", "n": 1}],
+    ),
+    ("SELECT c.o.k + 1 AS k FROM c GROUP BY c.o", [{"k": 2}, {}, {}]),
+    ("SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.flag FROM c)", [2]),
+    ("SELECT g.k FROM (SELECT c.o.k FROM c GROUP BY c.o.k) g WHERE g.k = 1", [{"k": 1}]),
+    ("SELECT VALUE (SELECT VALUE COUNT(1) FROM t IN c.tags) FROM c", [2, 0, 1, 0]),
+    ("SELECT c.n FROM c GROUP BY c.n ORDER BY c.n DESC", [{"n": 3}, {"n": 2}, {"n": 1}, {}]),
+    ("SELECT VALUE ALL.id FROM ALL WHERE ALL.id = '1'", ["1"]),
+    ("SELECT VALUE root.id FROM root WHERE root.id = '1'", ["1"]),
+    ("select value c.id from c where c.id = '1' order by c.id desc offset 0 limit 1", ["1"]),
+    ("SELECT VALUE k.k FROM c JOIN k IN OBJECTTOARRAY(c.o)", ["k", "k"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), QUERIES, ids=[text for text, _ in QUERIES])
+def test_a_query_gives_its_rows(run: Run, text: str, expected: list[Any]) -> None:
+    assert run(text, ITEMS) == expected
+
+
+PARAMETERS = [
+    ("SELECT TOP @n VALUE c.id FROM c", {"@n": 1}, ["1"]),
+    ("SELECT VALUE c.id FROM c OFFSET @o LIMIT @l", {"@o": 1, "@l": 1}, ["2"]),
+    ("SELECT VALUE c.id FROM c WHERE c.n IN (@a, @b)", {"@a": 3, "@b": "3"}, ["1"]),
+    ("SELECT VALUE c[@name] FROM c", {"@name": "id"}, ["1", "2", "3", "4"]),
+    ("SELECT VALUE c.arr[@i].v FROM c", {"@i": 1}, [2]),
+    ("SELECT VALUE c.id FROM c WHERE c.o = @o", {"@o": {"k": 1}}, ["1"]),
+    ("SELECT VALUE c.id FROM c WHERE c.n = @n", {"@n": True}, []),
+    ("SELECT VALUE c.id FROM c WHERE c.n >= @n", {"@n": 2}, ["1", "3"]),
+    ("SELECT VALUE c.id FROM c WHERE c.s LIKE @p", {"@p": "_"}, ["1", "2", "3"]),
+    ("SELECT VALUE c.id FROM c WHERE ARRAY_CONTAINS(@ids, c.id)", {"@ids": ["1", "4"]}, ["1", "4"]),
+    ("SELECT VALUE c.id FROM c WHERE c.s = @s", {"@s": None}, ["4"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters", "expected"), PARAMETERS, ids=[text for text, _, _ in PARAMETERS]
+)
+def test_parameters_stand_for_values(
+    run: Run, text: str, parameters: dict[str, Any], expected: list[Any]
+) -> None:
+    assert run(text, ITEMS, parameters) == expected
+
+
+def test_one_text_serves_parameters_of_every_type(run: Run) -> None:
+    text = "SELECT VALUE c.v FROM c WHERE c.v = @v"
+    values = [None, True, 1, 1.5, "a", "\U0001f600", [1], {"a": 1}, 2**60]
+    items = [{"v": value} for value in values]
+    for value in values:
+        assert run(text, items, {"@v": value}) == [value]
+
+
+FAILURES = [
+    ("SELECT", "SC1001", (0, 6)),
+    ("SELECT 1,", "SC1001", (8, 9)),
+    ("SELECT VALUE 1, 2", "SC1001", (14, 15)),
+    ("SELECT c.value FROM c", "SC1001", (9, 14)),
+    ("SELECT * FROM c OFFSET 1", "SC1001", (23, 24)),
+    ("SELECT * FROM c LIMIT 1", "SC1001", (16, 21)),
+    ("SELECT TOP 1 * FROM c OFFSET 0 LIMIT 1", "SC1001", (22, 28)),
+    ("SELECT 'open", "SC1001", (7, 12)),
+    ("SELECT # FROM c", "SC1010", (7, 8)),
+    ("SELECT /* open", "SC1001", (7, 14)),
+    ("SELECT '\\ud800'", "SC1001", (7, 15)),
+    ("SELECT VALUE x.id FROM c", "SC2001", (13, 14)),
+    ("SELECT products.id FROM products p", "SC2001", (7, 15)),
+    ("SELECT c.id FROM c JOIN t IN d.tags", "SC2001", (29, 30)),
+    ("SELECT NOPE(1)", "SC2005", (7, 11)),
+    ("SELECT VALUE LENGTH()", "SC2050", (13, 21)),
+    ("SELECT VALUE COUNT(1, 2) FROM c", "SC2050", (13, 24)),
+    ("SELECT * FROM c GROUP BY c.id", "SC2041", (7, 8)),
+    ("SELECT *", "SC2039", (7, 8)),
+    ("SELECT * FROM c JOIN t IN c.tags", "SC2040", (7, 8)),
+    ("SELECT c.a FROM c GROUP BY c.b", "SC2102", (7, 10)),
+    ("SELECT c.a, COUNT(1) FROM c", "SC2102", (7, 10)),
+    ("SELECT c.b FROM c GROUP BY c.b ORDER BY c.a", "SC2103", (40, 43)),
+    ("SELECT SUM(COUNT(1)) FROM c", "SC2101", (7, 20)),
+    ("SELECT 1 FROM c WHERE COUNT(1) > 1", "SC2101", (22, 30)),
+    ("SELECT (SELECT VALUE 1 FROM c ORDER BY c.a) FROM c", "SC2202", (8, 42)),
+    ("SELECT (SELECT TOP 1 VALUE 1) FROM c", "SC2203", (8, 28)),
+    ("SELECT (SELECT VALUE 1 OFFSET 0 LIMIT 1) FROM c", "SC2204", (8, 39)),
+    ("SELECT TOP 1.5 * FROM c", "SC2060", (11, 14)),
+    ("SELECT TOP 4294967296 * FROM c", "SC2060", (11, 21)),
+    ("SELECT * FROM c OFFSET 0 LIMIT 4294967296", "SC2061", (31, 41)),
+    ("SELECT * FROM c OFFSET 4294967296 LIMIT 0", "SC2062", (23, 33)),
+    ("SELECT * FROM c JOIN c IN c.tags", "SC2011", (21, 32)),
+    ("SELECT * FROM c ORDER BY LOWER(c.a)", 2206, None),
+    ("SELECT FullTextScore(c.a, 'b') FROM c", "SC2240", (7, 30)),
+    ("SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.a, 'b'))", "SC2221", (30, 58)),
+    ("SELECT * FROM t IN c.t ORDER BY RANK FullTextScore(t.a, 'b')", "SC2223", (14, 22)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "code", "place"), FAILURES, ids=[text for text, _, _ in FAILURES])
+def test_a_wrong_query_names_its_fault_and_its_place(
+    limits: Limits, text: str, code: str | int, place: tuple[int, int] | None
+) -> None:
+    with pytest.raises(PleiadError) as raised:
+        compile_query(text, limits)
+    assert raised.value.status == 400
+    (entry,) = json.loads(raised.value.message)["errors"]
+    assert entry["code"] == code
+    assert entry.get("location") == (None if place is None else {"start": place[0], "end": place[1]})
+
+
+def test_a_scalar_subquery_with_two_rows_fails(run: Run) -> None:
+    with pytest.raises(PleiadError, match="cardinality"):
+        run("SELECT VALUE (SELECT VALUE t FROM t IN c.tags) FROM c", ITEMS)
+
+
+def test_order_by_over_a_joined_alias_is_refused(limits: Limits) -> None:
+    with pytest.raises(PleiadError, match="correlated"):
+        compile_query("SELECT c.id FROM c JOIN t IN c.tags ORDER BY t", limits)
+
+
+def test_a_parameter_that_is_not_given_is_an_error(run: Run) -> None:
+    with pytest.raises(PleiadError, match="@gone"):
+        run("SELECT VALUE @gone")
+
+
+@pytest.mark.parametrize("count", [-1, 1.5, "1", None, True, 2**40])
+def test_a_count_must_be_a_whole_number(run: Run, count: Any) -> None:
+    with pytest.raises(PleiadError):
+        run("SELECT TOP @n * FROM c", ITEMS, {"@n": count})
+
+
+def test_a_condition_is_a_query_without_its_select(limits: Limits, context: QueryContext) -> None:
+    condition = compile_condition("from c where c.n = @n", limits)
+    assert [condition.matches(item, {"@n": 2}, context) for item in ITEMS] == [False, False, True, False]
+    assert compile_condition("FROM root r WHERE r.flag", limits).matches(ITEMS[0], {}, context)
+
+
+def test_a_user_defined_function_is_called_with_evaluated_arguments(run: Run, limits: Limits) -> None:
+    context = QueryContext(limits=limits, udfs={"twice": lambda value: value * 2})
+    assert run("SELECT VALUE udf.twice(c.n) FROM c WHERE IS_DEFINED(c.n)", ITEMS, {}, context) == [6, 2, 4]
+    with pytest.raises(PleiadError, match="gone"):
+        run("SELECT VALUE udf.gone(1)", ITEMS, {}, context)
+
+
+def test_a_computed_property_goes_before_a_stored_one_except_in_star(run: Run, limits: Limits) -> None:
+    lower = compile_query("SELECT VALUE LOWER(c.s) FROM c", limits)
+    context = QueryContext(limits=limits, computed_properties=(("s2", lower), ("flag", lower)))
+    assert run("SELECT VALUE c.s2 FROM c WHERE c.s2 = 'b'", ITEMS, {}, context) == ["b", "b"]
+    assert run("SELECT VALUE c.flag FROM c WHERE c.id = '3'", ITEMS, {}, context) == ["b"]
+    assert run("SELECT VALUE c['s2'] FROM c ORDER BY c.s2 OFFSET 0 LIMIT 1", ITEMS, {}, context) == ["a"]
+    assert run("SELECT * FROM c WHERE c.s2 = 'a'", ITEMS, {}, context) == [ITEMS[1]]
+    assert run("SELECT VALUE c[@p] FROM c WHERE c.id = '1'", ITEMS, {"@p": "s2"}, context) == ["b"]
+
+
+def test_strings_are_ordered_by_utf16_code_unit(run: Run) -> None:
+    items = [{"s": text} for text in ("\ue000", "\U0001f600", "z", "é")]
+    assert run("SELECT VALUE c.s FROM c ORDER BY c.s", items) == ["z", "é", "\U0001f600", "\ue000"]
+    assert run("SELECT VALUE c.s FROM c WHERE c.s < '\ue000'", items) == ["\U0001f600", "z", "é"]
+
+
+def test_order_by_puts_types_in_their_order(run: Run) -> None:
+    values = [{}, [], "a", 1, True, None]
+    items = [*({"v": value} for value in values), {}]
+    ordered = run("SELECT c.v FROM c ORDER BY c.v", items)
+    assert ordered == [{}, *({"v": value} for value in reversed(values))]
+    assert run("SELECT c.v FROM c ORDER BY c.v DESC", items) == ordered[::-1]

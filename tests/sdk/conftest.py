@@ -1,0 +1,108 @@
+"""The official Python client against Pleiad, and a look inside the engine for what no client is told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, TypeVar
+
+import pytest
+from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy, PartitionKey
+from azure.cosmos.exceptions import CosmosHttpResponseError
+
+from pleiad.engine.container import Container
+from pleiad.limits import Limits
+from pleiad.node import Node, Settings
+from pleiad.server.lifecycle import new_loop
+from pleiad.store.contract import LogicalPartition
+
+T = TypeVar("T")
+
+
+class Laboratory:
+    """A server of this process with a client, and with its engine in reach."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.node = Node(Settings(port=0, limits=limits))
+        self._loop = new_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self.ask(self.node.start())
+        self.client = CosmosClient(f"http://localhost:{self.node.server.port}", self.node.settings.key)
+        self.database: DatabaseProxy = self.client.create_database("laboratory")
+
+    def ask(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine on the server's own loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+
+    def close(self) -> None:
+        self.ask(self.node.stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def inside(self, container: ContainerProxy) -> Container:
+        """The engine's own view of a container."""
+        database = container.container_link.split("/")[1]
+        return self.ask(self.node.engine.container(database, container.id))
+
+    def logical_partitions(self, container: ContainerProxy) -> dict[str, list[LogicalPartition]]:
+        """The logical partitions of a container, by the physical partition they are on."""
+
+        async def look(inside: Container) -> dict[str, list[LogicalPartition]]:
+            partitions = inside.map.partitions
+            return {partition.range_id: list(await partition.logical_partitions()) for partition in partitions}
+
+        return self.ask(look(self.inside(container)))
+
+    def logical_partition_count(self, container: ContainerProxy) -> int:
+        return sum(len(found) for found in self.logical_partitions(container).values())
+
+    def physical_partition_count(self, container: ContainerProxy) -> int:
+        return len(self.inside(container).map.partitions)
+
+
+@pytest.fixture(scope="session")
+def laboratory() -> Iterator[Laboratory]:
+    made = Laboratory(Limits())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def laboratory_with() -> Iterator[Callable[[Limits], Laboratory]]:
+    """Laboratories with limits of their own."""
+    made: list[Laboratory] = []
+
+    def make(limits: Limits) -> Laboratory:
+        made.append(Laboratory(limits))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def container(pleiad_database: DatabaseProxy) -> ContainerProxy:
+    """A container with the key /pk."""
+    return pleiad_database.create_container("things", PartitionKey("/pk"))
+
+
+@pytest.fixture
+def refused() -> Callable[..., contextlib.AbstractContextManager[None]]:
+    """`with refused(404, 1002, "text"):` the client raises this status, sub-status and message."""
+
+    @contextlib.contextmanager
+    def expect(status: int, substatus: int | None = None, text: str = "") -> Iterator[None]:
+        with pytest.raises(CosmosHttpResponseError) as caught:
+            yield
+        error = caught.value
+        assert error.status_code == status, error
+        if substatus is not None:
+            assert (error.sub_status or 0) == substatus, error
+        assert not text or text in str(error)
+
+    return expect
