@@ -141,3 +141,22 @@ def test_feeds_of_resources_are_queried_by_the_same_headers(place: Any, wire: An
     query = {"query": "SELECT * FROM r WHERE r.id = @id", "parameters": [{"name": "@id", "value": place.container}]}
     found = wire.send("POST", ["dbs", place.database, "colls"], query, {"x-ms-documentdb-isquery": "True"})
     assert [container["id"] for container in found.json["DocumentCollections"]] == [place.container]
+
+
+@pytest.mark.requirement("R31")
+def test_no_request_creates_places_or_removes_a_physical_partition(spread_place: Any, wire: Any) -> None:
+    ranges = [*spread_place.path, "pkranges"]
+    before = wire.send("GET", ranges).json
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        assert wire.send(method, ranges, {"id": "9", "minInclusive": "", "maxExclusive": "FF"}).status == 405
+        assert wire.send(method, [*ranges, "0"], {"id": "0"}).status == 404
+    created = spread_place.create({"id": "1", "pk": "a"}, ["a"])
+    home = created.headers["x-ms-documentdb-partitionkeyrangeid"]
+    other = "1" if home == "0" else "0"
+    asked = spread_place.create({"id": "2", "pk": "a"}, ["a"], x_ms_documentdb_partitionkeyrangeid=other)
+    assert asked.status != 201 or asked.headers["x-ms-documentdb-partitionkeyrangeid"] == home
+    after = wire.send("GET", ranges).json["PartitionKeyRanges"]
+    bounds = [(entry["id"], entry["minInclusive"], entry["maxExclusive"]) for entry in after]
+    assert bounds == [
+        (entry["id"], entry["minInclusive"], entry["maxExclusive"]) for entry in before["PartitionKeyRanges"]
+    ]

@@ -24,6 +24,7 @@ from pleiad.limits import Limits
 from pleiad.partition.map import PartitionMap
 from pleiad.partition.partition import Partition
 from pleiad.query import QueryContext, compile_query
+from pleiad.query.pushdown import policy_paths
 from pleiad.store.contract import Row, Store
 
 
@@ -51,6 +52,8 @@ class Container:
         self.header_path = ascii_path(self.path)
         computed = resource.properties.get("computedProperties", [])
         self._computed = tuple((each["name"], compile_query(each["query"], self.limits)) for each in computed)
+        self.computed_names = tuple(name for name, _ in self._computed)
+        self.is_indexed = policy_paths(self.definition.indexing, self.computed_names)
 
     # -- keys ----------------------------------------------------------------------------------
 

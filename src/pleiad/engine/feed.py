@@ -31,8 +31,9 @@ async def page(
 ) -> FeedPage:
     """The next page of the items in a range of hashes."""
     mark = tokens.fingerprint(container.resource.rid, "feed", span.to_hex())
-    begun = tokens.pieces_from_json(tokens.decode(token, mark).get("p"), token) if token else []
-    scan = Scan(container, [span], begun)
+    state = tokens.decode(token, mark) if token else {}
+    begun = tokens.pieces_from_json(state.get("p"), token) if token else []
+    scan = Scan(container, [span], begun, is_visited="d" in state)
     rows: list[Row] = []
     room_bytes = container.limits.response_bytes
     while len(rows) < items_max and room_bytes > 0:
@@ -49,5 +50,8 @@ async def page(
             last = row
             room_bytes -= row.size_bytes
     cost = charge.feed_page([row.size_bytes for row in rows], max(scan.partitions_visited, 1), multiplier)
-    next_token = None if scan.is_done else tokens.encode(mark, {"p": tokens.pieces_to_json(scan.position())})
+    next_token = None
+    if not scan.is_done:
+        place = {"p": tokens.pieces_to_json(scan.position())} | ({"d": 1} if scan.is_next_visited else {})
+        next_token = tokens.encode(mark, place)
     return FeedPage(rows, scan.partition, cost, next_token)

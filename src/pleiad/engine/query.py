@@ -26,7 +26,7 @@ from pleiad.keys.value import KeyValue
 from pleiad.partition.partition import Partition
 from pleiad.query import Execution, Query, compile_query, plan
 from pleiad.query.order_rules import check_order_by
-from pleiad.query.pushdown import Pushdown, path_order, pushdown
+from pleiad.query.pushdown import PathOrder, Pushdown, path_order, pushdown
 from pleiad.query.routing import key_values
 from pleiad.store.contract import Row
 from pleiad.store.selection import IndexedPath
@@ -68,6 +68,7 @@ class QueryPage:
 
     results: list[bytes]
     charge: Charge
+    charge_ru: float
     token: str | None
     partitions: list[Partition]
     tally: Tally
@@ -85,6 +86,7 @@ class QueryJob:
     spans: list[EpkRange]
     lookups: list[tuple[bytes, str]] | None
     pushdown: Pushdown
+    order: PathOrder | None
     mark: int
     now: int = field(default_factory=lambda: int(time.time()))
     began_at: float = field(default_factory=time.perf_counter)
@@ -128,6 +130,8 @@ async def run(container: Container, request: QueryRequest) -> QueryPage:
     job = prepare(container, request)
     state = tokens.decode(request.token, job.mark) if request.token else {}
     state.pop("f", None)
+    if not isinstance(state.get("u", 0.0), float):
+        raise tokens.bad(request.token)
     query = job.query
     results: list[bytes]
     next_state: dict[str, Any] | None
@@ -137,10 +141,12 @@ async def run(container: Container, request: QueryRequest) -> QueryPage:
         results, next_state = await query_whole.page(job, state)
     else:
         results, next_state = await query_stream.page(job, state)
-    return _page(job, results, next_state)
+    return _page(job, results, next_state, state.get("u", 0.0))
 
 
-def _page(job: QueryJob, results: list[bytes], next_state: dict[str, Any] | None) -> QueryPage:
+def _page(
+    job: QueryJob, results: list[bytes], next_state: dict[str, Any] | None, charged_ru: float
+) -> QueryPage:
     tally = job.tally
     tally.bytes_returned = sum(map(len, results))
     cost = charge.query(
@@ -152,10 +158,13 @@ def _page(job: QueryJob, results: list[bytes], next_state: dict[str, Any] | None
         index_lookups=tally.index_lookups,
         multiplier=job.request.multiplier,
     )
-    token = None if next_state is None else tokens.encode(job.mark, next_state)
+    # Pages are rounded so that their sum is the rounded charge of the query.
+    total_ru = charged_ru + sum(ru for _, ru in cost.parts)
+    page_ru = round(round(total_ru, 2) - round(charged_ru, 2), 2)
+    token = None if next_state is None else tokens.encode(job.mark, {**next_state, "u": total_ru})
     milliseconds = (time.perf_counter() - job.began_at) * 1000
     partitions = job.partitions or [job.container.map.find(job.request.span.min)]
-    return QueryPage(results, cost, token, partitions, tally, milliseconds)
+    return QueryPage(results, cost, page_ru, token, partitions, tally, milliseconds)
 
 
 def prepare(container: Container, request: QueryRequest) -> QueryJob:
@@ -163,18 +172,15 @@ def prepare(container: Container, request: QueryRequest) -> QueryJob:
     query = compile_query(request.text, container.limits)
     context = container.query_context()
     execution = query.execution(request.parameters, context)
-    check_order_by(query.plan, container.definition.indexing, request.parameters)
-    pushed = pushdown(
-        query.plan,
-        request.parameters,
-        container.definition.indexing.is_indexed,
-        [name for name, _ in context.computed_properties],
-    )
+    computed = container.computed_names
+    check_order_by(query.plan, container.definition.indexing, request.parameters, computed)
+    pushed = pushdown(query.plan, request.parameters, container.is_indexed, computed)
+    order = path_order(query.plan, request.parameters, computed) if query.order_by else None
     spans = _spans(container, request, query)
     mark = tokens.fingerprint(
         container.resource.rid, request.text, sorted(request.parameters.items(), key=str), request.span.to_hex()
     )
-    job = QueryJob(container, request, query, execution, spans, None, pushed, mark)
+    job = QueryJob(container, request, query, execution, spans, None, pushed, order, mark)
     job.lookups = _lookups(container, request, query)
     job.gives_items = _gives_items(query)
     job.filters_plainly = _filters_plainly(query)
@@ -226,9 +232,8 @@ def _note_use(job: QueryJob) -> None:
     if job.lookups is not None:
         return
     paths = [IndexedPath(predicate.path, predicate.element) for predicate in job.pushdown.predicates]
-    order = path_order(job.query.plan)
-    if order is not None:
-        paths.append(IndexedPath(order.path, False))
+    if job.order is not None:
+        paths.append(IndexedPath(job.order.path, False))
     if paths:
         for partition in job.partitions:
             partition.note_use(paths)

@@ -19,7 +19,6 @@ from pleiad.engine.query import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.scan import Scan
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.partition.partition import Partition
-from pleiad.query.pushdown import path_order
 from pleiad.query.run import Descending
 from pleiad.query.values import order_key
 from pleiad.store.contract import Row
@@ -89,10 +88,9 @@ def _cut(job: QueryJob, page: list[Found], skip: int) -> tuple[list[bytes], int]
 
 async def _smallest(job: QueryJob, behind: Found | None, count: int, first: bool) -> list[Found]:
     """The first `count` results behind a place."""
-    order = path_order(job.query.plan)
-    if order is not None and job.lookups is None:
+    if job.order is not None and job.lookups is None:
         try:
-            streams = await _index_streams(job, order, behind, count)
+            streams = await _index_streams(job, job.order, behind, count)
             if streams is not None:
                 found = await _merge(streams, count)
                 if first:
@@ -186,13 +184,24 @@ async def _index_stream(
         if not chunk:
             return
         for row, position in chunk:
-            if position.rank >= _RANK_ARRAY:
+            if not _is_ordered_alike(position):
                 raise _IndexEndsError
             for each in _results_of(job, row):
                 if place is None or each.place > place:
                     yield each
             after = position
         await asyncio.sleep(0)
+
+
+def _is_ordered_alike(position: OrderPosition) -> bool:
+    """Whether the index and the language agree on the place of a value.
+
+    They do not for arrays and objects, nor for strings with characters that UTF-8 and UTF-16 order differently.
+    """
+    value = position.value
+    if isinstance(value, str):
+        return value.isascii() or max(value) < "\ue000"
+    return position.rank < _RANK_ARRAY
 
 
 def _position(behind: Found | None) -> OrderPosition | None:
@@ -234,7 +243,7 @@ async def _merge(streams: list[AsyncIterator[Found]], count: int) -> list[Found]
 
 def _is_streamed(job: QueryJob) -> bool:
     """Whether an index in the order of the query would give its rows one by one, loading only those given."""
-    order = path_order(job.query.plan)
+    order = job.order
     if order is None or not (job.pushdown.is_whole or job.query.block.where is None):
         return False
     return all(predicate.path == order.path for predicate in job.pushdown.predicates)

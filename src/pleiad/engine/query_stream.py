@@ -68,7 +68,7 @@ class StreamPage:
         state = {**place, "o": self.skip, "s": self.given}
         if self.left is not None:
             state["l"] = self.left
-        return {name: value for name, value in state.items() if value or name == "l"}
+        return {name: value for name, value in state.items() if value or name in ("o", "l")}
 
 
 async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None]:
@@ -79,7 +79,7 @@ async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None
     if job.lookups is not None:
         return await _page_of_lookups(job, stream, state)
     begun = tokens.pieces_from_json(state["p"], job.request.token) if "p" in state else []
-    scan = Scan(job.container, job.spans, begun, job.pushdown.predicates)
+    scan = Scan(job.container, job.spans, begun, job.pushdown.predicates, "d" in state)
     while not stream.is_full and not scan.is_done:
         rows = await scan.chunk(_chunk_rows(job))
         taken = _take_all(job, stream, rows)
@@ -91,7 +91,8 @@ async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None
     job.tally.partitions = scan.partitions_visited
     if scan.is_done or stream.left == 0:
         return stream.results, None
-    return stream.results, stream.state({"p": tokens.pieces_to_json(scan.position())})
+    place = {"p": tokens.pieces_to_json(scan.position()), "d": scan.is_next_visited}
+    return stream.results, stream.state(place)
 
 
 async def _page_of_lookups(

@@ -28,7 +28,7 @@ async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None
     query = job.query
     if query.order_by and not query.is_aggregate and not query.distinct and query.is_per_item:
         return await ordered_page(job, state)
-    first = not state
+    first = "c" not in state
     if _is_plain_count(job):
         values = job.execution.slice([await _count(job)])
         job.tally.partitions = len(job.partitions) if first else 0

@@ -36,6 +36,7 @@ class Scan:
         spans: Sequence[EpkRange],
         begun: Sequence[Piece] = (),
         predicates: tuple[Predicate, ...] = (),
+        is_visited: bool = False,
     ) -> None:
         self._container = container
         self._predicates = predicates
@@ -44,7 +45,7 @@ class Scan:
         self._last: Piece | None = None
         self._last_part: EpkRange | None = None
         self._visited: set[int] = set()
-        if begun:
+        if begun and is_visited:
             self._visited.add(container.map.find(begun[0].span.min).id)
         self.partition = container.map.find(self._pieces[0].span.min if self._pieces else spans[0].min)
         self.partitions_visited = 0
@@ -82,6 +83,11 @@ class Scan:
         if self._pieces and self._pieces[0] == Piece(self._last_part, rows[-1].number):
             self._pieces.pop(0)
         self._pieces.insert(0, Piece(self._last_part, self._last.after if row is None else row.number))
+
+    @property
+    def is_next_visited(self) -> bool:
+        """Whether the walk has been in the partition it goes on with; the next page is told, by `is_visited`."""
+        return bool(self._pieces) and self._container.map.find(self._pieces[0].span.min).id in self._visited
 
     def position(self) -> list[Piece]:
         """Where the walk stands: the pieces that are begun, or the first one that is not."""

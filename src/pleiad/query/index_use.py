@@ -1,14 +1,15 @@
 """Index metrics: which indexes of the policy a query uses, and which ones it could use if the policy had them.
 
-Single indexes: every path that the filter, a sort key, MIN, MAX or COUNT asks for in a form that an ordered index can
-serve. It is utilized when the policy indexes the path, otherwise it is potential. An OR is served only when each of
-its branches is. Of the forms only some narrow the index precisely (equality, ranges, prefixes); CONTAINS and its
-like read all values of the path, so their impact is low.
+Single indexes: every path that the filter, a sort key, MIN, MAX or COUNT asks for in a form that an
+ordered index can serve. It is utilized when the policy indexes the path, otherwise it is potential. An OR
+is served only when each of its branches is. Of the forms only some narrow the index precisely (equality,
+ranges, prefixes); CONTAINS and its like read all values of the path, so their impact is low.
 
-Composite indexes: equalities with one range suggest the equal paths followed by the range's, once for each range;
-GROUP BY over equal paths suggests those paths. Equalities alone and ranges alone suggest nothing. A composite index
-of the policy is utilized when it is a suggested one, when the filter has equalities for its leading paths and any
-comparison for its last, when SUM or AVG is over its last path, or when ORDER BY has its paths.
+Composite indexes: equalities with one range suggest the equal paths followed by the range's, once for
+each range; GROUP BY over equal paths suggests those paths. Equalities alone and ranges alone suggest
+nothing. A composite index of the policy is utilized when it is a suggested one, when the filter has
+equalities for its leading paths and any comparison for its last, when SUM or AVG is over its last path,
+or when ORDER BY has its paths.
 
 What is reported depends on the text and the policy alone. Limit: ENTRIES_MAX entries in each list.
 """
@@ -163,7 +164,7 @@ def index_use(
 ) -> IndexUse:
     """The index metrics of a query.
 
-    ``key_paths`` are the partition key paths that the request itself gives values for; they count as filtered.
+    ``key_paths`` are the partition key paths that the request gives values for; they count as filtered.
     """
     block = item_block(bound)
     places = Places(parameters, block.sources)
@@ -355,10 +356,12 @@ class _Composites:
             return
         self._add_known(equal, ranged, _summed(block, places))
         for last in ranged:
-            self._suggest((*equal, last), len(equal))
+            self._suggest((*equal, last), is_last_fixed=True)
         groups = [places.of(key) for key in block.group_by]
         if len(groups) > 1 and all(group in equal for group in groups):
-            self._suggest(tuple(dict.fromkeys(group for group in groups if group is not None)), 0)
+            self._suggest(
+                tuple(dict.fromkeys(group for group in groups if group is not None)), is_last_fixed=False
+            )
 
     def _add_known(
         self, equal: Collection[Steps], ranged: Collection[Steps], sums: Collection[Steps]
@@ -371,15 +374,15 @@ class _Composites:
             if last in equal or last in ranged or serves_sum:
                 self.utilized.setdefault(composite)
 
-    def _suggest(self, paths: tuple[Steps, ...], fixed_last: int) -> None:
-        """A composite index of these paths; with ``fixed_last`` only the paths before it may be in any sequence."""
+    def _suggest(self, paths: tuple[Steps, ...], is_last_fixed: bool) -> None:
+        """A composite index of these paths; all but a fixed last one may come in any sequence."""
         has_elements = any(isinstance(step, int) for steps in paths for step in steps)
         if not 2 <= len(paths) <= _COMPOSITE_PATHS_MAX or has_elements:
             return
         for composite in self._known:
             steps = [each for each, _ in composite]
             is_same_set = len(steps) == len(paths) and set(steps) == set(paths)
-            if is_same_set and (not fixed_last or steps[-1] == paths[fixed_last]):
+            if is_same_set and (not is_last_fixed or steps[-1] == paths[-1]):
                 self.utilized.setdefault(composite)
                 return
         self.potential.setdefault(tuple((steps, True) for steps in paths))

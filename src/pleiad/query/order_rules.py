@@ -1,11 +1,12 @@
 """What ORDER BY needs from the indexing policy, and the service's refusal where it does not have it.
 
-One key needs its path to be indexed. Several keys need a composite index with the same paths in the same sequence
-and number, and with directions that are all the same or all the opposite; a composite index that merely starts with
-the keys does not serve them. In mode none there is no index, so nothing can be ordered.
+One key needs its path to be indexed. Several keys need a composite index with the same paths in the same
+sequence and number, and with directions that are all the same or all the opposite; a composite index that
+merely starts with the keys does not serve them. In mode none there is no index, so nothing can be
+ordered.
 
-Not asked for an index: constants, which order nothing; scores; and keys that are no path into the item, such as
-the keys of groups.
+Not asked for an index: constants, which order nothing; scores; and keys that are no path into the item,
+such as the keys of groups.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SortPath = tuple[Steps, bool]
 def check_order_by(
     bound: plan.Plan, policy: IndexingPolicy, parameters: Mapping[str, Any], computed: Collection[str] = ()
 ) -> None:
-    """Raise the service's 400 when the policy has no index that the ORDER BY of the query can be served from."""
+    """Raise the service's 400 when the policy has no index that the ORDER BY can be served from."""
     keys = sort_paths(bound.block, Places(parameters, bound.block.sources))
     if len(keys) == 1 and not policy_paths(policy, computed)(keys[0][0]):
         raise errors.plain_error(NO_RANGE)

@@ -1,8 +1,8 @@
 """Which path of the item an expression reads.
 
-A place is a path as the indexing policy has it: names, ELEMENT for "any element of the array here" (an alias
-over an array), and POSITION for one numbered element. An alias stands for the item, for a path into it, or for
-the elements of an array in it; an alias over anything else has no place.
+A place is a path as the indexing policy has it: names, ELEMENT for "any element of the array here" (an
+alias over an array), and POSITION for one numbered element. An alias stands for the item, for a path into
+it, or for the elements of an array in it; an alias over anything else has no place.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pleiad.index.policy import ELEMENT, IndexingPolicy, Steps
 from pleiad.query import plan
 
 POSITION: Final = -1
-"""One element by its number. The policy takes every integer for an element, yet a place keeps the two apart."""
+"""One element by its number; to the policy it is an element like any other."""
 
 IsIndexed = Callable[[Steps], bool]
 
@@ -78,7 +78,7 @@ def item_block(bound: plan.Plan) -> plan.Block:
 
 
 def policy_paths(policy: IndexingPolicy, computed: Collection[str] = ()) -> IsIndexed:
-    """The test whether a policy indexes a place; a computed property is indexed only by a rule that names it."""
+    """Whether a policy indexes a place; a computed property is indexed only by a rule that names it."""
     if not computed:
         return policy.is_indexed
     named = {rule.steps[0] for rule in policy.rules if rule.included and rule.steps}

@@ -1,20 +1,20 @@
 """The part of a filter a store may apply: a conjunction of simple predicates on property paths.
 
-The conjunction is a superset of the filter: it holds for every item that the query can return. `is_whole` says
-when it is the filter itself, so that nothing has to be filtered again. What is not understood is left out, never
-guessed.
+The conjunction is a superset of the filter: it holds for every item that the query can return. `is_whole`
+says when it is the filter itself, so that nothing has to be filtered again. What is not understood is
+left out, never guessed.
 
 Two things decide whether a part of the filter and its predicate are the same:
 
-- truth: a comparison with an undefined value, or of two types, is undefined, and a store's predicate then does not
-  hold either; only what is exactly true counts, so both agree, also below NOT;
-- order: the language orders strings by UTF-16 code unit, stores by UTF-8 bytes. The two orders agree wherever a
-  bound has only characters below U+D800; any other bound is cut before its first such character, which makes the
-  range larger, and the pushdown is not whole.
+- truth: a comparison with an undefined value, or of two types, is undefined, and a store's predicate then
+  does not hold either; only what is exactly true counts, so both agree, also below NOT;
+- order: the language orders strings by UTF-16 code unit, stores by UTF-8 bytes. The two orders agree
+  wherever a bound has only characters below U+D800; any other bound is cut before its first such
+  character, which makes the range larger, and the pushdown is not whole.
 
-Left out: numbers that are not finite, strings with lone surrogates (no item has any), paths through array positions,
-computed properties, and system properties other than `_ts`, which are not part of the stored body. Limits: at most
-PREDICATES_MAX predicates and VALUES_MAX values in one of them.
+Left out: numbers that are not finite, strings with lone surrogates (no item has any), paths through array
+positions, computed properties, and system properties other than `_ts`, which are not part of the stored
+body. Limits: at most PREDICATES_MAX predicates and VALUES_MAX values in one of them.
 """
 
 from __future__ import annotations

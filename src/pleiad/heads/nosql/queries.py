@@ -1,4 +1,4 @@
-"""Queries over REST: item queries and the query plan."""
+"""Queries over REST: item queries in pages, and the query plan for clients that merge partitions themselves."""
 
 from __future__ import annotations
 
@@ -6,43 +6,125 @@ from typing import Any
 
 import orjson
 
-from pleiad import charge, errors
-from pleiad.engine import feed
+from pleiad import charge
+from pleiad.engine import query as queries
+from pleiad.engine.container import Container
+from pleiad.engine.query import QueryPage, QueryRequest
+from pleiad.errors import CROSS_PARTITION_NOT_SERVABLE, PleiadError
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import ACCOUNT_CONSISTENCY, container_of, scope
 from pleiad.heads.nosql.metadata import query_of
-from pleiad.heads.nosql.render import feed_body, item_headers
-from pleiad.item.body import load
-from pleiad.query import QueryContext, compile_query
+from pleiad.heads.nosql.render import feed_body, item_headers, resource_answer
+from pleiad.query import advice, compile_query
+from pleiad.query.gateway_plan import gateway_plan
+from pleiad.query.index_use import index_use, to_v1_header, to_v2_header
+from pleiad.query.metrics import QueryMetrics
 from pleiad.server.message import Response
+
+_CROSS_PARTITION = b"x-ms-documentdb-query-enablecrosspartition"
 
 
 async def query(call: Call) -> Response:
+    """One page of an item query."""
     container = await container_of(call)
     call.check_consistency(ACCOUNT_CONSISTENCY)
     text, parameters = query_of(call)
-    compiled = compile_query(text, call.limits)
-    span = scope(call, container)
-    values: list[dict[str, Any]] = []
-    token = ""
-    partition = container.map.find(span.min)
-    while True:
-        page = await feed.page(container, span, token, 1000)
-        values.extend(load(container.render(row, container.etag(row))) for row in page.rows)
-        if page.token is None:
-            break
-        token = page.token
-    results = compiled.run(values, parameters, QueryContext(limits=call.limits))
-    given = call.text(b"x-ms-continuation")
-    start = int(given) if given.isascii() and given.isdigit() and len(given) < 10 else 0
-    rows = results[start : start + call.page_items()]
-    cost = charge.query(partitions=len(container.map.overlapping(span)), items_returned=len(rows))
-    block = item_headers(call, container, partition, cost.ru) + f"x-ms-item-count: {len(rows)}\r\n"
-    if start + len(rows) < len(results):
-        block += f"x-ms-continuation: {start + len(rows)}\r\n"
-    body = feed_body(container.resource.rid, "Documents", [orjson.dumps(row) for row in rows], len(rows))
+    is_confined = bool(call.key) or bool(call.text(b"x-ms-documentdb-partitionkeyrangeid")) or call.span() is not None
+    request = QueryRequest(
+        text=text,
+        parameters=parameters,
+        span=scope(call, container),
+        key=call.key or None,
+        is_confined=is_confined,
+        may_fan_out=call.flag(_CROSS_PARTITION),
+        items_max=call.page_items(),
+        token=call.text(b"x-ms-continuation"),
+    )
+    try:
+        page = await queries.run(container, request)
+    except PleiadError as error:
+        if error.row is CROSS_PARTITION_NOT_SERVABLE:
+            error.additional_info = orjson.dumps(_plan(container, text, parameters, None)).decode()
+        raise
+    block = item_headers(call, container, page.partitions[0], page.charge_ru)
+    block = block.replace(
+        f"x-ms-session-token: {container.session_token(page.partitions[0])}\r\n",
+        f"x-ms-session-token: {','.join(map(container.session_token, page.partitions))}\r\n",
+    )
+    block += f"x-ms-item-count: {len(page.results)}\r\n" + _extra_headers(call, container, request, page)
+    body = feed_body(container.resource.rid, "Documents", page.results, len(page.results))
     return Response(200, block.encode("latin-1"), body)
 
 
+def _extra_headers(call: Call, container: Container, request: QueryRequest, page: QueryPage) -> str:
+    """The continuation, and the reports a client asked for."""
+    lines = []
+    if page.token is not None:
+        lines.append(f"x-ms-continuation: {page.token}\r\n")
+    if call.flag(b"x-ms-documentdb-populatequerymetrics"):
+        lines.append(f"x-ms-documentdb-query-metrics: {_metrics(page).to_header()}\r\n")
+    wants_v1 = call.flag(b"x-ms-cosmos-populateindexmetrics")
+    if wants_v1 or call.flag(b"x-ms-cosmos-populateindexmetrics-v2"):
+        plan = compile_query(request.text, call.limits).plan
+        key_paths = container.key.path_steps if request.key else ()
+        use = index_use(plan, request.parameters, container.definition.indexing, container.computed_names, key_paths)
+        header = to_v1_header(use) if wants_v1 else to_v2_header(use)
+        lines.append(f"x-ms-cosmos-index-utilization: {header}\r\n")
+    if call.flag(b"x-ms-cosmos-populatequeryadvice"):
+        found = advice.advice(compile_query(request.text, call.limits), request.parameters)
+        lines.append(f"x-ms-cosmos-query-advice: {advice.to_header(found)}\r\n")
+    return "".join(lines)
+
+
+def _metrics(page: QueryPage) -> QueryMetrics:
+    tally = page.tally
+    loaded = tally.items_loaded
+    return QueryMetrics(
+        total_execution_ms=page.milliseconds,
+        retrieved_document_count=loaded,
+        retrieved_document_bytes=tally.bytes_loaded,
+        output_document_count=len(page.results),
+        output_document_bytes=tally.bytes_returned,
+        index_utilization_ratio=min(1.0, len(page.results) / loaded) if loaded else 1.0,
+    )
+
+
 async def plan(call: Call) -> Response:
-    raise errors.UNSUPPORTED(what="The query plan")
+    """How a client would run the query itself, partition by partition."""
+    container = await container_of(call)
+    text, parameters = query_of(call)
+    given = call.text(b"x-ms-cosmos-supported-query-features")
+    features = [name.strip() for name in given.split(",")] if given else None
+    document = _plan(container, text, parameters, features)
+    return resource_answer(200, call, charge.metadata_read(), document)
+
+
+def _plan(
+    container: Container, text: str, parameters: dict[str, Any], features: list[str] | None
+) -> dict[str, Any]:
+    def ranges(keys: list[tuple[Any, ...]] | None) -> list[dict[str, Any]]:
+        if keys is None:
+            return [_range("", "FF", False)]
+        if not keys:
+            return [_range("", "", False)]
+        found = set()
+        for key in keys:
+            low, high = container.span_of(key).to_hex()
+            is_point = len(key) == container.key.levels
+            found.add((low, low if is_point else high, is_point))
+        return [_range(*each) for each in sorted(found)]
+
+    query = compile_query(text, container.limits)
+    query.execution(parameters, container.query_context())
+    return gateway_plan(
+        query,
+        parameters,
+        container.key.path_steps,
+        ranges,
+        features=features,
+        vector_policy=container.definition.properties.get("vectorEmbeddingPolicy"),
+    )
+
+
+def _range(low: str, high: str, is_point: bool) -> dict[str, Any]:
+    return {"min": low, "max": high, "isMinInclusive": True, "isMaxInclusive": is_point}
