@@ -134,7 +134,7 @@ def load(name_or_path: str) -> Limits:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from error
     base = values.pop("profile", "default")
-    if base not in PROFILES:
+    if not isinstance(base, str) or base not in PROFILES:
         raise ValueError(f"{path}: there is no profile '{base}' to start from")
     known = {field.name: field for field in dataclasses.fields(Limits)}
     for name, value in values.items():

@@ -1,7 +1,8 @@
 """Killing the server in the middle of its work, again and again, and looking at what is left.
 
-Clients write to a real server in a process of its own, each to items of its own and all of them to ids they race
-for, and note what was acknowledged. The server is killed at a random moment and started on the same data. Then:
+Clients write to a real server in a process of its own, each to items of its own and all of them to ids they
+race for, and note what was acknowledged. The server is killed at a random moment and started on the same
+data. Then:
 
 - every item is at its last acknowledged version, or at the one that was in flight when the server died;
 - no item is there twice, half written, or back from an acknowledged delete;
@@ -67,12 +68,10 @@ class Wire:
         self._connection = http.client.HTTPConnection("localhost", server.port, timeout=30)
 
     def call(self, verb: str, kind: str, link: str, body: object = None, **headers: str) -> Answer:
-        """`link` names the resource; a POST and a feed go to its folder of that kind."""
+        """`link` names the resource of that kind, or the one whose children of that kind are meant."""
         date = formatdate(usegmt=True)
-        is_feed = link.count("/") % 2 == 1 or not link
-        path = f"/{link}/{kind}" if link and is_feed and f"/{kind}/" not in f"/{link}" else f"/{link}"
-        if not link:
-            path = f"/{kind}"
+        names_it = link.split("/")[-2:-1] == [kind]
+        path = f"/{link}" if names_it else f"/{link}/{kind}".replace("//", "/")
         text = f"{verb.lower()}\n{kind}\n{link}\n{date.lower()}\n\n"
         signature = base64.b64encode(hmac.digest(self._key, text.encode(), "sha256")).decode()
         sent = {

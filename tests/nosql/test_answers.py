@@ -49,7 +49,9 @@ def test_system_properties_sent_back_are_replaced_not_kept(place: Any) -> None:
     body = b'{"_rid":"x","id":"1","_ts":5,"pk":"a","_etag":"e","_self":"s","_attachments":"t","_mine":1.50}'
     created = place.create(body, ["a"])
     assert created.body.startswith(b'{"id":"1","pk":"a","_mine":1.50,"_rid":"')
-    assert created.body.count(b'"_ts"') == created.body.count(b'"_etag"') == created.body.count(b'"_rid"') == 1
+    assert (
+        created.body.count(b'"_ts"') == created.body.count(b'"_etag"') == created.body.count(b'"_rid"') == 1
+    )
 
 
 def test_every_item_answer_says_where_it_came_from(spread_place: Any, wire: Any) -> None:
@@ -61,7 +63,9 @@ def test_every_item_answer_says_where_it_came_from(spread_place: Any, wire: Any)
         wire.send("PUT", item, body, key=["a"]),
         wire.send("PATCH", item, {"operations": [{"op": "set", "path": "/n", "value": 1}]}, key=["a"]),
         wire.send("GET", [*spread_place.path, "docs"], key=["a"]),
-        wire.send("POST", item[:-1], {"query": "SELECT * FROM c"}, {"x-ms-documentdb-isquery": "True"}, ["a"]),
+        wire.send(
+            "POST", item[:-1], {"query": "SELECT * FROM c"}, {"x-ms-documentdb-isquery": "True"}, ["a"]
+        ),
         wire.send("DELETE", item, key=["a"]),
     ]
     ranges = {answer.headers["x-ms-documentdb-partitionkeyrangeid"] for answer in answers}
@@ -77,7 +81,7 @@ def test_every_item_answer_says_where_it_came_from(spread_place: Any, wire: Any)
 def test_a_failed_item_operation_says_where_it_failed(place: Any) -> None:
     place.create({"id": "1", "pk": "a"}, ["a"])
     for answer in (place.read("2", ["a"]), place.create({"id": "1", "pk": "a"}, ["a"])):
-        assert answer.headers["x-ms-session-token"] == "0:0#1"
+        assert re.fullmatch(r"0:[1-9]\d*#1", answer.headers["x-ms-session-token"])
         assert answer.headers["x-ms-documentdb-partitionkeyrangeid"] == "0"
         assert float(answer.headers["x-ms-request-charge"]) >= 1
 
@@ -107,7 +111,12 @@ def test_every_answer_has_a_charge_and_an_activity_id(place: Any, wire: Any) -> 
 
 def test_the_etag_header_is_the_etag_of_the_body(place: Any, wire: Any) -> None:
     created = place.create({"id": "1", "pk": "a"}, ["a"])
-    for answer in (created, place.read("1", ["a"]), wire.send("GET", place.path), wire.send("GET", place.path[:2])):
+    for answer in (
+        created,
+        place.read("1", ["a"]),
+        wire.send("GET", place.path),
+        wire.send("GET", place.path[:2]),
+    ):
         assert answer.headers["etag"] == answer.json["_etag"]
         assert re.fullmatch(r'"[0-9a-f-]{36}"', answer.headers["etag"])
 
@@ -141,7 +150,9 @@ def test_the_ranges_of_a_container_answer_304_to_their_etag(spread_place: Any, w
     path = [*spread_place.path, "pkranges"]
     first = wire.send("GET", path, headers={"a-im": "Incremental Feed", "x-ms-max-item-count": "-1"})
     assert first.status == 200
-    again = wire.send("GET", path, headers={"a-im": "Incremental Feed", "if-none-match": first.headers["etag"]})
+    again = wire.send(
+        "GET", path, headers={"a-im": "Incremental Feed", "if-none-match": first.headers["etag"]}
+    )
     assert (again.status, again.body) == (304, b"")
     assert again.headers["etag"] == first.headers["etag"]
     assert wire.send("GET", path, headers={"if-none-match": '"other"'}).status == 200
@@ -218,7 +229,7 @@ def test_the_advertised_endpoint_follows_the_host_of_the_request(host: str, wire
 @pytest.mark.parametrize("host", ["a b", "x/y", '"', "<script>", "é", "a" * 300])
 def test_a_host_that_is_none_is_not_echoed(host: str, wire: Any) -> None:
     account = wire.send("GET", [], headers={"Host": host})
-    assert account.json["writableLocations"][0]["databaseAccountEndpoint"] == "http://localhost/"
+    assert account.json["writableLocations"][0]["databaseAccountEndpoint"] == "http://127.0.0.1/"
 
 
 def test_health_answers_without_a_key(wire: Any) -> None:

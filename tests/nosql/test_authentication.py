@@ -151,7 +151,18 @@ def test_the_read_only_key_cannot_read_the_tokens_of_permissions(two_key_wire: A
 def test_a_permission_is_for_a_container_or_an_item_and_nothing_wider(place: Any, wire: Any) -> None:
     wire.send("POST", ["dbs", place.database, "users"], {"id": "u"})
     path = ["dbs", place.database, "users", "u", "permissions"]
-    for resource in ("", "dbs", "dbs/", "dbs/x", "dbs/x/users/u", "dbs/x/colls", "dbs/x/colls/c/sprocs/s", "x/y", 5, None):
+    for resource in (
+        "",
+        "dbs",
+        "dbs/",
+        "dbs/x",
+        "dbs/x/users/u",
+        "dbs/x/colls",
+        "dbs/x/colls/c/sprocs/s",
+        "x/y",
+        5,
+        None,
+    ):
         answer = wire.send("POST", path, {"id": "p", "permissionMode": "All", "resource": resource})
         assert answer.status == 400, resource
 

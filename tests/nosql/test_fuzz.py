@@ -19,7 +19,18 @@ EXAMPLES = int(os.environ.get("PLEIAD_FUZZ_EXAMPLES", EXAMPLES_DEFAULT))
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 KINDS = ["docs", "pkranges", "sprocs", "triggers", "udfs", "conflicts", "operations", "docs", "docs"]
-NAMES = ["fuzz", "things", "1", "missing", "partitionkeydelete", "AAAAAQ==", "AAAAAYAAAAI=", "x" * 1100, " ", "%"]
+NAMES = [
+    "fuzz",
+    "things",
+    "1",
+    "missing",
+    "partitionkeydelete",
+    "AAAAAQ==",
+    "AAAAAYAAAAI=",
+    "x" * 1100,
+    " ",
+    "%",
+]
 ODD_TEXTS = [
     "", "true", "True", "false", "0", "-1", "1", "99999999999999999999", "9" * 5000, "1_0", "1.5", "NaN", "null", "*",
     "[]", "{}", "[{}]", "[null]", '["a"]', "[1]", "[1e999]", "[[]]", "[" * 500, '["\\ud800"]', '["a","b","c","d"]',
@@ -109,7 +120,9 @@ def paths(draw: st.DrawFn) -> list[str]:
     return [part.encode("utf-8", "replace").decode() for part in whole]
 
 
-header_values = st.one_of(st.sampled_from(ODD_TEXTS), st.text(alphabet=st.characters(max_codepoint=255), max_size=8))
+header_values = st.one_of(
+    st.sampled_from(ODD_TEXTS), st.text(alphabet=st.characters(max_codepoint=255), max_size=8)
+)
 some_headers = st.dictionaries(
     st.sampled_from(HEADERS[:-4]) | st.sampled_from(HEADERS), header_values, max_size=4
 )  # fmt: skip
@@ -172,7 +185,9 @@ def fuzz_wire(wire: Any) -> Iterator[Any]:
         wire.send("DELETE", ["dbs", database["id"]])
 
 
-def throw(wire: Any, method: str, path: list[str], headers: dict[str, str], body: Any, slash: bool = False) -> None:
+def throw(
+    wire: Any, method: str, path: list[str], headers: dict[str, str], body: Any, slash: bool = False
+) -> None:
     """Sends one request at a container with one item, and looks at the answer."""
     wire.send("POST", ["dbs", "fuzz", "colls"], {"id": "things", "partitionKey": KEY})
     wire.send("POST", [*CONTAINER, "docs"], {"id": "1", "pk": "a", "list": [1], "a": {"b": 1}}, key=["a"])
@@ -223,7 +238,9 @@ def test_no_good_request_with_one_thing_wrong_is_answered_with_a_500(fuzz_wire: 
     def check(good: Any, headers: dict[str, str], body: Any, change: str) -> None:
         method, path, usual, content = good
         if change != "headers":
-            content = {**content, **body} if change == "merge" and isinstance(body, dict) and content else body
+            content = (
+                {**content, **body} if change == "merge" and isinstance(body, dict) and content else body
+            )
         fields = {"x-ms-documentdb-partitionkey": '["a"]', **usual, **({} if change == "body" else headers)}
         throw(fuzz_wire, method, path, fields, content)
 

@@ -23,10 +23,24 @@ class ChildServer:
 
     def __init__(self, folder: Path) -> None:
         self.output = folder / "output.txt"
-        command = [sys.executable, "-m", "pleiad", "serve", "--ephemeral", "--port", "0", "--log-level", "debug"]
+        command = [
+            sys.executable,
+            "-m",
+            "pleiad",
+            "serve",
+            "--ephemeral",
+            "--port",
+            "0",
+            "--log-level",
+            "debug",
+        ]
         self._file = self.output.open("wb")
         self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=self._file, text=True, env={**os.environ, "PLEIAD_KEY": OWN_KEY}
+            command,
+            stdout=subprocess.PIPE,
+            stderr=self._file,
+            text=True,
+            env={**os.environ, "PLEIAD_KEY": OWN_KEY},
         )
         assert self.process.stdout is not None
         self.banner = ""
@@ -81,7 +95,13 @@ def odd_requests(wire: Any, count: int) -> None:
         elif kind == 6:
             wire.send("GET", [noise, noise, noise])
         else:
-            wire.send("POST", docs, {"id": "same", "pk": "a", "noise": noise}, {"x-ms-documentdb-is-upsert": "True"}, ["a"])
+            wire.send(
+                "POST",
+                docs,
+                {"id": "same", "pk": "a", "noise": noise},
+                {"x-ms-documentdb-is-upsert": "True"},
+                ["a"],
+            )
 
 
 def test_odd_requests_leave_no_memory_behind(child: ChildServer, wire: Any) -> None:

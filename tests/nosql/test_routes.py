@@ -50,7 +50,14 @@ def test_a_method_that_a_route_has_is_never_405(route: str, place: Any, wire: An
 
 @pytest.mark.parametrize(
     "path",
-    ["nothing", "dbs/d/nothing", "dbs/d/colls/c/nothing", "dbs/d/colls/c/docs/1/attachments", "a/b/c/d/e/f/g/h", "Dbs"],
+    [
+        "nothing",
+        "dbs/d/nothing",
+        "dbs/d/colls/c/nothing",
+        "dbs/d/colls/c/docs/1/attachments",
+        "a/b/c/d/e/f/g/h",
+        "Dbs",
+    ],
 )
 def test_an_unknown_path_is_404_and_the_message_says_which(path: str, wire: Any) -> None:
     answer = wire.send("GET", path.split("/"))
@@ -131,14 +138,20 @@ def test_a_post_of_items_is_told_apart_by_its_headers(place: Any, wire: Any) -> 
     assert wire.send("POST", docs, item, key=["a"]).status == 201
     assert wire.send("POST", docs, item, key=["a"]).status == 409
     assert wire.send("POST", docs, item, {"x-ms-documentdb-is-upsert": "True"}, ["a"]).status == 200
-    assert wire.send("POST", docs, {"id": "2", "pk": "a"}, {"x-ms-documentdb-is-upsert": "true"}, ["a"]).status == 201
+    assert (
+        wire.send("POST", docs, {"id": "2", "pk": "a"}, {"x-ms-documentdb-is-upsert": "true"}, ["a"]).status
+        == 201
+    )
     for headers in ({"x-ms-documentdb-isquery": "True"}, {"content-type": "application/query+json"}):
         found = wire.send("POST", docs, {"query": "SELECT * FROM c"}, headers, ["a"])
         assert (found.status, found.json["_count"]) == (200, 2)
 
 
 def test_feeds_of_resources_are_queried_by_the_same_headers(place: Any, wire: Any) -> None:
-    query = {"query": "SELECT * FROM r WHERE r.id = @id", "parameters": [{"name": "@id", "value": place.container}]}
+    query = {
+        "query": "SELECT * FROM r WHERE r.id = @id",
+        "parameters": [{"name": "@id", "value": place.container}],
+    }
     found = wire.send("POST", ["dbs", place.database, "colls"], query, {"x-ms-documentdb-isquery": "True"})
     assert [container["id"] for container in found.json["DocumentCollections"]] == [place.container]
 

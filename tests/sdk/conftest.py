@@ -53,7 +53,9 @@ class Laboratory:
 
         async def look(inside: Container) -> dict[str, list[LogicalPartition]]:
             partitions = inside.map.partitions
-            return {partition.range_id: list(await partition.logical_partitions()) for partition in partitions}
+            return {
+                partition.range_id: list(await partition.logical_partitions()) for partition in partitions
+            }
 
         return self.ask(look(self.inside(container)))
 

@@ -50,9 +50,14 @@ def test_what_is_missing_is_404_and_what_exists_is_409(container: ContainerProxy
         container.create_item(item)
 
 
-def test_the_id_of_an_item_cannot_be_changed(container: ContainerProxy, refused: Any) -> None:
+def test_a_replace_with_another_id_renames_the_item(container: ContainerProxy, refused: Any) -> None:
+    before = container.create_item({"id": "1", "pk": "a"})
+    after = container.replace_item("1", {"id": "2", "pk": "a"})
+    assert (after["id"], after["_rid"]) == ("2", before["_rid"])
+    with refused(404):
+        container.read_item("1", "a")
     container.create_item({"id": "1", "pk": "a"})
-    with refused(400):
+    with refused(409):
         container.replace_item("1", {"id": "2", "pk": "a"})
 
 
@@ -145,7 +150,9 @@ def test_an_etag_guards_against_lost_updates(container: ContainerProxy, refused:
     container.delete_item("1", "a", etag=third["_etag"], match_condition=MatchConditions.IfNotModified)
 
 
-def test_an_upsert_may_demand_that_the_item_is_there_or_is_not(container: ContainerProxy, refused: Any) -> None:
+def test_an_upsert_may_demand_that_the_item_is_there_or_is_not(
+    container: ContainerProxy, refused: Any
+) -> None:
     item = {"id": "1", "pk": "a"}
     container.upsert_item(item, match_condition=MatchConditions.IfMissing)
     with refused(412):
@@ -189,7 +196,9 @@ def test_deleting_all_items_of_a_partition_key_leaves_the_others(container: Cont
     container.create_item({"id": "1", "pk": "a"})
 
 
-def test_a_session_token_rises_with_every_write_and_is_honoured(container: ContainerProxy, refused: Any) -> None:
+def test_a_session_token_rises_with_every_write_and_is_honoured(
+    container: ContainerProxy, refused: Any
+) -> None:
     tokens: list[str] = []
     for number in range(3):
         item = {"id": str(number), "pk": "a"}
@@ -229,7 +238,7 @@ def test_any_json_value_comes_back_as_it_was(container: ContainerProxy) -> None:
         "null": None,
         "bools": [True, False],
         "numbers": [0, -1, 1.5, 1e300, 5e-324, 2**53, -(2**63)],
-        "text": "é😀\u2028\t\"\\/",
+        "text": 'é😀\u2028\t"\\/',
         "nested": {"a": [{"b": [[], {}]}]},
         "": "an empty name",
         "a b/c.d": "a strange name",
@@ -251,7 +260,9 @@ def test_a_unique_key_is_unique_in_its_logical_partition(pleiad_database: Any, r
     users.upsert_item({"id": "1", "pk": "a", "email": "e", "first": "x", "last": "changed"})
 
 
-def test_items_expire_by_their_own_and_by_the_containers_time_to_live(pleiad_database: Any, refused: Any) -> None:
+def test_items_expire_by_their_own_and_by_the_containers_time_to_live(
+    pleiad_database: Any, refused: Any
+) -> None:
     things = pleiad_database.create_container("short", PartitionKey("/pk"), default_ttl=1)
     things.create_item({"id": "default", "pk": "a"})
     things.create_item({"id": "never", "pk": "a", "ttl": -1})

@@ -110,11 +110,15 @@ def test_a_logical_partition_is_on_one_physical_partition(laboratory: Any) -> No
     assert set(homes.values()) == {1}
     assert {partition.items for found in by_range.values() for partition in found} == {10}
     for number in range(5):
-        assert len({home_of(container.read_item(str(n), f"key-{number}")) for n in range(number, 500, 50)}) == 1
+        assert (
+            len({home_of(container.read_item(str(n), f"key-{number}")) for n in range(number, 500, 50)}) == 1
+        )
 
 
 @pytest.mark.requirement("R29")
-def test_a_container_spreads_over_physical_partitions_that_each_hold_several_logical_ones(laboratory: Any) -> None:
+def test_a_container_spreads_over_physical_partitions_that_each_hold_several_logical_ones(
+    laboratory: Any,
+) -> None:
     container = laboratory.database.create_container("spread", PartitionKey("/pk"), offer_throughput=30_000)
     fill(laboratory, container, [{"id": str(n), "pk": f"key-{n}"} for n in range(100)])
     counts = [len(found) for found in laboratory.logical_partitions(container).values()]

@@ -119,7 +119,11 @@ def test_a_token_for_one_partition_key_reaches_no_other(
 
 @pytest.mark.parametrize("by", ["name", "rid"])
 def test_a_token_for_one_item_reaches_no_other(
-    by: str, pleiad_server: RunningServer, pleiad_database: DatabaseProxy, container: ContainerProxy, refused: Any
+    by: str,
+    pleiad_server: RunningServer,
+    pleiad_database: DatabaseProxy,
+    container: ContainerProxy,
+    refused: Any,
 ) -> None:
     item = container.create_item({"id": "1", "pk": "a"})
     container.create_item({"id": "2", "pk": "a"})
@@ -156,7 +160,12 @@ class EmulatorCredential:
 
     def get_token(self, *scopes: str, **_: Any) -> AccessToken:
         now = int(time.time())
-        head = {"typ": "JWT", "alg": "RS256", "x5t": "CosmosEmulatorPrimaryMaster", "kid": "CosmosEmulatorPrimaryMaster"}
+        head = {
+            "typ": "JWT",
+            "alg": "RS256",
+            "x5t": "CosmosEmulatorPrimaryMaster",
+            "kid": "CosmosEmulatorPrimaryMaster",
+        }
         claims = {"aud": "https://localhost.localhost", "iat": now, "nbf": now, "exp": now + self._seconds}
         parts = (json.dumps(head).encode(), json.dumps(claims).encode(), self._key.encode())
         return AccessToken(

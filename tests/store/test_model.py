@@ -84,7 +84,7 @@ class Model:
 
     def _holds(self, wanted: Precondition, old: Row | None) -> bool:
         if old is None:
-            return wanted.lsn is None and not wanted.must_exist
+            return not wanted.must_exist
         return (
             not wanted.must_be_absent
             and wanted.lsn in (None, old.lsn)
@@ -94,6 +94,11 @@ class Model:
     def _put(
         self, write: PartitionWrite, mutation: Mutation, lsn: int, key: tuple[bytes, str], old: Row | None
     ) -> Result:
+        if mutation.new_id is not None:
+            taken = self.rows.get((mutation.epk, mutation.new_id))
+            if taken is not None and not self.is_expired(taken[0], write.now):
+                return Result.EXISTS
+            self.rows.pop((mutation.epk, mutation.new_id), None)
         for index, value in enumerate(mutation.unique_values):
             for other, (row, unique) in list(self.rows.items()):
                 if other != key and row.epk == mutation.epk and unique[index] == value:
@@ -107,6 +112,9 @@ class Model:
         if old is None:
             self.created += 1
         number = self.created if old is None else old.number
+        if mutation.new_id is not None:
+            del self.rows[key]
+            key = (mutation.epk, mutation.new_id)
         row = Row(number, *key, lsn, write.now, mutation.ttl, mutation.size_bytes, 1, mutation.body)
         self.rows[key] = (row, mutation.unique_values)
         return Result.CREATED if old is None else Result.REPLACED
@@ -129,6 +137,11 @@ MUTATIONS = st.builds(
     ttl=st.sampled_from([None, None, -1, 5]),
     unique_values=st.tuples(st.sampled_from([b"x", b"y", b"z"]), st.sampled_from([b"p", b"q", b"r", b"s"])),
     precondition=PRECONDITIONS,
+    new_id=st.sampled_from([None, None, "a", "b", "ç"]),
+).map(
+    lambda drawn: (
+        drawn if drawn.verb is Verb.REPLACE and drawn.new_id != drawn.id else drawn._replace(new_id=None)
+    )
 )
 GROUP = st.lists(
     st.tuples(st.lists(MUTATIONS, min_size=1, max_size=4), st.booleans(), st.integers(0, 10)),

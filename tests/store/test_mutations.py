@@ -149,8 +149,8 @@ async def test_a_precondition_is_checked_against_the_row_of_that_moment(
 @pytest.mark.parametrize(
     ("precondition", "expected"),
     [
-        (Precondition(lsn=1), Result.PRECONDITION_FAILED),
-        (Precondition(lsn=NEVER), Result.PRECONDITION_FAILED),
+        (Precondition(lsn=1), Result.CREATED),
+        (Precondition(lsn=NEVER), Result.CREATED),
         (Precondition(must_exist=True), Result.PRECONDITION_FAILED),
         (Precondition(not_lsn=1), Result.CREATED),
         (Precondition(must_be_absent=True), Result.CREATED),
@@ -370,3 +370,22 @@ async def test_writes_at_the_same_moment_have_the_end_some_order_of_them_has(ope
             *(commit_one(segment, put("a", Verb.REPLACE, precondition=at_lsn_1)) for _ in range(20))
         )
         assert sum(outcome.result is Result.REPLACED for outcome in swaps) == 1
+
+
+async def test_a_replace_may_give_an_item_another_id_that_nobody_living_has(opened: Opened) -> None:
+    async with opened() as store:
+        segment = store.segment("s")
+        await commit(segment, put("a", unique=(b"u",)), put("taken"), put("short", ttl=5))
+        rename = put("a", Verb.REPLACE, unique=(b"u",), body=b'{"v":2}')
+        refused = await commit_one(segment, rename._replace(new_id="taken"))
+        assert refused.result is Result.EXISTS
+        renamed = await commit_one(segment, rename._replace(new_id="short"), now=NOW + 5, default_ttl=-1)
+        assert renamed.result is Result.REPLACED
+        assert await segment.read(EPK, "a") is None
+        row = await segment.read(EPK, "short")
+        assert row == renamed.row
+        assert row is not None
+        assert (row.number, row.body) == (1, b'{"v":2}')
+        state = await segment.state(0)
+        assert (state.items, state.size_bytes) == (2, 20)
+        assert (await commit_one(segment, put("b", unique=(b"u",)))).result is Result.UNIQUE_CONFLICT

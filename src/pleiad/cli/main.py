@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from pleiad.cli.query import query
 from pleiad.cli.serve import serve
 
 
@@ -17,6 +18,7 @@ def cli() -> None:
 
 
 cli.add_command(serve)
+cli.add_command(query)
 
 
 def main() -> None:

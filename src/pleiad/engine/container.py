@@ -136,7 +136,7 @@ class Container:
         )
 
     def session_token(self, partition: Partition) -> str:
-        return f"{partition.range_id}:0#{partition.lsn}"
+        return f"{partition.range_id}:{self.resource.number}#{partition.lsn}"
 
 
 def ascii_path(path: str) -> str:

@@ -75,7 +75,7 @@ async def read(
     epk = container.epk_of(container.full_key(key))
     partition = container.map.find(epk)
     if session_token:
-        session.check(session_token, partition)
+        session.check(session_token, partition, container.resource.number)
     row = await partition.read(epk, id)
     if row is None or _is_expired(container, row):
         raise _failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.read_missing(multiplier))
@@ -251,7 +251,7 @@ async def _commit(container: Container, partition: Partition, mutation: Mutation
 def _refusal(container: Container, partition: Partition, mutation: Mutation, outcome: Outcome) -> PleiadError:
     result = outcome.result
     if result is Result.EXISTS:
-        return errors.ITEM_EXISTS(id=mutation.id)
+        return errors.ITEM_EXISTS(id=mutation.id if mutation.new_id is None else mutation.new_id)
     if result is Result.MISSING:
         return errors.ITEM_NOT_FOUND(id=mutation.id)
     if result is Result.PRECONDITION_FAILED:

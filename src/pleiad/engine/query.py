@@ -35,6 +35,10 @@ SLICE_ROWS = 500
 """Rows decoded and filtered before other requests get their turn."""
 
 
+LONG_TEXT_CHARS = 4_000
+"""Texts longer than this are compiled in a thread: a list of a thousand ids takes longer than others may wait."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRequest:
     """What a client asks: the text and its parameters, the scope, and the page."""
@@ -127,6 +131,8 @@ async def run(container: Container, request: QueryRequest) -> QueryPage:
     """The next page of a query."""
     from pleiad.engine import query_stream, query_whole
 
+    if len(request.text) > LONG_TEXT_CHARS:
+        await asyncio.to_thread(_compile, container, request)
     job = prepare(container, request)
     state = tokens.decode(request.token, job.mark) if request.token else {}
     state.pop("f", None)
@@ -142,6 +148,10 @@ async def run(container: Container, request: QueryRequest) -> QueryPage:
     else:
         results, next_state = await query_stream.page(job, state)
     return _page(job, results, next_state, state.get("u", 0.0))
+
+
+def _compile(container: Container, request: QueryRequest) -> None:
+    compile_query(request.text, container.limits).execution(request.parameters, container.query_context())
 
 
 def _page(

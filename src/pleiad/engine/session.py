@@ -1,7 +1,8 @@
 """Session tokens: which LSN of which physical partition a client has seen.
 
-A token is a comma list of `range:version#lsn`. A read must not be older than its token; a token from the future,
-such as one of another server, is refused instead of ignored.
+A token is a comma list of `range:version#lsn`. The version is the number of the container, so the token of a deleted
+container says nothing about its successor of the same name. A read must not be older than its token; a token from
+the future, such as one of another server, is refused instead of ignored.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from pleiad import errors
 from pleiad.partition.partition import Partition
 
 
-def check(token: str, partition: Partition) -> None:
+def check(token: str, partition: Partition, version: int) -> None:
     """Raises when the partition has not reached the LSN the token names for it."""
     for part in token.split(","):
         range_id, colon, vector = part.strip().partition(":")
@@ -18,16 +19,19 @@ def check(token: str, partition: Partition) -> None:
             raise errors.BAD_HEADER(name="x-ms-session-token", value=token, hint="")
         if range_id != partition.range_id:
             continue
-        wanted = _lsn(vector, token)
-        if wanted > partition.lsn:
+        wanted_version, wanted = _vector(vector, version, token)
+        if wanted_version > version or (wanted_version == version and wanted > partition.lsn):
             error = errors.SESSION_NOT_AVAILABLE(given=wanted, range=range_id, found=partition.lsn)
             error.range_id = range_id
             raise error
 
 
-def _lsn(vector: str, token: str) -> int:
+def _vector(vector: str, version: int, token: str) -> tuple[int, int]:
+    """Version and LSN of one range; the old simple form and versions below one name only an LSN."""
     fields = vector.split("#")
     try:
-        return int(fields[1] if len(fields) > 1 else fields[0])
+        wanted = int(fields[-1] if len(fields) < 2 else fields[1])
+        given = int(fields[0]) if len(fields) > 1 else 0
     except ValueError:
         raise errors.BAD_HEADER(name="x-ms-session-token", value=token, hint="") from None
+    return (given if given > 0 else version), wanted

@@ -1,4 +1,4 @@
-"""Index metrics: which indexes of the policy a query uses, and which ones it could use if the policy had them.
+"""Index metrics: which indexes of the policy a query uses, and which ones it could use if they were there.
 
 Single indexes: every path that the filter, a sort key, MIN, MAX or COUNT asks for in a form that an
 ordered index can serve. It is utilized when the policy indexes the path, otherwise it is potential. An OR

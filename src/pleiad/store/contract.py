@@ -16,12 +16,13 @@ Invariants every store keeps:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from pleiad.keys.range import EpkRange
+from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 
 
 class Row(NamedTuple):
@@ -177,6 +178,33 @@ class Segment(Protocol):
 
     def expired(self, now: int, default_ttl: int | None, limit: int) -> Awaitable[Sequence[Row]]:
         """Up to `limit` rows whose time to live is over at `now`."""
+
+    def select(self, selection: Selection, after: int, limit: int) -> Awaitable[Sequence[Row]]:
+        """Up to `limit` rows of a selection with a document number above `after`, in the order of their numbers.
+
+        Fewer than `limit` rows mean that there are no more.
+        """
+
+    def ordered(
+        self, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int
+    ) -> Awaitable[Sequence[tuple[Row, OrderPosition]] | None]:
+        """Up to `limit` rows of a selection in the order of a path behind a position, each with its own position.
+
+        The order is (type rank, value, document number), reversed whole when descending; rows without the property
+        come first in it. None when the path has no index that is ready; it may become None between two calls.
+        """
+
+    def count(self, selection: Selection, count_only: bool = False) -> Awaitable[tuple[int, int]]:
+        """How many rows a selection has, and the sum of their sizes; with `count_only` the sum is 0 and costs nothing."""
+
+    def note_use(self, paths: Iterable[IndexedPath]) -> None:
+        """Tells that a query has predicates or an order on these paths; the store decides which of them to index."""
+
+    def index_progress(self) -> float:
+        """How much of the indexes under construction is done, between 0 and 1; 1 when there are none."""
+
+    def drop_indexes(self, keep: Callable[[IndexedPath], bool]) -> None:
+        """Stops using and then removes the indexes of all paths but those `keep` names."""
 
 
 class Store(Protocol):

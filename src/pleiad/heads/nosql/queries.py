@@ -29,7 +29,9 @@ async def query(call: Call) -> Response:
     container = await container_of(call)
     call.check_consistency(ACCOUNT_CONSISTENCY)
     text, parameters = query_of(call)
-    is_confined = bool(call.key) or bool(call.text(b"x-ms-documentdb-partitionkeyrangeid")) or call.span() is not None
+    is_confined = (
+        bool(call.key) or bool(call.text(b"x-ms-documentdb-partitionkeyrangeid")) or call.span() is not None
+    )
     request = QueryRequest(
         text=text,
         parameters=parameters,
@@ -63,11 +65,16 @@ def _extra_headers(call: Call, container: Container, request: QueryRequest, page
         lines.append(f"x-ms-continuation: {page.token}\r\n")
     if call.flag(b"x-ms-documentdb-populatequerymetrics"):
         lines.append(f"x-ms-documentdb-query-metrics: {_metrics(page).to_header()}\r\n")
+        ids = ",".join(partition.range_id for partition in page.partitions)
+        parts = ";".join(f"{name}={part_ru:.4f}" for name, part_ru in page.charge.parts)
+        lines.append(f"x-pleiad-partitions-visited: {ids}\r\nx-pleiad-charge-parts: {parts}\r\n")
     wants_v1 = call.flag(b"x-ms-cosmos-populateindexmetrics")
     if wants_v1 or call.flag(b"x-ms-cosmos-populateindexmetrics-v2"):
         plan = compile_query(request.text, call.limits).plan
         key_paths = container.key.path_steps if request.key else ()
-        use = index_use(plan, request.parameters, container.definition.indexing, container.computed_names, key_paths)
+        use = index_use(
+            plan, request.parameters, container.definition.indexing, container.computed_names, key_paths
+        )
         header = to_v1_header(use) if wants_v1 else to_v2_header(use)
         lines.append(f"x-ms-cosmos-index-utilization: {header}\r\n")
     if call.flag(b"x-ms-cosmos-populatequeryadvice"):

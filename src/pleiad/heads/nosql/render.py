@@ -18,7 +18,7 @@ _ITEM_HEADERS = (
     "Content-Type: application/json\r\n"
     "x-ms-request-charge: %.2f\r\n"
     "x-ms-activity-id: %s\r\n"
-    "x-ms-session-token: %s:0#%d\r\n"
+    "x-ms-session-token: %s:%d#%d\r\n"
     "lsn: %d\r\n"
     "x-ms-documentdb-partitionkeyrangeid: %s\r\n"
     "x-ms-cosmos-physical-partition-id: %s\r\n"
@@ -38,6 +38,7 @@ def item_headers(call: Call, container: Container, partition: Partition, charge_
         charge_ru,
         call.activity_id,
         range_id,
+        container.resource.number,
         lsn,
         lsn,
         range_id,

@@ -1,27 +1,29 @@
 """How a property of a JSONB body is addressed and read in SQL, with its JSON type.
 
-Type ranks order values of different types: undefined, null, boolean, number, string, array, object. A value beside a
-rank is 0 or 1 for booleans, a REAL for numbers, the text for strings and 0 for all that has no order of its own.
+Type ranks order values of different types: undefined, null, boolean, number, string, array, object. A value
+beside a rank is 0 or 1 for booleans, a REAL for numbers, the text for strings and 0 for all that has no order
+of its own.
 
-SQLite reads a number of more than 19 digits up to one unit in the last place too low, so such a number is read by
-Python. All other numbers are read exactly, and integers become doubles as IEEE rounds them.
+SQLite reads a number of more than 19 digits up to one unit in the last place too low, so such a number is read
+by Python. All other numbers are read exactly, and integers become doubles as IEEE rounds them.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import apsw
 
 RANK_UNDEFINED, RANK_NULL, RANK_BOOLEAN, RANK_NUMBER, RANK_STRING, RANK_ARRAY, RANK_OBJECT = range(7)
 
-ROW_COLUMNS = {("id",): "id", ("_ts",): "ts"}
+ROW_COLUMNS: dict[tuple[str, ...], str] = {("id",): "id", ("_ts",): "ts"}
 """Properties that are columns of the row."""
 
 _DIGITS_SUSPECT = 20
 _LONG_NUMBER_GLOB = "*" + "[0-9.]" * _DIGITS_SUSPECT + "*"
-_LONG_NUMBER = re.compile(r"[0-9.]{%d}" % _DIGITS_SUSPECT)
+_LONG_NUMBER = re.compile(rf"[0-9.]{{{_DIGITS_SUSPECT}}}")
 
 
 def is_addressable(path: tuple[str, ...]) -> bool:
@@ -75,8 +77,8 @@ def number_of(body: str, path: str) -> str:
 
 def _double(body: str, path: str) -> str:
     return (
-        f"CASE WHEN length({body} -> {path}) < {_DIGITS_SUSPECT} THEN CAST(json_extract({body}, {path}) AS REAL) "
-        f"ELSE double_of({body} -> {path}) END"
+        f"CASE WHEN length({body} -> {path}) < {_DIGITS_SUSPECT} "
+        f"THEN CAST(json_extract({body}, {path}) AS REAL) ELSE double_of({body} -> {path}) END"
     )
 
 
@@ -87,8 +89,8 @@ def elements_of(body: str, path: str) -> str:
 
 
 ELEMENT_RANK = (
-    f"CASE type WHEN 'text' THEN {RANK_STRING} WHEN 'integer' THEN {RANK_NUMBER} WHEN 'real' THEN {RANK_NUMBER} "
-    f"WHEN 'null' THEN {RANK_NULL} ELSE {RANK_BOOLEAN} END"
+    f"CASE type WHEN 'text' THEN {RANK_STRING} WHEN 'integer' THEN {RANK_NUMBER} "
+    f"WHEN 'real' THEN {RANK_NUMBER} WHEN 'null' THEN {RANK_NULL} ELSE {RANK_BOOLEAN} END"
 )
 ELEMENT_VALUE = (
     "CASE type WHEN 'text' THEN atom WHEN 'integer' THEN CAST(atom AS REAL) WHEN 'real' THEN atom "
@@ -97,11 +99,11 @@ ELEMENT_VALUE = (
 """Rank and value of a scalar row of json_each."""
 
 
-def _double_of(text: str) -> float:
+def _double_of(text: Any) -> float:
     return float(text)
 
 
-def _short_numbers_of(text: str) -> str:
+def _short_numbers_of(text: Any) -> Any:
     """The same JSON value with every number written in its shortest form."""
     if _LONG_NUMBER.search(text) is None:
         return text

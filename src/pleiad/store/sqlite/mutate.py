@@ -235,7 +235,8 @@ def _refusal(mutation: Mutation, old: Row | None) -> Result | None:
 
 def _holds(precondition: Precondition, old: Row | None) -> bool:
     if old is None:
-        return precondition.lsn is None and not precondition.must_exist
+        # Only an upsert comes here without a row: it creates, whichever version it would have replaced.
+        return not precondition.must_exist
     if precondition.must_be_absent:
         return False
     if precondition.lsn is not None and precondition.lsn != old.lsn:

@@ -59,14 +59,21 @@ class IndexSettings:
     clock: Callable[[], float] = time.time
 
 
+DEFAULT_INDEX_SETTINGS = IndexSettings()
+
+
 class State(Enum):
     """How far an index is; only a ready one is used."""
 
     WANTED = "wanted"
+    MAKING = "making"
     BUILDING = "building"
     READY = "ready"
     DROPPING = "dropping"
     FAILED = "failed"
+
+
+_UNFINISHED = frozenset({State.WANTED, State.MAKING, State.BUILDING})
 
 
 @dataclass(slots=True)
@@ -112,8 +119,11 @@ class PathUses:
 class PathIndexes:
     """The indexes of one open file. Steps run while nobody else uses the writer; all else on the event loop."""
 
-    def __init__(self, writer: apsw.Connection, settings: IndexSettings, uses: PathUses) -> None:
+    def __init__(
+        self, writer: apsw.Connection, settings: IndexSettings, uses: PathUses, items: Callable[[], int]
+    ) -> None:
         self._writer = writer
+        self._items = items
         self._settings = settings
         self._uses = uses
         self._saved_at = settings.clock()
@@ -132,27 +142,37 @@ class PathIndexes:
         index = self._indexes.get(path)
         return index if index is not None and index.state is State.READY else None
 
-    def progress(self, items: int) -> float:
+    def progress(self) -> float:
         """How much of the wanted indexes is there, between 0 and 1."""
-        building = [i for i in self._indexes.values() if i.state in (State.WANTED, State.BUILDING)]
+        building = [i for i in self._indexes.values() if i.state in _UNFINISHED]
         if not building:
             return 1.0
         done = sum(index.items_done + index.run_items / 2 for index in building)
-        return min(0.99, done / max(1, items * len(building)))
+        return min(0.99, done / max(1, self._items() * len(building)))
 
-    def note_use(self, paths: Iterable[IndexedPath], items: Callable[[], int]) -> None:
-        """Remembers that a query asked for paths; a path asked for again gets an index if there are many items."""
+    def note_use(self, paths: Iterable[IndexedPath]) -> bool:
+        """Remembers that a query asked for paths; a path asked for again gets an index if there are many items.
+
+        Tells whether there is something new to build.
+        """
+        wanted = False
         for path in paths:
             index = self._indexes.get(path)
             if index is not None and index.state is not State.DROPPING:
                 index.used_at = self._settings.clock()
-            elif self._uses.add(path) >= self._settings.uses_min and items() > self._settings.items_min:
-                self._want(path)
+            elif self._uses.add(path) >= self._settings.uses_min and self._items() > self._settings.items_min:
+                wanted = self._want(path) or wanted
+        return wanted
 
-    def _want(self, path: IndexedPath) -> None:
-        if path in self._indexes or len(self._indexes) >= self._settings.indexes_max or not _is_indexable(path):
-            return
+    def _want(self, path: IndexedPath) -> bool:
+        if (
+            path in self._indexes
+            or len(self._indexes) >= self._settings.indexes_max
+            or not _is_indexable(path)
+        ):
+            return False
         self._indexes[path] = PathIndex(path, State.WANTED, self._settings.clock())
+        return True
 
     def drop(self, keep: Callable[[IndexedPath], bool]) -> None:
         """Stops using the indexes of all other paths at once; steps remove them."""
@@ -162,7 +182,7 @@ class PathIndexes:
                 self._discard(index)
 
     def _discard(self, index: PathIndex) -> None:
-        if index.id:
+        if index.id or index.state is State.MAKING:
             index.state = State.DROPPING
         else:
             del self._indexes[index.path]
@@ -186,7 +206,7 @@ class PathIndexes:
     @property
     def has_work(self) -> bool:
         return self._wants_saving or any(
-            index.state in (State.WANTED, State.BUILDING, State.DROPPING) for index in self._indexes.values()
+            index.state in _UNFINISHED or index.state is State.DROPPING for index in self._indexes.values()
         )
 
     def next_step(self) -> tuple[Step, Step] | None:
@@ -210,7 +230,7 @@ class PathIndexes:
         _log.error("building or dropping a path index failed: %s", error, exc_info=error)
         self._wants_saving = False
         for index in self._indexes.values():
-            if index.state in (State.WANTED, State.BUILDING, State.DROPPING):
+            if index.state in _UNFINISHED or index.state is State.DROPPING:
                 index.state = State.FAILED
         sql.drop_run(self._writer)
 
@@ -228,6 +248,7 @@ class PathIndexes:
 
     def _make(self, index: PathIndex) -> tuple[Step, Step]:
         found: list[tuple[int, int]] = []
+        index.state = State.MAKING
 
         def step() -> None:
             with _transaction(self._writer):
@@ -235,7 +256,7 @@ class PathIndexes:
 
         def done() -> None:
             index.id, index.build_end = found[0]
-            if index.state is State.WANTED:
+            if index.state is State.MAKING:
                 index.state = State.BUILDING
 
         return step, done
@@ -249,7 +270,9 @@ class PathIndexes:
         def step() -> None:
             if first_of_run:
                 sql.make_run(self._writer, index.path)
-            ends.append(sql.gather(self._writer, index.path, after, index.build_end, self._settings.chunk_items))
+            ends.append(
+                sql.gather(self._writer, index.path, after, index.build_end, self._settings.chunk_items)
+            )
 
         def done() -> None:
             index.run_to, items, size_bytes = ends[0]
@@ -285,7 +308,11 @@ class PathIndexes:
                 index.place = place
                 return
             index.built_to, index.run_to, index.place = run_to, None, sql.FIRST_PLACE
-            index.items_done, index.run_items, index.run_is_full = index.items_done + index.run_items, 0, False
+            index.items_done, index.run_items, index.run_is_full = (
+                index.items_done + index.run_items,
+                0,
+                False,
+            )
             if run_to >= index.build_end and index.state is State.BUILDING:
                 index.state = State.READY
 
@@ -301,7 +328,12 @@ class PathIndexes:
             del self._indexes[index.path]
             for other in self._indexes.values():
                 # The run went with the index it was dropped beside.
-                other.run_to, other.place, other.run_items, other.run_is_full = None, sql.FIRST_PLACE, 0, False
+                other.run_to, other.place, other.run_items, other.run_is_full = (
+                    None,
+                    sql.FIRST_PLACE,
+                    0,
+                    False,
+                )
 
         return step, done
 

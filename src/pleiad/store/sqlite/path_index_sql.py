@@ -98,7 +98,9 @@ def make_run(connection: apsw.Connection, path: IndexedPath) -> None:
 
 def drop_run(connection: apsw.Connection) -> None:
     """Removes the temporary table of a run, if there is one."""
-    connection.execute(f"DROP TRIGGER IF EXISTS temp.{_RUN}_delete; DROP TRIGGER IF EXISTS temp.{_RUN}_update")
+    connection.execute(
+        f"DROP TRIGGER IF EXISTS temp.{_RUN}_delete; DROP TRIGGER IF EXISTS temp.{_RUN}_update"
+    )
     connection.execute(f"DROP TABLE IF EXISTS temp.{_RUN}")
 
 

@@ -189,7 +189,10 @@ def _numbers(path: str, numbers: tuple[float, ...]) -> Sql:
         return Sql(exact.text, params)
     near = _any(
         [
-            Sql("json_extract(body, ?) BETWEEN ? AND ?", (path, _step(number, -math.inf), _step(number, math.inf)))
+            Sql(
+                "json_extract(body, ?) BETWEEN ? AND ?",
+                (path, _step(number, -math.inf), _step(number, math.inf)),
+            )
             for number in numbers
         ]
     )

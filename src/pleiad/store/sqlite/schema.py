@@ -1,7 +1,7 @@
 """The files of the SQLite store: their tables, their settings and their version.
 
     DATA/catalog.sqlite            record(kind, rid, parent, name, body)
-    DATA/segments/<name>.sqlite    item, partition, unique_value
+    DATA/segments/<name>.sqlite    item, partition, unique_value, path_index, path_<id>
 
 An item is one row keyed by its document number; (epk, id) is a unique index beside it. Integer row ids keep the
 secondary indexes small and the inserts of a busy partition next to each other.
@@ -12,6 +12,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import apsw
+
+from pleiad.store.sqlite.json_sql import register_functions
 
 VERSION = 1
 
@@ -50,12 +52,17 @@ def connect(path: Path, tables: str, durable: bool) -> apsw.Connection:
     """Opens a data file for reading and writing, making and stamping it when it is new."""
     connection = apsw.Connection(str(path))
     connection.set_busy_timeout(10_000)
-    # mmap saves a copy per page read; checkpoints are ours, so that no commit waits for one.
-    connection.execute(
-        f"PRAGMA journal_mode=WAL; PRAGMA synchronous={'FULL' if durable else 'OFF'}; "
-        f"PRAGMA mmap_size={_MMAP_BYTES}; PRAGMA cache_size=-2000; PRAGMA temp_store=MEMORY; "
-        "PRAGMA wal_autocheckpoint=0; PRAGMA journal_size_limit=67108864"
-    ).fetchall()
+    register_functions(connection)
+    try:
+        # mmap saves a copy per page read; checkpoints are ours, so that no commit waits for one.
+        connection.execute(
+            f"PRAGMA journal_mode=WAL; PRAGMA synchronous={'FULL' if durable else 'OFF'}; "
+            f"PRAGMA mmap_size={_MMAP_BYTES}; PRAGMA cache_size=-2000; PRAGMA temp_store=MEMORY; "
+            "PRAGMA wal_autocheckpoint=0; PRAGMA journal_size_limit=67108864"
+        ).fetchall()
+    except apsw.NotADBError as error:
+        connection.close()
+        raise SchemaError(f"{path} is not a data file of Pleiad") from error
     found = connection.pragma("user_version")
     if found > VERSION:
         connection.close()
@@ -71,6 +78,7 @@ def connect_reader(path: Path) -> apsw.Connection:
     """Opens a second connection to an existing data file, for reads only."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     connection.set_busy_timeout(10_000)
+    register_functions(connection)
     connection.execute(
         f"PRAGMA mmap_size={_MMAP_BYTES}; PRAGMA cache_size=-2000; PRAGMA query_only=1; PRAGMA temp_store=MEMORY"
     ).fetchall()

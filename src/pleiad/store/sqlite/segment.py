@@ -20,7 +20,7 @@ import contextlib
 import dataclasses
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,11 @@ import apsw
 from pleiad import errors
 from pleiad.keys.range import EpkRange
 from pleiad.store.contract import LogicalPartition, Outcome, PartitionState, PartitionWrite, Row
+from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 from pleiad.store.sqlite import schema
+from pleiad.store.sqlite import select as selecting
 from pleiad.store.sqlite.mutate import Applier, Counters
+from pleiad.store.sqlite.path_index import IndexSettings, PathIndexes, PathUses, Step
 from pleiad.store.sqlite.threads import DiskThreads
 
 _log = logging.getLogger(__name__)
@@ -41,9 +44,7 @@ _COLUMNS = "number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS
 _READ = f"SELECT {_COLUMNS} FROM item WHERE epk = ?1 AND id = ?2"
 _FIND = f"SELECT {_COLUMNS} FROM item WHERE number = ?1"
 # NOT INDEXED, or the planner would find a wide range by the key index and sort all of it for every page.
-_SCAN = (
-    f"SELECT {_COLUMNS} FROM item NOT INDEXED WHERE number > ?1 AND epk >= ?2 AND epk < ?3 ORDER BY number LIMIT ?4"
-)
+_SCAN = f"SELECT {_COLUMNS} FROM item NOT INDEXED WHERE number > ?1 AND epk >= ?2 AND epk < ?3 ORDER BY number LIMIT ?4"
 _SCAN_KEY = (
     f"SELECT {_COLUMNS} FROM item WHERE number IN (SELECT number FROM item INDEXED BY item_key "
     "WHERE epk >= ?2 AND epk < ?3 AND number > ?1 ORDER BY number LIMIT ?4) ORDER BY number"
@@ -75,13 +76,21 @@ class _OpenFile:
     reader: apsw.Connection
     applier: Applier
     counters: dict[int, Counters]
+    indexes: PathIndexes
     checkpointer: apsw.Connection | None = None
 
 
 class SqliteSegment:
     """The contract's Segment over one SQLite file, opened on first use."""
 
-    def __init__(self, path: Path, threads: DiskThreads, durable: bool, opened: Opened) -> None:
+    def __init__(
+        self,
+        path: Path,
+        threads: DiskThreads,
+        durable: bool,
+        opened: Opened,
+        index_settings: IndexSettings,
+    ) -> None:
         self._path = path
         self._opened = opened
         self._threads = threads
@@ -98,6 +107,9 @@ class SqliteSegment:
         self._dropped = False
         self._wants_age_index = False
         self._in_snapshot = False
+        self._index_settings = index_settings
+        self._uses = PathUses()
+        self._is_index_turn = False
 
     # -- reads ---------------------------------------------------------------------------------
 
@@ -161,22 +173,98 @@ class SqliteSegment:
             rows += file.reader.execute(_EXPIRED_DEFAULT, (now - default_ttl, limit - len(rows))).fetchall()
         return [Row._make(row) for row in rows]
 
+    # -- selections ----------------------------------------------------------------------------
+
+    async def select(self, selection: Selection, after: int, limit: int) -> Sequence[Row]:
+        return await selecting.select(self._reading, selection, after, limit)
+
+    async def ordered(
+        self, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int
+    ) -> Sequence[tuple[Row, OrderPosition]] | None:
+        return await selecting.ordered(self._reading, selection, order, after, limit)
+
+    async def count(self, selection: Selection, count_only: bool = False) -> tuple[int, int]:
+        return await selecting.count(self._reading, selection, count_only)
+
+    def _reading(self) -> selecting.Reading | None:
+        file = self._file or self._open_existing()
+        if file is None:
+            return None
+        if not self._in_snapshot:
+            self._begin_snapshot(file)
+        return selecting.Reading(file.reader, file.indexes)
+
+    # -- path indexes --------------------------------------------------------------------------
+
+    def note_use(self, paths: Iterable[IndexedPath]) -> None:
+        file = self._file or self._open_existing()
+        if file is not None and file.indexes.note_use(paths):
+            self._wake()
+
+    def index_progress(self) -> float:
+        file = self._file or self._open_existing()
+        return 1.0 if file is None else file.indexes.progress()
+
+    def drop_indexes(self, keep: Callable[[IndexedPath], bool]) -> None:
+        file = self._file or self._open_existing()
+        if file is not None:
+            file.indexes.drop(keep)
+            self._wake()
+
+    @property
+    def _has_index_work(self) -> bool:
+        """Whether steps are to be taken; not while somebody waits for the segment to come to rest."""
+        file = self._file
+        return file is not None and self._idle is None and not self._dropped and file.indexes.has_work
+
+    def _begin_index_step(self) -> bool:
+        """Takes one step on the path indexes if it is their turn: after each group, or when nobody waits."""
+        has_turn = self._is_index_turn or not (self._alone or self._waiting)
+        self._is_index_turn = not has_turn
+        file = self._file
+        work = file.indexes.next_step() if has_turn and file is not None and self._has_index_work else None
+        if file is None or work is None:
+            return False
+        step, done = work
+        self._busy = True
+        self._threads.run(step, lambda error: self._stepped(file, done, error))
+        return True
+
+    def _stepped(self, file: _OpenFile, done: Step, error: BaseException | None) -> None:
+        if error is not None:
+            self._recover()
+            if self._file is file:
+                file.indexes.fail(error)
+            self._next()
+            return
+        # An index is used from now on only together with a snapshot that has it.
+        self._end_snapshot()
+        done()
+        self._continue(file)
+
     # -- writes --------------------------------------------------------------------------------
 
     async def commit(self, write: PartitionWrite) -> Sequence[Outcome]:
         if self._dropped:
             raise errors.UNAVAILABLE(reason=_DROPPED)
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Sequence[Outcome]] = loop.create_future()
+        future: asyncio.Future[Sequence[Outcome]] = asyncio.get_running_loop().create_future()
         self._waiting.append((write, future))
+        self._wake()
+        return await future
+
+    def _wake(self) -> None:
         if not self._busy and not self._scheduled:
             # One loop turn later, so that every request read in this turn shares the commit.
             self._scheduled = True
-            loop.call_soon(self._begin)
-        return await future
+            asyncio.get_running_loop().call_soon(self._begin)
 
     def _begin(self) -> None:
         self._scheduled = False
+        if self._begin_index_step():
+            return
+        if not (self._alone or self._waiting):
+            self._settle()
+            return
         if self._alone:
             waiters = [self._alone.pop()]
         else:
@@ -293,9 +381,10 @@ class SqliteSegment:
 
     def _next(self) -> None:
         self._busy = False
-        if self._alone or self._waiting:
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._begin)
+        if self._file is not None:
+            self._file.indexes.check()
+        if self._alone or self._waiting or self._has_index_work:
+            self._wake()
         else:
             self._settle()
 
@@ -342,11 +431,17 @@ class SqliteSegment:
         if self._durable:
             _sync_directory(self._path.parent)
         writer.set_wal_hook(self._note_wal_pages)
-        file = _OpenFile(writer, schema.connect_reader(self._path), Applier(writer), {})
+        indexes = PathIndexes(writer, self._index_settings, self._uses, self._count_items)
+        file = _OpenFile(writer, schema.connect_reader(self._path), Applier(writer), {}, indexes)
         self._reload_counters(file)
         self._file = file
         self._opened(self)
+        if indexes.has_work:
+            self._wake()
         return file
+
+    def _count_items(self) -> int:
+        return sum(counters.items for counters in self._file.counters.values()) if self._file else 0
 
     def _reload_counters(self, file: _OpenFile) -> None:
         rows: Any = file.writer.execute(

@@ -21,6 +21,7 @@ import orjson
 from pleiad import errors
 from pleiad.store.contract import Record
 from pleiad.store.sqlite import schema
+from pleiad.store.sqlite.path_index import DEFAULT_INDEX_SETTINGS, IndexSettings
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.threads import DiskThreads
 
@@ -38,9 +39,12 @@ class StoreLockedError(Exception):
 class SqliteStore:
     """The contract's Store over files in one directory."""
 
-    def __init__(self, directory: Path, durable: bool = True) -> None:
+    def __init__(
+        self, directory: Path, durable: bool = True, index_settings: IndexSettings = DEFAULT_INDEX_SETTINGS
+    ) -> None:
         self.directory = directory
         self._durable = durable
+        self._index_settings = index_settings
         self._segments_directory = directory / "segments"
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._segments_directory.mkdir(exist_ok=True, mode=0o700)
@@ -79,7 +83,7 @@ class SqliteStore:
         found = self._segments.get(name)
         if found is None:
             path = self._segments_directory / f"{name}.sqlite"
-            found = SqliteSegment(path, self._threads, self._durable, self._note_opened)
+            found = SqliteSegment(path, self._threads, self._durable, self._note_opened, self._index_settings)
             self._segments[name] = found
         return found
 

@@ -1,0 +1,447 @@
+"""Selecting, ordering and counting the rows of a segment by predicates.
+
+A selection is answered in pieces, each one short statement in one snapshot; between pieces other work of the event
+loop runs. The pieces follow each other by document number (or by place in an index), so that every row is looked at
+once however long it takes.
+
+Where the pieces come from, the cheapest first:
+- few rows: an index, or the key index for the range of one key, finds at most FEW_MATCHES numbers, which are sorted;
+- one value: the index holds the numbers of one value in order, so they are read on from the last one;
+- a scan of the table by number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import apsw
+
+from pleiad.keys.range import WHOLE, EpkRange
+from pleiad.store.contract import Row
+from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Predicate, Selection
+from pleiad.store.sqlite.json_sql import ROW_COLUMNS, json_path, rank_of, value_of
+from pleiad.store.sqlite.path_index import PathIndex, PathIndexes, State
+from pleiad.store.sqlite.predicate_sql import Entries, Sql, condition, entries
+
+ROW = "item.number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB)"
+FEW_MATCHES = 2_000
+_PIECE_NUMBERS = 2_000
+_PIECE_ENTRIES = 500
+_PIECE_ENTRIES_COUNTED = 20_000
+
+_NEXT_NUMBER = "SELECT min(number) FROM item WHERE number > ?"
+_ENDS = "SELECT (SELECT min(epk) FROM item), (SELECT max(epk) FROM item)"
+_EXPIRED_OWN = "SELECT 1 FROM item WHERE ttl > 0 AND ts + ttl <= ? LIMIT 1"
+_EXPIRED_DEFAULT = "SELECT 1 FROM item INDEXED BY item_age WHERE ttl IS NULL AND ts <= ? LIMIT 1"
+_HAS_AGE_INDEX = "SELECT 1 FROM sqlite_schema WHERE name = 'item_age'"
+_TOTALS = "SELECT coalesce(sum(items), 0), coalesce(sum(size_bytes), 0) FROM partition"
+
+
+class Reading(NamedTuple):
+    """A connection with an open snapshot that lasts for this turn of the loop, and the indexes of the file."""
+
+    connection: apsw.Connection
+    indexes: PathIndexes
+
+
+Read = Callable[[], Reading | None]
+"""Begins reading; None while the segment has no file."""
+
+
+class _Piece(NamedTuple):
+    """A condition on the numbers of rows, and the number the next piece begins behind; None for the last."""
+
+    where: Sql
+    upto: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Where the rows of a selection come from, and the predicates that are left to test on each row."""
+
+    rest: tuple[Predicate, ...]
+    index: PathIndex | None = None
+    few: Sql | None = None
+    """Finds few numbers."""
+    one_value: Sql | None = None
+    """A condition on the entries of the index."""
+
+    @property
+    def is_valid(self) -> bool:
+        return self.index is None or self.index.state is State.READY
+
+
+async def select(read: Read, selection: Selection, after: int, limit: int) -> list[Row]:
+    """Rows of a selection above a document number, in the order of their numbers."""
+    rows: list[Row] = []
+    plan: _Plan | None = None
+    while limit > len(rows) and (reading := read()) is not None:
+        connection = reading.connection
+        if plan is None or not plan.is_valid:
+            plan = _plan(reading, selection)
+        piece = _piece(connection, plan, after)
+        if piece is None:
+            break
+        where = _and(piece.where, *_row_conditions(connection, selection, plan.rest))
+        found: Any = connection.execute(
+            f"SELECT {ROW} FROM item NOT INDEXED WHERE {where.text} ORDER BY number LIMIT ?",
+            (*where.params, limit - len(rows)),
+        )
+        rows += map(Row._make, found)
+        if piece.upto is None:
+            break
+        after = piece.upto
+        if len(rows) < limit:
+            await asyncio.sleep(0)
+    return rows
+
+
+async def count(read: Read, selection: Selection, count_only: bool) -> tuple[int, int]:
+    """How many rows a selection has and the sum of their sizes, which is 0 with `count_only`."""
+    reading = read()
+    if reading is None:
+        return 0, 0
+    if not selection.predicates and not _row_conditions(reading.connection, selection, ()):
+        totals: Any = reading.connection.execute(_TOTALS).fetchone()
+        return (totals[0], 0) if count_only else totals
+    counted = await _count_entries(read, selection, count_only)
+    return counted if counted is not None else await _count_rows(read, selection, count_only)
+
+
+async def ordered(
+    read: Read, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int
+) -> list[tuple[Row, OrderPosition]] | None:
+    """Rows of a selection in the order of a path behind a position; None when the path has no ready index."""
+    reading = read()
+    if reading is None:
+        return []
+    index = reading.indexes.ready(IndexedPath(order.path))
+    if index is None:
+        return None
+    plan = _plan(reading, selection, except_path=order.path)
+    if plan.few is not None:
+        return _sort_few(reading.connection, selection, plan, plan.few, order, after, limit)
+    return await _walk(read, selection, index, order, after, limit)
+
+
+# -- planning ----------------------------------------------------------------------------------
+
+
+def _plan(reading: Reading, selection: Selection, except_path: tuple[str, ...] | None = None) -> _Plan:
+    """Chooses where rows come from by looking how many each index would give."""
+    best: _Plan | None = None
+    best_count = FEW_MATCHES + 1
+    one_value: _Plan | None = None
+    predicates = selection.predicates
+    if (key := _key_numbers(selection)) is not None:
+        best_count = _matches(reading.connection, key, best_count)
+        best = _Plan(predicates, few=key) if best_count <= FEW_MATCHES else None
+    for position, predicate in enumerate(predicates):
+        index = reading.indexes.ready(IndexedPath(predicate.path, predicate.element))
+        if index is None or (predicate.path == except_path and not predicate.element):
+            continue
+        rest = predicates[:position] + predicates[position + 1 :]
+        terms = entries(predicate)
+        numbers = _numbers_of(index, terms)
+        matches = _matches(reading.connection, numbers, best_count)
+        if matches < best_count:
+            best, best_count = _Plan(rest, index, few=numbers), matches
+        elif best is None and len(terms) == 1 and terms[0].one_value:
+            one_value = _Plan(rest, index, one_value=terms[0].where)
+    return best or one_value or _Plan(predicates)
+
+
+def _numbers_of(index: PathIndex, terms: Sequence[Entries]) -> Sql:
+    wheres = [term.where for term in terms] or [Sql("0")]
+    text = " UNION ALL ".join(f"SELECT number FROM {index.table} WHERE {where.text}" for where in wheres)
+    return Sql(text, tuple(value for where in wheres for value in where.params))
+
+
+def _key_numbers(selection: Selection) -> Sql | None:
+    """The numbers of the rows of one key, or of one prefix of a key; None for a wider range."""
+    span = selection.span
+    if not (span.min and span.max.startswith(span.min)):
+        return None
+    ids = [condition(p) for p in selection.predicates if p.path == ("id",) and not p.element]
+    where = _and(Sql("epk >= ? AND epk < ?", (span.min, span.max)), *ids)
+    return Sql(f"SELECT number FROM item INDEXED BY item_key WHERE {where.text}", where.params)
+
+
+def _matches(connection: apsw.Connection, numbers: Sql, limit: int) -> int:
+    found: Any = connection.execute(
+        f"SELECT count(*) FROM (SELECT 1 FROM ({numbers.text}) LIMIT ?)", (*numbers.params, limit)
+    ).fetchone()
+    return int(found[0])
+
+
+def _and(*conditions: Sql) -> Sql:
+    params = tuple(value for part in conditions for value in part.params)
+    return Sql(" AND ".join(f"({part.text})" for part in conditions), params)
+
+
+def _row_conditions(
+    connection: apsw.Connection, selection: Selection, predicates: Sequence[Predicate]
+) -> list[Sql]:
+    """What is to be tested on each row, the cheapest tests first."""
+    conditions = []
+    if not _covers(connection, selection.span):
+        conditions.append(Sql("epk >= ? AND epk < ?", (selection.span.min, selection.span.max)))
+    default_ttl = selection.default_ttl
+    if default_ttl is not None and _may_expire(connection, selection.now, default_ttl):
+        conditions.append(
+            Sql(
+                "coalesce(ttl, ?) <= 0 OR ts + coalesce(ttl, ?) > ?",
+                (default_ttl, default_ttl, selection.now),
+            )
+        )
+    conditions += [condition(predicate) for predicate in sorted(predicates, key=_cost)]
+    return conditions
+
+
+def _cost(predicate: Predicate) -> int:
+    if predicate.path in ROW_COLUMNS:
+        return 0
+    return 2 if predicate.element else 1
+
+
+def _covers(connection: apsw.Connection, span: EpkRange) -> bool:
+    """Whether all rows of the segment lie in a range."""
+    if span == WHOLE:
+        return True
+    ends: Any = connection.execute(_ENDS).fetchone()
+    return ends[0] is None or (span.min <= ends[0] and ends[1] < span.max)
+
+
+def _may_expire(connection: apsw.Connection, now: int, default_ttl: int) -> bool:
+    """Whether some row's time to live may be over; sure where an index tells so."""
+    if connection.execute(_EXPIRED_OWN, (now,)).fetchone() is not None:
+        return True
+    if default_ttl <= 0:
+        return False
+    if connection.execute(_HAS_AGE_INDEX).fetchone() is None:
+        return True
+    return connection.execute(_EXPIRED_DEFAULT, (now - default_ttl,)).fetchone() is not None
+
+
+# -- pieces ------------------------------------------------------------------------------------
+
+
+def _piece(connection: apsw.Connection, plan: _Plan, after: int) -> _Piece | None:
+    """The next piece of a plan's rows, None when there is none."""
+    if plan.few is not None:
+        where = Sql(f"number > ? AND number IN ({plan.few.text})", (after, *plan.few.params))
+        return _Piece(where, None)
+    found: Any
+    if plan.one_value is not None and plan.index is not None:
+        numbers = f"SELECT number FROM {plan.index.table} WHERE {plan.one_value.text} AND number > ?"
+        params = (*plan.one_value.params, after)
+        found = connection.execute(
+            f"{numbers} ORDER BY number LIMIT 1 OFFSET ?", (*params, _PIECE_ENTRIES - 1)
+        ).fetchone()
+        if found is None:
+            return _Piece(Sql(f"number IN ({numbers})", params), None)
+        return _Piece(Sql(f"number IN ({numbers} AND number <= ?)", (*params, found[0])), found[0])
+    found = connection.execute(_NEXT_NUMBER, (after,)).fetchone()
+    if found[0] is None:
+        return None
+    # Numbers are dense within a partition, so a span of numbers holds about as many rows and never more.
+    upto = found[0] + _PIECE_NUMBERS - 1
+    return _Piece(Sql("number BETWEEN ? AND ?", (found[0], upto)), upto)
+
+
+async def _count_rows(read: Read, selection: Selection, count_only: bool) -> tuple[int, int]:
+    rows = size_bytes = after = 0
+    plan: _Plan | None = None
+    columns = "count(*), 0" if count_only else "count(*), coalesce(sum(size_bytes), 0)"
+    while (reading := read()) is not None:
+        connection = reading.connection
+        if plan is None or not plan.is_valid:
+            plan = _plan(reading, selection)
+        piece = _piece(connection, plan, after)
+        if piece is None:
+            break
+        where = _and(piece.where, *_row_conditions(connection, selection, plan.rest))
+        found: Any = connection.execute(
+            f"SELECT {columns} FROM item NOT INDEXED WHERE {where.text}", where.params
+        ).fetchone()
+        rows, size_bytes = rows + found[0], size_bytes + found[1]
+        if piece.upto is None:
+            break
+        after = piece.upto
+        await asyncio.sleep(0)
+    return rows, size_bytes
+
+
+async def _count_entries(read: Read, selection: Selection, count_only: bool) -> tuple[int, int] | None:
+    """Counts by the index of the only predicate; None when there is none or it would count a row twice."""
+    if len(selection.predicates) != 1:
+        return None
+    predicate = selection.predicates[0]
+    terms = entries(predicate)
+    if predicate.element and not (len(terms) == 1 and terms[0].one_value):
+        return None
+    rows = size_bytes = 0
+    for term in terms:
+        place: tuple[Any, ...] | None = None
+        while True:
+            reading = read()
+            index = reading.indexes.ready(IndexedPath(predicate.path, predicate.element)) if reading else None
+            if reading is None or index is None:
+                return None
+            tests = _row_conditions(reading.connection, selection, ())
+            found, place = _count_piece(reading.connection, index, term, place, tests, count_only)
+            rows, size_bytes = rows + found[0], size_bytes + found[1]
+            if place is None:
+                break
+            await asyncio.sleep(0)
+    return rows, size_bytes
+
+
+def _count_piece(
+    connection: apsw.Connection,
+    index: PathIndex,
+    term: Entries,
+    place: tuple[Any, ...] | None,
+    tests: list[Sql],
+    count_only: bool,
+) -> tuple[tuple[int, int], tuple[Any, ...] | None]:
+    """Counts the next entries of an index; rows are looked at only for their size or for tests."""
+    behind = term.where
+    if place is not None:
+        behind = _and(behind, Sql("(rank, value, number) > (?, ?, ?)", place))
+    needs_rows = bool(tests) or not count_only
+    entries_max = _PIECE_NUMBERS if needs_rows else _PIECE_ENTRIES_COUNTED
+    last: Any = connection.execute(
+        f"SELECT rank, value, number FROM {index.table} WHERE {behind.text} "
+        "ORDER BY rank, value, number LIMIT 1 OFFSET ?",
+        (*behind.params, entries_max - 1),
+    ).fetchone()
+    if last is not None and not needs_rows:
+        return (entries_max, 0), last
+    within = behind if last is None else _and(behind, Sql("(rank, value, number) <= (?, ?, ?)", last))
+    if not needs_rows:
+        text = f"SELECT count(*), 0 FROM {index.table} WHERE {within.text}"
+    else:
+        numbers = f"SELECT number AS found FROM {index.table} WHERE {within.text}"
+        text = f"SELECT count(*), coalesce(sum(size_bytes), 0) FROM ({numbers}) CROSS JOIN item ON number = found"
+        if tests:
+            also = _and(*tests)
+            text, within = f"{text} WHERE {also.text}", Sql(within.text, (*within.params, *also.params))
+    counted: Any = connection.execute(text, within.params).fetchone()
+    return (counted[0], 0 if count_only else counted[1]), last
+
+
+# -- order -------------------------------------------------------------------------------------
+
+
+def _place(position: OrderPosition) -> tuple[Any, ...]:
+    return (position.rank, 0 if position.value is None else position.value, position.number)
+
+
+def _placed(found: Any) -> tuple[Row, OrderPosition]:
+    return Row._make(found[:9]), OrderPosition(found[9], found[10], found[0])
+
+
+def _sort_few(
+    connection: apsw.Connection,
+    selection: Selection,
+    plan: _Plan,
+    few: Sql,
+    order: PathOrder,
+    after: OrderPosition | None,
+    limit: int,
+) -> list[tuple[Row, OrderPosition]]:
+    """Sorts the few rows another index finds, which is cheaper than to walk along the whole order."""
+    where = _and(
+        Sql(f"number IN ({few.text})", few.params), *_row_conditions(connection, selection, plan.rest)
+    )
+    rank, value = _order_keys(order.path)
+    keys = Sql(
+        f"SELECT number AS found, {rank.text} AS rank, {value.text} AS value FROM item NOT INDEXED WHERE {where.text}",
+        (*rank.params, *value.params, *where.params),
+    )
+    direction, operator = ("DESC", "<") if order.descending else ("ASC", ">")
+    text, params = f"SELECT found, rank, value FROM ({keys.text})", keys.params
+    if after is not None:
+        text += f" WHERE (rank, value, found) {operator} (?, ?, ?)"
+        params = (*params, *_place(after))
+    text += f" ORDER BY rank {direction}, value {direction}, found {direction} LIMIT ?"
+    rows: Any = connection.execute(
+        f"SELECT {ROW}, rank, value FROM ({text}) CROSS JOIN item ON item.number = found "
+        f"ORDER BY rank {direction}, value {direction}, found {direction}",
+        (*params, limit),
+    )
+    return [_placed(row) for row in rows]
+
+
+def _order_keys(path: tuple[str, ...]) -> tuple[Sql, Sql]:
+    column = ROW_COLUMNS.get(path)
+    if column:
+        rank = "4" if column == "id" else "3"
+        return Sql(rank), Sql(f"item.{column}" if column == "id" else f"CAST(item.{column} AS REAL)")
+    where = json_path(path)
+    rank, value = rank_of("body", "?"), value_of("body", "?")
+    return Sql(rank, (where,) * rank.count("?")), Sql(value, (where,) * value.count("?"))
+
+
+async def _walk(
+    read: Read,
+    selection: Selection,
+    index: PathIndex,
+    order: PathOrder,
+    after: OrderPosition | None,
+    limit: int,
+) -> list[tuple[Row, OrderPosition]] | None:
+    """Goes along the index in pieces until enough rows are found."""
+    direction, operator = ("DESC", "<") if order.descending else ("ASC", ">")
+    by_place = f"ORDER BY rank {direction}, value {direction}, number {direction}"
+    bound, rest = _order_bound(selection.predicates, order.path)
+    place = None if after is None else _place(after)
+    rows: list[tuple[Row, OrderPosition]] = []
+    while len(rows) < limit:
+        reading = read()
+        if reading is None or index.state is not State.READY:
+            return None
+        connection = reading.connection
+        behind = bound
+        if place is not None:
+            behind = _and(bound, Sql(f"(rank, value, number) {operator} (?, ?, ?)", place))
+        tests = _row_conditions(connection, selection, rest)
+        entries_max = max(_PIECE_ENTRIES, limit) if tests else limit - len(rows)
+        among = (
+            f"SELECT rank, value, number AS found FROM {index.table} WHERE {behind.text} {by_place} LIMIT ?"
+        )
+        also = _and(*tests) if tests else Sql("1")
+        found: Any = connection.execute(
+            f"SELECT {ROW}, rank, value FROM ({among}) CROSS JOIN item ON item.number = found WHERE {also.text} "
+            f"ORDER BY rank {direction}, value {direction}, found {direction} LIMIT ?",
+            (*behind.params, entries_max, *also.params, limit - len(rows)),
+        )
+        rows += [_placed(row) for row in found]
+        if not tests or len(rows) >= limit:
+            break
+        place = connection.execute(
+            f"SELECT rank, value, number FROM {index.table} WHERE {behind.text} {by_place} LIMIT 1 OFFSET ?",
+            (*behind.params, entries_max - 1),
+        ).fetchone()
+        if place is None:
+            break
+        await asyncio.sleep(0)
+    return rows
+
+
+def _order_bound(
+    predicates: tuple[Predicate, ...], path: tuple[str, ...]
+) -> tuple[Sql, tuple[Predicate, ...]]:
+    """The part of the index the predicates on its own path leave, and the predicates that are left to test."""
+    bounds, rest = [Sql("1")], []
+    for predicate in predicates:
+        terms = entries(predicate) if predicate.path == path and not predicate.element else []
+        if len(terms) == 1:
+            bounds.append(terms[0].where)
+        else:
+            rest.append(predicate)
+    return _and(*bounds[1:]) if len(bounds) > 1 else bounds[0], tuple(rest)

@@ -1,0 +1,289 @@
+"""`pleiad serve` as its users start it: a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+OWN_KEY = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldC1zZWNyZXQ="
+FIRST_ANSWER_SECONDS_MAX = 5.0
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "pleiad", *map(str, arguments)]
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """The environment of the tests without Pleiad's own variables, and with these."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PLEIAD_")}
+    return {**kept, **variables}
+
+
+class Served:
+    """A server process with the banner it printed."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        assert process.stdout is not None
+        self.banner = ""
+        for line in process.stdout:
+            self.banner += line
+            if line.split()[:1] == ["stop"]:
+                break
+        match = re.search(r"endpoint +http://[^:]+:(\d+)/", self.banner)
+        assert match, f"{self.banner}{process.communicate()}"
+        self.port = int(match.group(1))
+
+    def get(self, path: str, **headers: str) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request("GET", path, headers=headers)
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+    def stop(self, with_signal: int = signal.SIGTERM) -> tuple[int, str, str]:
+        """Ends the server; its exit code and what it wrote after the banner."""
+        self.process.send_signal(with_signal)
+        output, complaints = self.process.communicate(timeout=20)
+        return self.process.returncode, output, complaints
+
+
+@contextlib.contextmanager
+def serving(*arguments: object, **variables: str) -> Iterator[Served]:
+    process = subprocess.Popen(
+        command("serve", *arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(**variables),
+    )
+    try:
+        yield Served(process)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def refused(*arguments: object, **variables: str) -> str:
+    """What a server that does not start says; it leaves with an error code and no traceback."""
+    done = subprocess.run(
+        command("serve", *arguments), capture_output=True, text=True, timeout=20, env=environment(**variables)
+    )
+    assert done.returncode not in (0, -9), done
+    assert "Traceback" not in done.stderr, done.stderr
+    assert done.stdout == ""
+    return done.stderr
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_the_first_answer_comes_soon_after_the_process_starts(
+    tmp_path: Path, record_property: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    port = free_port()
+    began = time.monotonic()
+    with serving("--data", tmp_path / "data", "--port", port) as server:
+        assert server.get("/_pleiad/health")[0] == 200
+        seconds = time.monotonic() - began
+    record_property("first_answer_seconds", round(seconds, 3))
+    with capsys.disabled():
+        print(f" [first answer after {seconds:.2f} s]", end="")
+    assert seconds < FIRST_ANSWER_SECONDS_MAX
+
+
+def test_the_banner_says_where_how_and_what(tmp_path: Path) -> None:
+    with serving("--data", tmp_path / "data", "--port", 0) as server:
+        endpoint = f"http://localhost:{server.port}/"
+        assert f"AccountEndpoint={endpoint};AccountKey=C2y6yDjf5/R+ob0N8A7C" in server.banner
+        assert str((tmp_path / "data").resolve()) in server.banner
+        assert f"{endpoint}_pleiad/health" in server.banner
+        assert "https on the same port" in server.banner
+        assert "Ctrl-C" in server.banner
+        assert "SIGTERM" in server.banner
+
+
+def test_a_key_of_ones_own_is_never_printed(tmp_path: Path) -> None:
+    with serving("--ephemeral", "--port", 0, PLEIAD_KEY=OWN_KEY) as server:
+        assert server.get("/")[0] == 401
+        code, output, complaints = server.stop()
+    assert code == 0
+    assert OWN_KEY not in server.banner + output + complaints
+
+
+def test_every_option_is_an_environment_variable_too(tmp_path: Path) -> None:
+    data = tmp_path / "by variable"
+    port = free_port()
+    with serving(PLEIAD_DATA=str(data), PLEIAD_PORT=str(port), PLEIAD_LIMITS="tiny") as server:
+        assert server.port == port
+        assert (data / "catalog.sqlite").exists()
+
+
+def test_an_ephemeral_server_leaves_nothing_behind(tmp_path: Path) -> None:
+    with serving("--ephemeral", "--port", 0, TMPDIR=str(tmp_path)) as server:
+        assert len(list(tmp_path.iterdir())) == 1
+        assert "temporary" in server.banner
+        assert server.stop()[0] == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_server_on_the_same_data_is_refused(tmp_path: Path) -> None:
+    with serving("--data", tmp_path, "--port", 0) as first:
+        said = refused("--data", tmp_path, "--port", 0)
+        assert f"process {first.process.pid}" in said
+        assert str(tmp_path) in said
+        assert first.get("/_pleiad/health")[0] == 200
+    with serving("--data", tmp_path, "--port", 0) as next_one:
+        assert next_one.get("/_pleiad/health")[0] == 200
+
+
+def test_the_well_known_key_is_refused_on_every_address_but_loopback() -> None:
+    for host in ("0.0.0.0", "::", "192.0.2.1"):
+        assert "--allow-emulator-key" in refused("--ephemeral", "--port", 0, "--host", host)
+
+
+@pytest.mark.parametrize("how", [["--allow-emulator-key"], ["--key", OWN_KEY]])
+def test_beyond_loopback_the_operator_insists_or_gives_a_key(how: list[str]) -> None:
+    with serving("--ephemeral", "--port", 0, "--host", "0.0.0.0", *how) as server:
+        assert server.get("/_pleiad/health")[0] == 200
+
+
+@pytest.mark.parametrize("key", ["short", "not base64!", "YQ==", ""])
+def test_a_key_that_is_none_is_refused(key: str) -> None:
+    assert "key" in refused("--ephemeral", "--port", 0, "--key", key)
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_lets_the_running_request_finish_and_exits_clean(name: str, tmp_path: Path) -> None:
+    with serving("--data", tmp_path, "--port", 0) as server:
+        body = b'{"id":"1"}'
+        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+            client.sendall(
+                b"POST /dbs HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:5]
+            )
+            time.sleep(0.2)
+            server.process.send_signal(getattr(signal, name))
+            time.sleep(0.3)
+            client.sendall(body[5:])
+            answer = client.recv(65536)
+        assert answer.startswith(b"HTTP/1.1 401")
+        output, complaints = server.process.communicate(timeout=20)
+        assert server.process.returncode == 0
+        assert f"{name}: finishing running requests" in output
+        assert "Stopped." in output
+        assert complaints == ""
+
+
+def test_health_needs_no_key_and_everything_else_does() -> None:
+    with serving("--ephemeral", "--port", 0) as server:
+        assert server.get("/_pleiad/health") == (200, b'{"status":"ok"}')
+        assert server.get("/dbs")[0] == 401
+
+
+def test_the_certificate_is_kept_over_restarts(tmp_path: Path) -> None:
+    seen = set()
+    for _ in range(2):
+        with serving("--data", tmp_path, "--port", 0) as server:
+            seen.add(ssl.get_server_certificate(("127.0.0.1", server.port)))
+            assert server.stop()[0] == 0
+    assert len(seen) == 1
+
+
+def test_limits_come_from_a_file(tmp_path: Path) -> None:
+    limits = tmp_path / "limits.toml"
+    limits.write_text("clock_skew_minutes = 7\n")
+    with serving("--ephemeral", "--port", 0, "--limits", limits) as server:
+        assert server.get("/_pleiad/health")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("item_bytes = ", "not valid TOML"),
+        ("no_such_limit = 5", "no limit 'no_such_limit'"),
+        ('item_bytes = "big"', "'item_bytes' must be"),
+        ("item_bytes = -1", "'item_bytes' must be"),
+        ('profile = "huge"', "no profile 'huge'"),
+        ("profile = 5", "profile"),
+        ("profile = []", "profile"),
+    ],
+)
+def test_a_broken_limits_file_is_explained(text: str, said: str, tmp_path: Path) -> None:
+    limits = tmp_path / "limits.toml"
+    limits.write_text(text)
+    assert said in refused("--ephemeral", "--port", 0, "--limits", limits)
+
+
+def test_a_limits_profile_that_does_not_exist_is_explained() -> None:
+    said = refused("--ephemeral", "--port", 0, "--limits", "2525")
+    assert "2525" in said
+    assert "default" in said
+
+
+def test_a_port_in_use_is_explained() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        said = refused("--ephemeral", "--port", port)
+    assert str(port) in said
+    assert "in use" in said
+
+
+def test_data_that_cannot_be_a_directory_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    assert "file" in refused("--data", tmp_path / "file", "--port", 0)
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "catalog.sqlite").write_text(
+        "this is no database, though it is long enough " * 40
+    )
+    assert "catalog.sqlite" in refused("--data", tmp_path / "foreign", "--port", 0)
+
+
+def test_an_unknown_store_is_refused() -> None:
+    assert "sqlite" in refused("--ephemeral", "--port", 0, "--store", "paper")
+
+
+def test_the_help_is_a_manual() -> None:
+    said = subprocess.run(command("serve", "--help"), capture_output=True, text=True, check=True).stdout
+    from pleiad.cli.serve import serve
+
+    for parameter in serve.params:
+        for option in parameter.opts:
+            assert option in said
+            assert "PLEIAD_" + option.removeprefix("--").replace("-", "_").upper() in said
+    for word in ("SIGTERM", "/_pleiad/health", "certificate", "Examples"):
+        assert word in said
+    top = subprocess.run(command("--help"), capture_output=True, text=True, check=True).stdout
+    assert "serve" in top
+
+
+def test_the_sample_is_loaded_once(tmp_path: Path) -> None:
+    for _ in range(2):
+        with serving("--data", tmp_path, "--port", 0, "--sample") as server:
+            from azure.cosmos import CosmosClient
+
+            from pleiad.heads.nosql.auth import EMULATOR_KEY
+
+            client = CosmosClient(f"http://localhost:{server.port}", EMULATOR_KEY)
+            containers = list(client.get_database_client("sample").list_containers())
+            assert {"food", "devices", "flights"} <= {container["id"] for container in containers}
+            assert server.stop()[0] == 0

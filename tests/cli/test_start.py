@@ -1,0 +1,118 @@
+"""`pleiad.start()` and the pytest fixtures, as the tests of a Python team use them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from azure.cosmos import CosmosClient, PartitionKey
+
+import pleiad
+from pleiad.limits import Limits
+
+pytest_plugins = ["pytester"]
+
+
+def create_one(endpoint: str, key: str) -> None:
+    database = CosmosClient(endpoint, key).create_database("d")
+    database.create_container("c", PartitionKey("/pk")).create_item({"id": "1", "pk": "a"})
+
+
+def read_one(endpoint: str, key: str) -> str:
+    container = CosmosClient(endpoint, key).get_database_client("d").get_container_client("c")
+    return str(container.read_item("1", "a")["id"])
+
+
+@pytest.mark.parametrize("child_process", [False, True])
+def test_a_database_is_one_line_away(child_process: bool) -> None:
+    with pleiad.start(child_process=child_process) as server:
+        create_one(server.endpoint, server.key)
+        assert read_one(server.endpoint, server.key) == "1"
+        assert (server.process_id == os.getpid()) is not child_process
+    with pytest.raises(Exception, match="."):
+        CosmosClient(server.endpoint, server.key, connection_timeout=1, retry_total=0)
+
+
+@pytest.mark.parametrize("child_process", [False, True])
+def test_given_a_directory_the_data_stays(child_process: bool, tmp_path: Path) -> None:
+    with pleiad.start(data=tmp_path, child_process=child_process) as server:
+        create_one(server.endpoint, server.key)
+    with pleiad.start(data=tmp_path, child_process=child_process) as server:
+        assert read_one(server.endpoint, server.key) == "1"
+
+
+def test_two_databases_run_side_by_side() -> None:
+    with pleiad.start() as first, pleiad.start() as second:
+        assert first.port != second.port
+        create_one(first.endpoint, first.key)
+        assert list(CosmosClient(second.endpoint, second.key).list_databases()) == []
+
+
+def test_temporary_data_is_gone_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pleiad.start() as server:
+        create_one(server.endpoint, server.key)
+        assert len(list(tmp_path.iterdir())) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_exception_in_the_block_stops_the_server_too(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), pleiad.start(data=tmp_path):
+        raise ZeroDivisionError
+    with pleiad.start(data=tmp_path):
+        pass
+
+
+def test_limits_are_a_profile_a_file_or_in_process_an_object(tmp_path: Path) -> None:
+    (tmp_path / "limits.toml").write_text("item_bytes = 100")
+    for limits in ("tiny", str(tmp_path / "limits.toml"), Limits(item_bytes=100)):
+        with pleiad.start(limits=limits):
+            pass
+    with (
+        pytest.raises(TypeError, match="profile name or file"),
+        pleiad.start(limits=Limits(), child_process=True),
+    ):
+        pass
+    with pytest.raises(ValueError, match="no limits profile"), pleiad.start(limits="none"):
+        pass
+
+
+def test_a_child_that_cannot_start_says_so(tmp_path: Path) -> None:
+    with (
+        pleiad.start(data=tmp_path),
+        pytest.raises(RuntimeError, match="did not start"),
+        pleiad.start(data=tmp_path, child_process=True),
+    ):
+        pass
+
+
+def test_the_fixtures_give_a_fresh_database_to_each_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        from azure.cosmos import PartitionKey
+
+        seen = set()
+
+        def use(database):
+            assert database.id not in seen
+            seen.add(database.id)
+            assert list(database.list_containers()) == []
+            orders = database.create_container("orders", PartitionKey("/customerId"))
+            orders.create_item({"id": "1", "customerId": "a"})
+
+        def test_first(pleiad_database):
+            use(pleiad_database)
+
+        def test_second(pleiad_database):
+            use(pleiad_database)
+
+        def test_all_are_gone(pleiad_client):
+            assert len(seen) == 2
+            assert list(pleiad_client.list_databases()) == []
+
+        def test_the_server_is_known(pleiad_server):
+            assert pleiad_server.connection_string.startswith("AccountEndpoint=http://localhost:")
+        """
+    )
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=4)

@@ -1,0 +1,105 @@
+"""Where Pleiad answers otherwise than the service, on purpose: one test each, its reason in the docstring."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import http.client
+import json
+from email.utils import formatdate
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey
+from azure.cosmos.exceptions import CosmosHttpResponseError
+
+from pleiad.testing.start import RunningServer
+
+
+@pytest.fixture
+def container(pleiad_database: DatabaseProxy) -> ContainerProxy:
+    return pleiad_database.create_container("things", PartitionKey("/pk"))
+
+
+def post_item(server: RunningServer, link: str, body: bytes, key: str) -> tuple[int, dict[str, Any]]:
+    """Creates an item from exactly these bytes, which no client library would send."""
+    date = formatdate(usegmt=True)
+    text = f"post\ndocs\n{link}\n{date.lower()}\n\n"
+    proof = base64.b64encode(hmac.digest(base64.b64decode(server.key), text.encode(), "sha256")).decode()
+    headers = {
+        "x-ms-date": date,
+        "authorization": quote(f"type=master&ver=1.0&sig={proof}", safe=""),
+        "x-ms-documentdb-partitionkey": key,
+    }
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    try:
+        connection.request("POST", f"/{link}/docs", body, headers)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+def test_a_property_named_twice_is_refused(pleiad_server: RunningServer, container: ContainerProxy) -> None:
+    """The service keeps the last of them. Which one wins differs between JSON parsers, so an item that two
+    programs read differently never gets in: a wrong answer is not given silently."""
+    body = b'{"id":"1","pk":"a","n":1,"n":2}'
+    status, answer = post_item(pleiad_server, container.container_link, body, '["a"]')
+    assert status == 400
+    assert "occurs twice" in answer["message"]
+
+
+def test_a_lone_surrogate_is_refused(pleiad_server: RunningServer, container: ContainerProxy) -> None:
+    """A lone surrogate is no character and has no UTF-8 form, so no answer could carry it back unchanged."""
+    body = rb'{"id":"1","pk":"a","s":"\ud800"}'
+    status, answer = post_item(pleiad_server, container.container_link, body, '["a"]')
+    assert status == 400
+    assert "surrogate" in answer["message"]
+
+
+def test_numbers_keep_all_their_digits(pleiad_server: RunningServer, container: ContainerProxy) -> None:
+    """The service rounds every number to a double. What was stored comes back as it was written, so that a
+    copy of a container is a copy; queries and keys still see the double."""
+    texts: list[str] = []
+    container.create_item({"id": "1", "pk": "a", "n": 123456789012345678901})
+    container.read_item("1", "a", raw_response_hook=lambda found: texts.append(found.http_response.text()))
+    assert '"n":123456789012345678901,' in texts[0].replace(" ", "")
+
+
+def test_a_number_no_double_holds_is_refused_as_key(container: ContainerProxy) -> None:
+    """The service hashes the nearest double, and two such keys become one logical partition without a word.
+    A partition key cannot be corrected in place, so the mistake is told when it is made."""
+    with pytest.raises(CosmosHttpResponseError) as caught:
+        container.create_item({"id": "1", "pk": 2**53 + 1})
+    assert caught.value.status_code == 400
+    assert "store such keys as strings" in str(caught.value)
+
+
+def test_deleting_a_partition_key_is_done_when_it_is_answered(container: ContainerProxy) -> None:
+    """The service deletes in the background with spare throughput. Tests that clean up with this call want
+    to go on at once, and the work of one logical partition is small here."""
+    for number in range(20):
+        container.create_item({"id": str(number), "pk": "a"})
+    container.delete_all_items_by_partition_key("a")
+    assert list(container.read_all_items()) == []
+
+
+def test_a_permission_is_for_a_container_or_an_item(pleiad_database: DatabaseProxy) -> None:
+    """The service also takes links of scripts and users. A token is checked by container, item and partition
+    key here, and a link that none of these can narrow would grant more than it says."""
+    user = pleiad_database.create_user({"id": "u"})
+    with pytest.raises(CosmosHttpResponseError) as caught:
+        user.create_permission(
+            {"id": "p", "permissionMode": "all", "resource": pleiad_database.database_link}
+        )
+    assert caught.value.status_code == 400
+
+
+def test_plain_http_is_answered_too(pleiad_server: RunningServer) -> None:
+    """The service answers https only. On the loopback address a certificate protects nothing and costs every
+    new user an evening; both are answered on one port."""
+    connection = http.client.HTTPConnection("127.0.0.1", pleiad_server.port, timeout=10)
+    connection.request("GET", "/_pleiad/health")
+    assert connection.getresponse().status == 200
+    connection.close()

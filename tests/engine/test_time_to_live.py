@@ -1,0 +1,170 @@
+"""Time to live at work: hidden at once, swept later, and never at the cost of a newer version."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+
+from pleiad.engine import feed, items, sweeper
+from pleiad.engine.container import Container
+from pleiad.engine.engine import Engine
+from pleiad.engine.items import NO_CONDITIONS
+from pleiad.engine.sweeper import sweep
+from pleiad.errors import PleiadError
+from pleiad.keys.range import WHOLE
+from pleiad.store.contract import Row
+
+Opened = Callable[..., AbstractAsyncContextManager[Engine]]
+PK = ("p",)
+
+
+class Clock:
+    """A time that only a test moves on."""
+
+    def __init__(self) -> None:
+        self.now = float(int(time.time()))
+
+    def time(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    moved = Clock()
+    monkeypatch.setattr(time, "time", moved.time)
+    return moved
+
+
+async def new_container(engine: Engine, **more: Any) -> Container:
+    database = await engine.create_database({"id": "db"}, None)
+    body = {"id": "c", "partitionKey": {"paths": ["/pk"], "version": 2}, **more}
+    await engine.create_container(database, body, None)
+    return await engine.container("db", "c")
+
+
+def text(id: str, **more: Any) -> bytes:
+    return json.dumps({"id": id, "pk": "p", **more}).encode()
+
+
+async def visible(container: Container) -> list[str]:
+    """The ids that reads and the feed both show."""
+    listed = [row.id for row in (await feed.page(container, WHOLE, "", 100)).rows]
+    readable = []
+    for id in ("default", "short", "never"):
+        try:
+            await items.read(container, id, PK)
+        except PleiadError:
+            continue
+        readable.append(id)
+    assert sorted(listed) == sorted(readable)
+    return sorted(listed)
+
+
+async def stored(container: Container) -> list[Row]:
+    return list(await container.map.partitions[0].scan(WHOLE, 0, 1_000))
+
+
+async def create_three(container: Container) -> None:
+    await items.create(container, text("default"), PK)
+    await items.create(container, text("short", ttl=5), PK)
+    await items.create(container, text("never", ttl=-1), PK)
+
+
+async def test_an_expired_item_is_hidden_at_once_and_swept_later(engine: Opened, clock: Clock) -> None:
+    async with engine() as opened:
+        container = await new_container(opened, defaultTtl=60)
+        await create_three(container)
+        clock.now += 4
+        assert await visible(container) == ["default", "never", "short"]
+        clock.now += 1
+        assert await visible(container) == ["default", "never"]
+        clock.now += 55
+        assert await visible(container) == ["never"]
+        assert len(await stored(container)) == 3, "hidden, not yet removed"
+        assert await sweep(container) == 2
+        assert [row.id for row in await stored(container)] == ["never"]
+        state = await container.map.partitions[0].state()
+        assert state.items == 1
+        assert await sweep(container) == 0
+
+
+@pytest.mark.parametrize("default_ttl", [None, -1])
+async def test_without_a_default_items_live_on(engine: Opened, clock: Clock, default_ttl: int | None) -> None:
+    async with engine() as opened:
+        more = {} if default_ttl is None else {"defaultTtl": default_ttl}
+        container = await new_container(opened, **more)
+        await create_three(container)
+        clock.now += 1_000_000
+        expected = ["default", "never"] if default_ttl == -1 else ["default", "never", "short"]
+        assert await visible(container) == expected
+
+
+async def test_a_write_starts_the_time_to_live_anew(engine: Opened, clock: Clock) -> None:
+    async with engine() as opened:
+        container = await new_container(opened, defaultTtl=10)
+        await items.create(container, text("default"), PK)
+        clock.now += 9
+        change = json.dumps({"operations": [{"op": "set", "path": "/n", "value": 1}]}).encode()
+        await items.patch(container, "default", change, PK, NO_CONDITIONS)
+        clock.now += 9
+        assert await visible(container) == ["default"]
+        clock.now += 1
+        assert await visible(container) == []
+        for operation in (
+            items.replace(container, "default", text("default"), PK, NO_CONDITIONS),
+            items.patch(container, "default", change, PK, NO_CONDITIONS),
+            items.delete(container, "default", PK, NO_CONDITIONS),
+        ):
+            with pytest.raises(PleiadError) as caught:
+                await operation
+            assert caught.value.status == 404
+        created = await items.create(container, text("default"), PK)
+        assert created.created
+
+
+async def test_the_sweeper_never_takes_a_version_that_was_written_after_it_looked(
+    engine: Opened, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with engine() as opened:
+        container = await new_container(opened, defaultTtl=5)
+        await items.create(container, text("default", n=1), PK)
+        await items.create(container, text("gone", n=1), PK)
+        clock.now += 5
+        (partition,) = container.map.partitions
+        found = await partition.expired(int(clock.now), container.default_ttl, 10)
+        assert len(found) == 2
+        await items.upsert(container, text("default", n=2), PK, NO_CONDITIONS)
+        pages = iter([found, []])
+
+        async def stale(*_: object) -> list[Row]:
+            return list(next(pages))
+
+        monkeypatch.setattr(type(partition), "expired", stale)
+        assert await sweep(container) == 1
+        row = (await items.read(container, "default", PK)).row
+        assert row is not None
+        assert json.loads(row.body)["n"] == 2
+        assert [row.id for row in await stored(container)] == ["default"]
+
+
+async def test_the_sweeper_works_by_itself_and_after_a_restart(
+    engine: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeper, "INTERVAL_SECONDS", 0.05)
+    async with engine() as opened:
+        container = await new_container(opened, defaultTtl=1)
+        for number in range(250):
+            await items.create(container, text(f"i{number}"), PK)
+    async with engine() as opened:
+        deadline = time.monotonic() + 10
+        container = await opened.container("db", "c")
+        while await stored(container) and time.monotonic() < deadline:
+            await asyncio.sleep(0.05)
+        assert await stored(container) == []
+        assert (await container.map.partitions[0].state()).size_bytes == 0
