@@ -141,7 +141,6 @@ SHARED_DATABASE_FULL = ErrorRow(
     1019,
     "The shared-throughput database holds its limit of {limit} containers; give this one its own throughput.",
 )
-THROUGHPUT_LIMIT = ErrorRow(400, 0, "{reason}")
 
 # -- 404 and 405: nothing there ------------------------------------------------------------------
 ITEM_NOT_FOUND = ErrorRow(
@@ -165,7 +164,6 @@ RESOURCE_EXISTS = ErrorRow(
 )
 UNIQUE_KEY_CONFLICT = ErrorRow(409, 3301, "Unique index constraint violation on {paths}.")
 RANGE_GONE = ErrorRow(410, 1002, "The partition key range '{range}' is gone; refresh the ranges and retry.")
-COMPLETING_SPLIT = ErrorRow(410, 1007, "The partition key range '{range}' is completing a split; retry.")
 PRECONDITION_FAILED = ErrorRow(
     412, 0, "Operation cannot be performed because one of the specified precondition is not met."
 )
@@ -174,10 +172,6 @@ ITEM_TOO_LARGE = ErrorRow(413, 0, "Request size is too large: {size} bytes, the 
 HEADERS_TOO_LARGE = ErrorRow(431, 0, "The request's headers are larger than {limit} bytes.")
 
 # -- 423 to 503: not now --------------------------------------------------------------------------
-THROUGHPUT_LOCKED = ErrorRow(423, 0, "The throughput is being changed; retry when the change is done.")
-TOO_MANY_REQUESTS = ErrorRow(
-    429, 3200, "Request rate is large. More Request Units may be needed; retry after the time given."
-)
 RETRY_WITH = ErrorRow(449, 0, "The item is being changed by concurrent requests; retry.")
 INTERNAL = ErrorRow(
     500, 0, "An unexpected failure happened; the server's log tells more under this activity id."

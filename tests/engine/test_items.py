@@ -135,12 +135,21 @@ async def test_a_write_may_demand_any_version_or_another_one(engine: Opened, nam
         assert await status(container, name, Conditions(if_none_match='"other"')) in (200, 204)
 
 
-async def test_an_upsert_of_an_absent_item_looks_at_its_conditions(engine: Opened) -> None:
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        (Conditions(if_match="*"), 412),
+        (Conditions(if_match='"x"'), 201),
+        (Conditions(if_none_match="*"), 201),
+        (Conditions(if_none_match='"x"'), 201),
+    ],
+)
+async def test_an_upsert_of_an_absent_item_creates_it_unless_one_must_exist(
+    engine: Opened, conditions: Conditions, expected: int
+) -> None:
     async with engine() as opened:
         container = await new_container(opened)
-        assert await status(container, "upsert", Conditions(if_match="*")) == 412
-        assert await status(container, "upsert", Conditions(if_none_match="*")) == 201
-        assert await status(container, "upsert", Conditions(if_match='"x"')) == 412
+        assert await status(container, "upsert", conditions) == expected
 
 
 async def test_a_read_of_a_known_version_is_not_modified(engine: Opened) -> None:
@@ -388,12 +397,14 @@ async def test_a_session_token_of_the_future_is_refused_and_of_the_past_is_serve
         container = await new_container(opened)
         answer = await items.create(container, text(), PK)
         token = container.session_token(answer.partition)
-        assert token == f"0:{container.resource.number}#1"
-        for good in (token, "0:0#0", "0:1", "7:0#99", f" 7:0#99 , {token}", "0:1#1#0=5"):
+        number = container.resource.number
+        assert token == f"0:{number}#1"
+        for good in (token, f"0:{number - 1}#99", "0:1", "7:0#99", f" 7:0#99 , {token}", f"{token}#0=5"):
             assert (await items.read(container, "a", PK, session_token=good)).row is not None
-        with pytest.raises(PleiadError) as caught:
-            await items.read(container, "a", PK, session_token="0:0#2")
-        assert (caught.value.status, caught.value.substatus) == (404, 1002)
+        for future in (f"0:{number}#2", f"0:{number + 1}#0", "0:0#2", "0:2", f"7:0#1,0:{number}#2"):
+            with pytest.raises(PleiadError) as caught:
+                await items.read(container, "a", PK, session_token=future)
+            assert (caught.value.status, caught.value.substatus) == (404, 1002)
         for bad in ("0", "0:x", "0:0#x", "0:0#", ","):
             with pytest.raises(PleiadError) as caught:
                 await items.read(container, "a", PK, session_token=bad)

@@ -129,7 +129,7 @@ class Wire:
         key: Sequence[Any] | None = None,
         slash: bool = False,
     ) -> Answer:
-        """Sends a signed request; headers given replace those of the signature, `key` is the partition key."""
+        """Sends a signed request; headers given replace the signed ones, `key` is the partition key."""
         fields = {**self.signed(method, segments), **(headers or {})}
         if key is not None:
             fields.setdefault(PARTITION_KEY, json.dumps(list(key)))

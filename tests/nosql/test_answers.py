@@ -13,8 +13,8 @@ NUMBERS = [
     "1.7976931348623157e308", "9007199254740993", "-9223372036854775808", "100000000000000000000",
 ]  # fmt: skip
 STRINGS = [
-    rb'"plain"', rb'"\u00e9"', '"é"'.encode(), rb'"\/"', rb'"/"', rb'"\ud83d\ude00"', '"😀"'.encode(), rb'"\u0000"',
-    rb'"\u2028"', "\"\u2028\"".encode(), rb'"a\tb"', rb'"\""', rb'"\":"',
+    rb'"plain"', rb'"\u00e9"', '"é"'.encode(), rb'"\/"', rb'"/"', rb'"\ud83d\ude00"', '"😀"'.encode(),
+    rb'"\u0000"', rb'"\u2028"', "\"\u2028\"".encode(), rb'"a\tb"', rb'"\""', rb'"\":"',
 ]  # fmt: skip
 
 
@@ -99,7 +99,8 @@ def test_names_beyond_ascii_are_percent_encoded_in_the_path_header(wire: Any) ->
 
 def test_every_answer_has_a_charge_and_an_activity_id(place: Any, wire: Any) -> None:
     requests = [
-        ("GET", []), ("GET", ["dbs"]), ("GET", place.path), ("GET", [*place.path, "docs"]), ("GET", ["nothing"]),
+        ("GET", []), ("GET", ["dbs"]), ("GET", place.path), ("GET", [*place.path, "docs"]),
+        ("GET", ["nothing"]),
         ("GET", [*place.path, "pkranges"]), ("PUT", ["dbs"]), ("GET", ["dbs", "none"]), ("GET", ["offers"]),
         ("GET", ["dbs", place.database, "users"]), ("GET", [*place.path, "docs", "1"]), ("POST", ["dbs"]),
     ]  # fmt: skip

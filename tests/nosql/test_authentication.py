@@ -29,8 +29,9 @@ def test_a_wrong_signature_is_401_and_the_message_says_what_was_signed(place: An
 
 @pytest.mark.parametrize(
     "header",
-    ["", "x", "type=master&ver=1.0&sig=", "type%3Dmaster", "type=resource&ver=1&sig=a;b;", "type=aad&ver=1.0&sig=a.b.c",
-     "type=sas&x", "%", "type=resource&ver=1&sig=\xe9;b;", "type=aad&ver=1.0&sig=bnVsbA.bnVsbA.eA"],
+    ["", "x", "type=master&ver=1.0&sig=", "type%3Dmaster", "type=resource&ver=1&sig=a;b;",
+     "type=aad&ver=1.0&sig=a.b.c", "type=sas&x", "%", "type=resource&ver=1&sig=\xe9;b;",
+     "type=aad&ver=1.0&sig=bnVsbA.bnVsbA.eA"],
 )  # fmt: skip
 def test_a_header_that_proves_nothing_is_401(header: str, wire: Any) -> None:
     answer = wire.send("GET", ["dbs"], headers={"authorization": header})
@@ -112,13 +113,13 @@ def test_the_read_only_key_reads_and_never_writes(two_key_wire: Any) -> None:
     key = '["a"]'
     assert send_read_only(wire, "GET", ["dbs"]).status == 200
     assert send_read_only(wire, "GET", [*docs, "1"], x_ms_documentdb_partitionkey=key).status == 200
-    assert send_read_only(wire, "GET", docs[:4] + ["pkranges"]).status == 200
+    assert send_read_only(wire, "GET", [*docs[:4], "pkranges"]).status == 200
     query = {"query": "SELECT * FROM c"}
     found = send_read_only(
         wire, "POST", docs, query, x_ms_documentdb_isquery="True", x_ms_documentdb_partitionkey=key
     )
     assert found.status == 200
-    writes = [
+    writes: list[tuple[str, list[str], Any]] = [
         ("POST", ["dbs"], {"id": "e"}),
         ("DELETE", ["dbs", "d"], None),
         ("DELETE", docs[:4], None),
@@ -134,7 +135,7 @@ def test_the_read_only_key_reads_and_never_writes(two_key_wire: Any) -> None:
 
 
 def test_the_read_only_key_cannot_read_the_tokens_of_permissions(two_key_wire: Any) -> None:
-    """A permission is answered with a token, and a token may write: reading it would be a way around the key."""
+    """A permission is answered with a token, and a token may write: reading one would be a way around."""
     wire = two_key_wire
     wire.send("POST", ["dbs"], {"id": "p"})
     wire.send("POST", ["dbs", "p", "users"], {"id": "u"})

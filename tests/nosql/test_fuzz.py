@@ -1,4 +1,4 @@
-"""Whatever a client with the right key sends to any route, the answer is an answer: never a 500, never silence.
+"""Whatever a client with the right key sends to any route, it gets an answer: never a 500, never silence.
 
 The number of examples follows the variable PLEIAD_FUZZ_EXAMPLES.
 """
@@ -32,35 +32,40 @@ NAMES = [
     "%",
 ]
 ODD_TEXTS = [
-    "", "true", "True", "false", "0", "-1", "1", "99999999999999999999", "9" * 5000, "1_0", "1.5", "NaN", "null", "*",
-    "[]", "{}", "[{}]", "[null]", '["a"]', "[1]", "[1e999]", "[[]]", "[" * 500, '["\\ud800"]', '["a","b","c","d"]',
-    "0:0#1", "0:-1#5", "0:0#99999999", "0:x", ",", "FF", "00", "zz", "0F", "1FFFFFFF", "abc=", "é", "\xff\xfe", "a\tb",
-    '"00000001-0000-0000-0002-00006afa287b"', "application/query+json", "return=minimal", "Strong", "Eventual",
-    "Incremental Feed", "W10=", "W1siIiwiRkYiLDBdXQ==", "W1siRkYiLCIiLDBdXQ==", "WzFd", '{"maxThroughput":4000}',
-    '{"maxThroughput":1e999}', "400", "30000", "type=master&ver=1.0&sig=", "Mon, 01 Jan 0000 00:00:00 GMT",
+    "", "true", "True", "false", "0", "-1", "1", "99999999999999999999", "9" * 5000, "1_0", "1.5", "NaN",
+    "null", "*", "[]", "{}", "[{}]", "[null]", '["a"]', "[1]", "[1e999]", "[[]]", "[" * 500, '["\\ud800"]',
+    '["a","b","c","d"]', "0:0#1", "0:-1#5", "0:0#99999999", "0:x", ",", "FF", "00", "zz", "0F", "1FFFFFFF",
+    "abc=", "é", "\xff\xfe", "a\tb", '"00000001-0000-0000-0002-00006afa287b"', "application/query+json",
+    "return=minimal", "Strong", "Eventual", "Incremental Feed", "W10=", "W1siIiwiRkYiLDBdXQ==",
+    "W1siRkYiLCIiLDBdXQ==", "WzFd", '{"maxThroughput":4000}', '{"maxThroughput":1e999}', "400", "30000",
+    "type=master&ver=1.0&sig=", "Mon, 01 Jan 0000 00:00:00 GMT",
 ]  # fmt: skip
 NASTY_TEXTS = ["", "9" * 5000, "-1", "\xff\xfe", "[" * 500, '[{"a":1}]', "True"]
 HEADERS = [
-    "x-ms-documentdb-partitionkey", "x-ms-documentdb-isquery", "x-ms-documentdb-is-upsert", "x-ms-max-item-count",
-    "x-ms-continuation", "x-ms-session-token", "x-ms-consistency-level", "if-match", "if-none-match", "prefer", "a-im",
-    "x-ms-start-epk", "x-ms-end-epk", "x-ms-read-key-type", "x-ms-documentdb-partitionkeyrangeid", "content-type",
-    "x-ms-cosmos-is-query-plan-request", "x-ms-cosmos-is-batch-request", "x-ms-cosmos-batch-atomic", "host",
+    "x-ms-documentdb-partitionkey", "x-ms-documentdb-isquery", "x-ms-documentdb-is-upsert",
+    "x-ms-max-item-count", "x-ms-continuation", "x-ms-session-token", "x-ms-consistency-level", "if-match",
+    "if-none-match", "prefer", "a-im", "x-ms-start-epk", "x-ms-end-epk", "x-ms-read-key-type",
+    "x-ms-documentdb-partitionkeyrangeid", "content-type", "x-ms-cosmos-is-query-plan-request",
+    "x-ms-cosmos-is-batch-request", "x-ms-cosmos-batch-atomic", "host",
     "x-ms-cosmos-intended-collection-rid", "x-ms-offer-throughput", "x-ms-cosmos-offer-autopilot-settings",
-    "x-ms-documentdb-expiry-seconds", "x-ms-documentdb-populatequotainfo", "x-ms-activity-id", "x-ms-version",
-    "x-ms-documentdb-query-enablecrosspartition", "x-ms-indexing-directive", "x-ms-date", "authorization",
-    "x-ms-documentdb-pre-trigger-include", "x-ms-documentdb-responsecontinuationtokenlimitinkb", "user-agent",
+    "x-ms-documentdb-expiry-seconds", "x-ms-documentdb-populatequotainfo", "x-ms-activity-id",
+    "x-ms-version", "x-ms-documentdb-query-enablecrosspartition", "x-ms-indexing-directive", "x-ms-date",
+    "authorization", "x-ms-documentdb-pre-trigger-include",
+    "x-ms-documentdb-responsecontinuationtokenlimitinkb", "user-agent",
 ]  # fmt: skip
 PROPERTIES = [
-    "id", "pk", "ttl", "query", "parameters", "name", "value", "operations", "op", "path", "from", "condition",
-    "partitionKey", "paths", "kind", "version", "indexingPolicy", "includedPaths", "excludedPaths", "indexingMode",
-    "compositeIndexes", "defaultTtl", "uniqueKeyPolicy", "uniqueKeys", "computedProperties", "conflictResolutionPolicy",
-    "permissionMode", "resource", "resourcePartitionKey", "content", "offerThroughput", "offerAutopilotSettings",
-    "maxThroughput", "vectorEmbeddingPolicy", "fullTextPolicy", "geospatialConfig", "_rid", "_etag", "mode", "order",
+    "id", "pk", "ttl", "query", "parameters", "name", "value", "operations", "op", "path", "from",
+    "condition", "partitionKey", "paths", "kind", "version", "indexingPolicy", "includedPaths",
+    "excludedPaths", "indexingMode", "compositeIndexes", "defaultTtl", "uniqueKeyPolicy", "uniqueKeys",
+    "computedProperties", "conflictResolutionPolicy", "permissionMode", "resource", "resourcePartitionKey",
+    "content", "offerThroughput", "offerAutopilotSettings", "maxThroughput", "vectorEmbeddingPolicy",
+    "fullTextPolicy", "geospatialConfig", "_rid", "_etag", "mode", "order",
 ]  # fmt: skip
 STRINGS = [
-    "1", "a", "", "/pk", "/a/b", "Hash", "MultiHash", "add", "incr", "move", "/-", "/", "~", "SELECT * FROM c", "Read",
-    "from c where c.pk = 'a'", "SELECT", "dbs/fuzz/colls/things", "dbs/", "/id", '/"x', "consistent", "none", "\ud800",
-    "SELECT VALUE COUNT(1) FROM c", "SELECT * FROM c WHERE c.id = @x ORDER BY c.pk", "\x00", "ы" * 600,
+    "1", "a", "", "/pk", "/a/b", "Hash", "MultiHash", "add", "incr", "move", "/-", "/", "~",
+    "SELECT * FROM c", "Read", "from c where c.pk = 'a'", "SELECT", "dbs/fuzz/colls/things", "dbs/", "/id",
+    '/"x', "consistent", "none", "\ud800", "SELECT VALUE COUNT(1) FROM c",
+    "SELECT * FROM c WHERE c.id = @x ORDER BY c.pk", "\x00", "ы" * 600,
 ]  # fmt: skip
 
 scalars = st.one_of(
@@ -89,13 +94,17 @@ bodies = st.one_of(
     st.binary(max_size=30),
     values,
     st.fixed_dictionaries({"id": scalars, "pk": scalars}, optional={"ttl": scalars, "more": values}),
-    st.fixed_dictionaries({"id": st.sampled_from(["n1", "n2", "é", "a b"]), "partitionKey": st.just(KEY)}).flatmap(
-        lambda base: st.dictionaries(st.sampled_from(PROPERTIES), values, max_size=2).map(lambda more: {**more, **base})
+    st.builds(
+        lambda id, more: {**more, "id": id, "partitionKey": KEY},
+        st.sampled_from(["n1", "n2", "é", "a b"]),
+        st.dictionaries(st.sampled_from(PROPERTIES), values, max_size=2),
     ),
     st.fixed_dictionaries({"query": st.sampled_from(STRINGS), "parameters": values}),
     st.fixed_dictionaries({"operations": st.lists(operations, max_size=11)}, optional={"condition": scalars}),
-    st.sampled_from([b"{", b'{"id":"1","id":"2"}', b"[" * 3000, b'{"a":' * 200 + b"1" + b"}" * 200, b"\xff\xfe{}"]),
-)  # fmt: skip
+    st.sampled_from(
+        [b"{", b'{"id":"1","id":"2"}', b"[" * 3000, b'{"a":' * 200 + b"1" + b"}" * 200, b"\xff{}"]
+    ),
+)
 
 
 @st.composite
@@ -128,12 +137,6 @@ some_headers = st.dictionaries(
 )  # fmt: skip
 
 
-def as_bytes(value: Any) -> bytes:
-    import json
-
-    return value if isinstance(value, bytes) else json.dumps(value).encode()
-
-
 QUERY = {"x-ms-documentdb-isquery": "True"}
 UPSERT = {"x-ms-documentdb-is-upsert": "True"}
 CONTAINER = ["dbs", "fuzz", "colls", "things"]
@@ -141,7 +144,7 @@ GOOD_REQUESTS: list[tuple[str, list[str], dict[str, str], Any]] = [
     ("GET", [], {}, b""),
     ("GET", ["dbs"], {}, b""),
     ("POST", ["dbs"], {}, {"id": "made"}),
-    ("POST", ["dbs"], QUERY, {"query": "SELECT * FROM r WHERE r.id = @a", "parameters": [{"name": "@a", "value": 1}]}),
+    ("POST", ["dbs"], QUERY, {"query": "SELECT * FROM r WHERE r.id = @a", "parameters": [{"name": "@a"}]}),
     ("POST", ["dbs", "fuzz", "colls"], {}, {"id": "made", "partitionKey": KEY}),
     ("GET", CONTAINER, {}, b""),
     ("PUT", CONTAINER, {}, {"id": "things", "partitionKey": KEY}),
@@ -201,15 +204,15 @@ def throw(
 
 def proven(check: Any, *strategies: Any) -> None:
     """Runs a check on the examples; the same ones each time unless more are asked for than usual."""
-    given(*strategies)(
-        settings(
-            max_examples=EXAMPLES,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            derandomize=EXAMPLES == EXAMPLES_DEFAULT,
-            database=None,
-        )(check)
-    )()
+    chosen = settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        derandomize=EXAMPLES == EXAMPLES_DEFAULT,
+        database=None,
+    )
+    decorate: Any = given(*strategies)
+    decorate(chosen(check))()
 
 
 @pytest.mark.parametrize("good", GOOD_REQUESTS, ids=lambda good: f"{good[0]} {'/'.join(good[1])}")

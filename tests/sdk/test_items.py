@@ -211,9 +211,10 @@ def test_a_session_token_rises_with_every_write_and_is_honoured(
 
 
 IDS = [
-    "plain", "with space", " leading space", "a+b", "a%b", "%20", "a%2Fb", "a&b=c", "a;b,c", "a:b@c", "'quote'", '"double"',
-    "(round)[square]{curly}", "<angle>", "a|b^c`d~e", "a!b*c$d", "äöü", "Ünïcødé", "日本語", "Привет", "עברית", "😀",
-    "\u00e9", "e\u0301", "\u200bzero width", "-", "_", "AAAAAQ==", "x" * 1023, "ü" * 511, "null", "true", "0",
+    "plain", "with space", " leading space", "a+b", "a%b", "%20", "a%2Fb", "a&b=c", "a;b,c", "a:b@c",
+    "'quote'", '"double"', "(round)[square]{curly}", "<angle>", "a|b^c`d~e", "a!b*c$d", "äöü", "Ünïcødé",
+    "日本語", "Привет", "עברית", "😀", "\u00e9", "e\u0301", "\u200bzero width", "-", "_", "AAAAAQ==",
+    "x" * 1023, "ü" * 511, "null", "true", "0",
 ]  # fmt: skip
 
 
@@ -234,7 +235,7 @@ def test_ids_differ_by_case_and_by_unicode_form(container: ContainerProxy) -> No
 
 
 def test_any_json_value_comes_back_as_it_was(container: ContainerProxy) -> None:
-    value = {
+    value: dict[str, Any] = {
         "null": None,
         "bools": [True, False],
         "numbers": [0, -1, 1.5, 1e300, 5e-324, 2**53, -(2**63)],

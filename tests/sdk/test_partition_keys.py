@@ -165,7 +165,13 @@ def test_a_hierarchical_key_has_up_to_three_levels(pleiad_database: DatabaseProx
         "kind": "MultiHash",
         "version": 2,
     }
-    keys = [["t1", "u1", "s1"], ["t1", "u1", "s2"], ["t1", "u2", "s1"], ["t2", "u1", "s1"], ["t1", 1, True]]
+    keys: list[list[Any]] = [
+        ["t1", "u1", "s1"],
+        ["t1", "u1", "s2"],
+        ["t1", "u2", "s1"],
+        ["t2", "u1", "s1"],
+        ["t1", 1, True],
+    ]
     for tenant, user, session in keys:
         container.create_item({"id": "same", "tenant": tenant, "user": user, "session": session})
     for key in keys:

@@ -1,8 +1,9 @@
-"""Logical and physical partitions: the sentences of the partitioning documents, shown on a running database."""
+"""Logical and physical partitions: what the partitioning documents say, shown on a running database."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -192,7 +193,7 @@ def test_the_hash_space_and_with_it_the_keys_are_divided_evenly(laboratory: Any)
     ranges = laboratory.inside(container).map.partitions
     whole = 2**126
     edges = [0, *(int.from_bytes(partition.span.max, "big") for partition in ranges[:-1]), whole]
-    widths = [high - low for low, high in zip(edges, edges[1:], strict=False)]
+    widths = [high - low for low, high in itertools.pairwise(edges)]
     assert max(widths) - min(widths) <= 5
     fill(laboratory, container, [{"id": str(n), "pk": f"key-{n}"} for n in range(2000)])
     shares = [len(found) / 2000 for found in laboratory.logical_partitions(container).values()]

@@ -19,7 +19,7 @@ def client_with(
 ) -> CosmosClient:
     """A client whose only right is a new permission on a resource."""
     user = database.upsert_user({"id": "somebody"})
-    wanted = {"id": "permission", "permissionMode": mode, "resource": resource}
+    wanted: dict[str, Any] = {"id": "permission", "permissionMode": mode, "resource": resource}
     if key is not None:
         wanted["resourcePartitionKey"] = key
     permission = user.upsert_permission(wanted)

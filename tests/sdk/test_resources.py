@@ -262,7 +262,7 @@ def test_a_client_reaches_the_server_under_the_name_it_knows(pleiad_server: Runn
 
 def test_a_connection_string_is_all_a_client_needs(pleiad_server: RunningServer) -> None:
     client = CosmosClient.from_connection_string(pleiad_server.connection_string)
-    assert client.get_database_account().ConsistencyPolicy["defaultConsistencyLevel"] == "Session"
+    assert client.get_database_account().ConsistencyPolicy == {"defaultConsistencyLevel": "Session"}
 
 
 def test_a_client_with_the_wrong_key_is_refused(pleiad_server: RunningServer, refused: Any) -> None:

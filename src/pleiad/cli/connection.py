@@ -1,8 +1,8 @@
 """A small signed client of the REST protocol, for the verbs that talk to a running server.
 
-One keep-alive connection with one request in flight. A request that is refused for its rate (429) waits as long as
-the server says and is sent again, RETRIES_MAX times. A connection that cannot be made, or breaks, is a
-ConnectionFailedError whose text is a sentence for the person at the terminal; every other answer is given back.
+One keep-alive connection with one request in flight. A request that is refused for its rate (429) waits as
+long as the server says and is sent again, RETRIES_MAX times. A connection that cannot be made or breaks is a
+ConnectionFailedError whose text is a sentence for the person at the terminal; other answers are given back.
 """
 
 from __future__ import annotations
@@ -119,13 +119,13 @@ class Connection:
             return Answer(response.status, found, response.read())
         except ConnectionRefusedError:
             raise ConnectionFailedError(
-                f"nothing listens at {self._endpoint}: start a server with `pleiad serve`, or name another with "
-                "--endpoint or PLEIAD_ENDPOINT"
+                f"nothing listens at {self._endpoint}: start a server with `pleiad serve`, "
+                "or name another with --endpoint or PLEIAD_ENDPOINT"
             ) from None
         except ssl.SSLCertVerificationError as error:
             raise ConnectionFailedError(
-                f"the certificate of {self._endpoint} is not trusted ({error.verify_message}): use http://, or name "
-                "the certificate in the variable SSL_CERT_FILE"
+                f"the certificate of {self._endpoint} is not trusted ({error.verify_message}): "
+                "use http://, or name the certificate in the variable SSL_CERT_FILE"
             ) from None
         except TimeoutError:
             raise ConnectionFailedError(

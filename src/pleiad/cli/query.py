@@ -1,7 +1,8 @@
 """`pleiad query`: runs a query from the terminal and says what it cost.
 
-Results go to standard output and nothing else does; the summary, the explanation and errors go to standard error,
-so the results can be piped. A failure is one message, with a mark under the place in the query where there is one.
+Results go to standard output and nothing else does; the summary, the explanation and errors go to standard
+error, so the results can be piped. A failure is one message, with a mark under the place in the query where
+there is one.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ def _container(context: click.Context, argument: click.Parameter, text: str) -> 
               show_default=True, help="The server to ask.")  # fmt: skip
 @click.option("--key", envvar="PLEIAD_KEY", show_envvar=True, default=EMULATOR_KEY,
               show_default="the emulators' well-known key",
-              help="The account's key, base64. Better given by the variable, which no process list shows.")  # fmt: skip
+              help="The account's key, base64. Better given by the variable, which no process list "
+              "shows.")  # fmt: skip
 @click.option("--partition-key", metavar="JSON", callback=_partition_key,
               help="Ask one logical partition only: its key value, or a list with one value for each level. "
               "A list with the first levels of a hierarchical key asks everything beneath them.")  # fmt: skip
@@ -102,8 +104,8 @@ def _container(context: click.Context, argument: click.Parameter, text: str) -> 
               help="table: aligned columns where every result is an object of plain values, JSON otherwise; "
               "json: one array; jsonl: one result a line.")  # fmt: skip
 @click.option("--explain", "wants_explanation", is_flag=True,
-              help="Also tell the charge of each page and its parts, the physical partitions, the indexes used "
-              "and missing, and how many items were loaded.")  # fmt: skip
+              help="Also tell the charge of each page and its parts, the physical partitions, the indexes "
+              "used and missing, and how many items were loaded.")  # fmt: skip
 def query(
     container: tuple[str, ...],
     query: str,
@@ -120,8 +122,8 @@ def query(
     """Run QUERY on the items of a container of a running server.
 
     QUERY is a text in the query language, or - to read it from standard input. Without a partition key in the
-    option or in the filter it goes to every physical partition. Results are printed to standard output; a summary
-    of items, pages, charge in request units (RU) and physical partitions follows on standard error.
+    option or in the filter it goes to every physical partition. Results are printed to standard output; a
+    summary of items, pages, charge in request units (RU) and physical partitions follows on standard error.
 
     \b
     Examples:
@@ -131,8 +133,8 @@ def query(
       pleiad query sample/food "SELECT * FROM c ORDER BY c.id" --explain
       pleiad query sample/food "SELECT * FROM c" --all --format jsonl > food.jsonl
 
-    The exit code is 0 when the query ran, 1 when the server refused it or did not answer, and 2 when the command
-    itself was wrong.
+    The exit code is 0 when the query ran, 1 when the server refused it or did not answer, and 2 when the
+    command itself was wrong.
     """
     text = sys.stdin.read() if query == "-" else query
     headers = {"x-ms-documentdb-populatequerymetrics": "True"}

@@ -96,13 +96,16 @@ def serve(
 
 
 async def _serve(node: Node, sample: bool) -> None:
+    # Before anything else, so that a signal during the start stops the server as cleanly as a later one.
+    stopped = asyncio.create_task(wait_for_stop(asyncio.get_running_loop()))
+    await asyncio.sleep(0)
     await node.start()
     if sample:
         await node.load_sample()
     settle_garbage_collector()
     click.echo(_banner(node))
     sys.stdout.flush()
-    reason = await wait_for_stop(asyncio.get_running_loop())
+    reason = await stopped
     click.echo(f"{reason}: finishing running requests ...")
     await node.stop()
     click.echo("Stopped.")

@@ -1,7 +1,7 @@
 """Results of a query as text for a terminal: aligned columns, or JSON.
 
-Text from the database is never sent to a terminal as it is: characters that do not print are written as escapes, so
-that an item cannot move the cursor or change colours.
+Text from the database is never sent to a terminal as it is: characters that do not print are written as
+escapes, so that an item cannot move the cursor or change colours.
 """
 
 from __future__ import annotations

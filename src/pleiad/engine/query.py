@@ -14,6 +14,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import add
 from typing import Any
 
 from pleiad import charge, errors
@@ -33,6 +34,8 @@ from pleiad.store.selection import IndexedPath
 
 SLICE_ROWS = 500
 """Rows decoded and filtered before other requests get their turn."""
+TOKEN_BYTES_MAX = 4096
+"""A token travels in a header line, and usual HTTP clients read lines of 8 KB."""
 
 
 LONG_TEXT_CHARS = 4_000
@@ -52,6 +55,7 @@ class QueryRequest:
     may_fan_out: bool = True
     items_max: int
     token: str = ""
+    token_bytes_max: int = TOKEN_BYTES_MAX
     multiplier: int = 1
 
 
@@ -59,11 +63,33 @@ class QueryRequest:
 class Tally:
     """What a page touched."""
 
+    partitions: int = 0
     items_loaded: int = 0
     bytes_loaded: int = 0
+    items_returned: int = 0
     bytes_returned: int = 0
     index_lookups: int = 0
-    partitions: int = 0
+
+    def to_json(self) -> list[int]:
+        return [
+            self.partitions,
+            self.items_loaded,
+            self.bytes_loaded,
+            self.items_returned,
+            self.bytes_returned,
+            self.index_lookups,
+        ]
+
+    def charge(self, multiplier: int) -> Charge:
+        return charge.query(
+            partitions=self.partitions,
+            items_loaded=self.items_loaded,
+            bytes_loaded=self.bytes_loaded,
+            items_returned=self.items_returned,
+            bytes_returned=self.bytes_returned,
+            index_lookups=self.index_lookups,
+            multiplier=multiplier,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +161,7 @@ async def run(container: Container, request: QueryRequest) -> QueryPage:
         await asyncio.to_thread(_compile, container, request)
     job = prepare(container, request)
     state = tokens.decode(request.token, job.mark) if request.token else {}
-    state.pop("f", None)
-    if not isinstance(state.get("u", 0.0), float):
-        raise tokens.bad(request.token)
+    charged = _charged(state, request.token)
     query = job.query
     results: list[bytes]
     next_state: dict[str, Any] | None
@@ -147,7 +171,19 @@ async def run(container: Container, request: QueryRequest) -> QueryPage:
         results, next_state = await query_whole.page(job, state)
     else:
         results, next_state = await query_stream.page(job, state)
-    return _page(job, results, next_state, state.get("u", 0.0))
+    return _page(job, results, next_state, charged)
+
+
+def _charged(state: dict[str, Any], token: str) -> Tally:
+    """What the earlier pages touched and were charged for."""
+    if "u" not in state:
+        return Tally()
+    counts = state["u"]
+    if not isinstance(counts, list) or len(counts) != len(Tally().to_json()):
+        raise tokens.bad(token)
+    if not all(type(count) is int and 0 <= count < 2**62 for count in counts):
+        raise tokens.bad(token)
+    return Tally(*counts)
 
 
 def _compile(container: Container, request: QueryRequest) -> None:
@@ -155,23 +191,22 @@ def _compile(container: Container, request: QueryRequest) -> None:
 
 
 def _page(
-    job: QueryJob, results: list[bytes], next_state: dict[str, Any] | None, charged_ru: float
+    job: QueryJob, results: list[bytes], next_state: dict[str, Any] | None, charged: Tally
 ) -> QueryPage:
     tally = job.tally
+    tally.items_returned = len(results)
     tally.bytes_returned = sum(map(len, results))
-    cost = charge.query(
-        partitions=tally.partitions,
-        items_loaded=tally.items_loaded,
-        bytes_loaded=tally.bytes_loaded,
-        items_returned=len(results),
-        bytes_returned=tally.bytes_returned,
-        index_lookups=tally.index_lookups,
-        multiplier=job.request.multiplier,
-    )
-    # Pages are rounded so that their sum is the rounded charge of the query.
-    total_ru = charged_ru + sum(ru for _, ru in cost.parts)
-    page_ru = round(round(total_ru, 2) - round(charged_ru, 2), 2)
-    token = None if next_state is None else tokens.encode(job.mark, {**next_state, "u": total_ru})
+    total = Tally(*map(add, charged.to_json(), tally.to_json()))
+    # A page costs what it adds to the pages before it, so that their sum is the charge of the query exactly.
+    multiplier = job.request.multiplier
+    cost = total.charge(multiplier)
+    if job.request.token:
+        before = charged.charge(multiplier)
+        page_ru = round(cost.ru - before.ru, 2)
+        cost += Charge(tuple((name, -ru) for name, ru in before.parts))
+    else:
+        page_ru = cost.ru
+    token = None if next_state is None else tokens.encode(job.mark, {**next_state, "u": total.to_json()})
     milliseconds = (time.perf_counter() - job.began_at) * 1000
     partitions = job.partitions or [job.container.map.find(job.request.span.min)]
     return QueryPage(results, cost, page_ru, token, partitions, tally, milliseconds)
@@ -188,7 +223,10 @@ def prepare(container: Container, request: QueryRequest) -> QueryJob:
     order = path_order(query.plan, request.parameters, computed) if query.order_by else None
     spans = _spans(container, request, query)
     mark = tokens.fingerprint(
-        container.resource.rid, request.text, sorted(request.parameters.items(), key=str), request.span.to_hex()
+        container.resource.rid,
+        request.text,
+        sorted(request.parameters.items(), key=str),
+        request.span.to_hex(),
     )
     job = QueryJob(container, request, query, execution, spans, None, pushed, order, mark)
     job.lookups = _lookups(container, request, query)
@@ -249,19 +287,21 @@ def _note_use(job: QueryJob) -> None:
             partition.note_use(paths)
 
 
-async def looked_up(job: QueryJob) -> list[Row]:
-    """The live rows of the pairs a filter names, in scan order."""
+async def looked_up(job: QueryJob, first: bool) -> list[Row]:
+    """The live rows of the pairs a filter names, in scan order; the first page pays for looking."""
     assert job.lookups is not None
     container = job.container
     now = time.time()
     rows = []
+    if first:
+        job.tally.partitions = len(job.partitions)
+        job.tally.index_lookups = len(job.lookups)
     for number, (epk, id) in enumerate(job.lookups):
         row = await container.map.find(epk).read(epk, id)
         if row is not None and not container.is_expired(row, now):
             rows.append(row)
         if number % SLICE_ROWS == SLICE_ROWS - 1:
             await asyncio.sleep(0)
-    job.tally.index_lookups += max(0, len(job.lookups) - 1)
     return sorted(rows, key=lambda row: row.number)
 
 
@@ -283,7 +323,11 @@ def _filters_plainly(query: Query) -> bool:
     for node in plan.walk(where):
         if isinstance(node, plan.Slot) and node.index in roots:
             whole += 1
-        elif isinstance(node, plan.Member) and isinstance(node.target, plan.Slot) and node.target.index in roots:
+        elif (
+            isinstance(node, plan.Member)
+            and isinstance(node.target, plan.Slot)
+            and node.target.index in roots
+        ):
             key = node.key.value if isinstance(node.key, plan.Constant) else "_"
             plain += isinstance(key, str) and not key.startswith("_")
     return plain == whole

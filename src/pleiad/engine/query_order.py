@@ -2,7 +2,8 @@
 
 Rows are ordered by the ORDER BY values and then by document number, the whole order turned round when the first key
 is descending. A page is the smallest rows behind the last one given: read in the order of a physical index where
-all partitions have one, else found by looking at every candidate and keeping the best.
+all partitions have one, else found by looking at every candidate and keeping the best. Where the last sort key is too
+long for a token, the next page goes on behind the number of rows given.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pleiad.store.contract import Row
 from pleiad.store.selection import OrderPosition, PathOrder, Selection
 
 _State = dict[str, Any]
-_KEY_BYTES_MAX = 600
+_OTHER_TOKEN_BYTES = 200
 _RANK_ARRAY = 5
 _RANKS = {type(None): 1, bool: 2, int: 3, float: 3, str: 4}
 
@@ -51,8 +52,9 @@ class _IndexEndsError(Exception):
 async def ordered_page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None]:
     """The next results in order, and the state of the page after them."""
     execution, token = job.execution, job.request.token
-    behind = _behind(job, state)
-    emitted = tokens.whole_number(state, "e", token)
+    is_counted = "c" in state
+    behind = None if is_counted else _behind(job, state)
+    emitted = tokens.whole_number(state, "c" if is_counted else "e", token)
     offset = execution.offset or 0
     most = offset + execution.limit if execution.limit is not None else execution.top
     wanted = max(offset - emitted, 0) + job.request.items_max
@@ -60,7 +62,8 @@ async def ordered_page(job: QueryJob, state: _State) -> tuple[list[bytes], _Stat
         wanted = min(wanted, most - emitted)
     if wanted <= 0 or not job.spans:
         return [], None
-    found = await _smallest(job, behind, wanted + 1, first=not state)
+    known = emitted if is_counted else 0
+    found = (await _smallest(job, behind, known + wanted + 1, first=not state))[known:]
     more = len(found) > wanted and (most is None or emitted + wanted < most)
     page = found[:wanted]
     results, used = _cut(job, page, max(offset - emitted, 0))
@@ -69,7 +72,7 @@ async def ordered_page(job: QueryJob, state: _State) -> tuple[list[bytes], _Stat
             job.loaded(each.row)
     if not more and used == len(page):
         return results, None
-    return results, _state_behind(page[used - 1], emitted + used)
+    return results, _state_behind(job, page[used - 1], emitted + used)
 
 
 def _cut(job: QueryJob, page: list[Found], skip: int) -> tuple[list[bytes], int]:
@@ -118,10 +121,10 @@ async def _best_of_all(job: QueryJob, behind: Found | None, count: int, first: b
 
 async def _candidates(job: QueryJob, first: bool) -> AsyncIterator[Row]:
     if job.lookups is not None:
-        for row in await looked_up(job):
+        for row in await looked_up(job, first):
+            if first:
+                job.loaded(row)
             yield row
-        if not first:
-            job.tally.index_lookups = 0
         return
     scan = Scan(job.container, job.spans, (), job.pushdown.predicates)
     while chunk := await scan.chunk(SLICE_ROWS):
@@ -244,20 +247,21 @@ async def _merge(streams: list[AsyncIterator[Found]], count: int) -> list[Found]
 def _is_streamed(job: QueryJob) -> bool:
     """Whether an index in the order of the query would give its rows one by one, loading only those given."""
     order = job.order
-    if order is None or not (job.pushdown.is_whole or job.query.block.where is None):
+    if (
+        order is None
+        or job.lookups is not None
+        or not (job.pushdown.is_whole or job.query.block.where is None)
+    ):
         return False
     return all(predicate.path == order.path for predicate in job.pushdown.predicates)
 
 
 async def _charge_matches(job: QueryJob) -> None:
     """Without such an index every match is loaded before the first result; the first page pays for all."""
+    if job.lookups is not None:
+        return  # paid for when they were looked up
     job.tally.partitions = len(job.partitions)
     if _is_streamed(job):
-        return
-    if job.lookups is not None:
-        for row in await looked_up(job):
-            job.loaded(row)
-        job.tally.index_lookups = max(0, len(job.lookups) - 1)
         return
     for span in job.spans:
         for partition in job.container.map.overlapping(span):
@@ -269,9 +273,14 @@ async def _charge_matches(job: QueryJob) -> None:
             job.tally.bytes_loaded += size_bytes
 
 
-def _state_behind(last: Found, emitted: int) -> _State | None:
+def _state_behind(job: QueryJob, last: Found, emitted: int) -> _State:
+    """The place of the last result, or how many were given where the place is too long for a token."""
     values = [[] if value is UNDEFINED else [value] for value in last.values]
-    return {"k": values, "t": list(last.tie), "e": emitted}
+    state = {"k": values, "t": list(last.tie), "e": emitted}
+    # Base64 adds a third; the tally of the charge and the fingerprint need some room too.
+    if len(orjson.dumps(state)) * 4 // 3 + _OTHER_TOKEN_BYTES > job.request.token_bytes_max:
+        return {"c": emitted}
+    return state
 
 
 def _behind(job: QueryJob, state: _State) -> Found | None:
@@ -283,7 +292,9 @@ def _behind(job: QueryJob, state: _State) -> Found | None:
     order_by = job.query.order_by
     if not isinstance(keys, list) or not isinstance(tie, list) or len(keys) != len(order_by) or len(tie) != 2:
         raise tokens.bad(token)
-    if not all(isinstance(key, list) and len(key) <= 1 for key in keys) or not all(type(n) is int for n in tie):
+    if not all(isinstance(key, list) and len(key) <= 1 for key in keys) or not all(
+        type(n) is int for n in tie
+    ):
         raise tokens.bad(token)
     values = tuple(key[0] if key else UNDEFINED for key in keys)
     place = tuple(

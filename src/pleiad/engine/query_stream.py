@@ -7,7 +7,8 @@ may be cut between them; the token then says how many of its rows were given.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -41,9 +42,8 @@ class StreamPage:
 
     def take(self, row: Row) -> bool:
         """Adds the rows of an item; False when the page is full before all of them are in."""
-        values = self._values(row)
         start, self.given = self.given, 0
-        for number, value in enumerate(values[start:], start):
+        for number, value in enumerate(islice(self._values(row), start, None), start):
             if self.is_full:
                 self.given = number
                 return False
@@ -56,12 +56,13 @@ class StreamPage:
                 self.left -= 1
         return True
 
-    def _values(self, row: Row) -> list[bytes]:
+    def _values(self, row: Row) -> Iterator[bytes]:
+        """The results of an item one by one: a JOIN may give more of them than a page, or a memory, can hold."""
         job = self._job
-        if job.gives_items:
-            item = job.filtered_item_of(row)
-            return [job.container.render(row, job.container.etag(row))] if job.execution.matches(item) else []
-        return [orjson.dumps(value) for value in job.execution.values((job.item_of(row),))]
+        if not job.gives_items:
+            yield from map(orjson.dumps, job.execution.values((job.item_of(row),)))
+        elif job.execution.matches(job.filtered_item_of(row)):
+            yield job.container.render(row, job.container.etag(row))
 
     def state(self, place: _State) -> _State:
         """What the next page needs to know."""
@@ -99,9 +100,7 @@ async def _page_of_lookups(
     job: QueryJob, stream: StreamPage, state: _State
 ) -> tuple[list[bytes], _State | None]:
     after = tokens.whole_number(state, "n", job.request.token)
-    rows = [row for row in await looked_up(job) if row.number > after]
-    if not state:
-        job.tally.partitions = len(job.partitions)
+    rows = [row for row in await looked_up(job, first=not state) if row.number > after]
     taken = _take_all(job, stream, rows)
     if taken == len(rows) or stream.left == 0:
         return stream.results, None

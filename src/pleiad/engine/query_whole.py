@@ -16,6 +16,7 @@ from pleiad.engine import token as tokens
 from pleiad.engine.query import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.query_order import ordered_page
 from pleiad.engine.scan import Scan
+from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan
 from pleiad.store.contract import Row
 from pleiad.store.selection import Selection
@@ -65,7 +66,9 @@ async def _values(job: QueryJob, first: bool) -> list[Any]:
             for bound in execution.filter_rows(job.item_of(row)):
                 groups.add(bound)
         return execution.finish(groups)
-    rows = [bound async for row in candidates(job, first) for bound in execution.filter_rows(job.item_of(row))]
+    rows = [
+        bound async for row in candidates(job, first) for bound in execution.filter_rows(job.item_of(row))
+    ]
     if query.order_by or query.is_ranked:
         rows = execution.sorted_rows(rows)
     return execution.outputs(rows)
@@ -77,12 +80,7 @@ async def candidates(job: QueryJob, first: bool) -> AsyncIterator[Row]:
     Only the first page of a query pays for finding and loading them.
     """
     if job.lookups is not None:
-        rows = await looked_up(job)
-        if first:
-            job.tally.partitions = len(job.partitions)
-        else:
-            job.tally.index_lookups = 0
-        for row in rows:
+        for row in await looked_up(job, first):
             if first:
                 job.loaded(row)
             yield row
@@ -114,8 +112,12 @@ def _is_plain_count(job: QueryJob) -> bool:
         and block.selection == plan.AggregateResult(0)
         and len(block.aggregates) == 1
         and block.aggregates[0].kind is plan.AggregateKind.COUNT
-        and isinstance(block.aggregates[0].argument, plan.Constant | plan.Slot)
+        and _is_always_defined(block.aggregates[0].argument)
     )
+
+
+def _is_always_defined(node: plan.Expression) -> bool:
+    return isinstance(node, plan.Slot) or (isinstance(node, plan.Constant) and node.value is not UNDEFINED)
 
 
 async def _count(job: QueryJob) -> int:

@@ -1,7 +1,7 @@
 """Continuation tokens: opaque to clients, checked when they come back.
 
-A token is base64 of a JSON object. It carries a fingerprint of what was asked, so that a token of another request
-is refused instead of giving a wrong page.
+A token is base64 of a JSON object. It carries a checksum of itself and of what was asked, so that a token that was
+damaged, or that is of another request, is refused instead of giving a wrong page.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def fingerprint(*parts: object) -> int:
 
 
 def encode(mark: int, state: dict[str, Any]) -> str:
-    return urlsafe_b64encode(orjson.dumps({"f": mark, **state})).decode()
+    checksum = crc32(orjson.dumps(state), mark)
+    return urlsafe_b64encode(orjson.dumps({"f": checksum, **state})).decode()
 
 
 def decode(token: str, mark: int) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def decode(token: str, mark: int) -> dict[str, Any]:
         state = orjson.loads(urlsafe_b64decode(token.encode("ascii")))
     except (ValueError, Base64Error):
         raise bad(token) from None
-    if not isinstance(state, dict) or state.get("f") != mark:
+    if not isinstance(state, dict) or state.pop("f", None) != crc32(orjson.dumps(state), mark):
         raise bad(token)
     return state
 

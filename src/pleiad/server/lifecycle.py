@@ -12,6 +12,7 @@ import contextlib
 import gc
 import signal
 import ssl
+import sys
 import threading
 from collections.abc import Coroutine, Iterable
 from pathlib import Path
@@ -149,16 +150,16 @@ async def wait_for_stop(loop: asyncio.AbstractEventLoop) -> str:
     before = {name: signal.getsignal(getattr(signal, name)) for name in names}
     for name in names:
         number = getattr(signal, name)
-        try:
-            loop.add_signal_handler(number, stop, name)
-        except NotImplementedError:  # Windows
+        if sys.platform == "win32":  # its loops take no signal handlers
             signal.signal(number, lambda *_, name=name: loop.call_soon_threadsafe(stop, name))
+        else:
+            loop.add_signal_handler(number, stop, name)
     try:
         return await stopped
     finally:
         for name in names:
             number = getattr(signal, name)
-            with contextlib.suppress(NotImplementedError):
+            if sys.platform != "win32":
                 loop.remove_signal_handler(number)
             signal.signal(number, before[name])
 
