@@ -20,6 +20,7 @@ from pleiad.engine import items
 from pleiad.engine import query as queries
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
+from pleiad.engine.items import NO_CONDITIONS
 from pleiad.engine.query import QueryJob, QueryPage, QueryRequest
 from pleiad.errors import RESOURCE_EXISTS, PleiadError
 from pleiad.keys.range import WHOLE
@@ -51,10 +52,12 @@ class World:
         self.container = container
 
     async def put(self, item: dict[str, Any]) -> None:
-        await items.upsert(self.container, orjson.dumps(item), self.container.key.extract(item))
+        key = self.container.key.extract(item)
+        await items.upsert(self.container, orjson.dumps(item), key, NO_CONDITIONS)
 
     async def remove(self, item: dict[str, Any]) -> None:
-        await items.delete(self.container, item["id"], self.container.key.extract(item))
+        key = self.container.key.extract(item)
+        await items.delete(self.container, item["id"], key, NO_CONDITIONS)
 
     def request(self, text: str, parameters: Mapping[str, Any] | None = None, **more: Any) -> QueryRequest:
         asked = {"span": WHOLE, "is_confined": True, "items_max": 10**6, **more}

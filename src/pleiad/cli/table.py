@@ -63,9 +63,7 @@ def table(results: Sequence[Any], columns: int | None) -> str | None:
     widths = [max(map(width_of, column)) for column in zip(heads, *rows, strict=True)]
     if columns is not None:
         widths = _narrowed(widths, columns - len(_GAP) * (len(names) - 1))
-    is_right = [
-        all(_is_number(result[name]) for result in results if result.get(name) is not None) for name in names
-    ]
+    is_right = [_is_numeric([result[name] for result in results if name in result]) for name in names]
     lines = [heads, ["-" * width for width in widths], *rows]
     return "\n".join(_fitted(_line(line, widths, is_right), columns) for line in lines)
 
@@ -74,8 +72,10 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _is_numeric(values: list[Any]) -> bool:
+    """Whether a column has numbers and, beside them, nothing but null."""
+    given = [value for value in values if value is not None]
+    return bool(given) and all(isinstance(each, int | float) and not isinstance(each, bool) for each in given)
 
 
 def _cell(value: Any) -> str:

@@ -11,6 +11,7 @@ from pleiad import errors
 from pleiad.catalog.catalog import Catalog
 from pleiad.catalog.container import ContainerDefinition, define
 from pleiad.catalog.resource import Resource
+from pleiad.index.policy import ELEMENT
 from pleiad.index.terms import TermCounter
 from pleiad.item import rid as rids
 from pleiad.item.body import splice
@@ -26,6 +27,7 @@ from pleiad.partition.partition import Partition
 from pleiad.query import QueryContext, compile_query
 from pleiad.query.pushdown import policy_paths
 from pleiad.store.contract import Row, Store
+from pleiad.store.selection import IndexedPath
 
 
 class Container:
@@ -54,6 +56,20 @@ class Container:
         self._computed = tuple((each["name"], compile_query(each["query"], self.limits)) for each in computed)
         self.computed_names = tuple(name for name, _ in self._computed)
         self.is_indexed = policy_paths(self.definition.indexing, self.computed_names)
+
+    def drop_surplus_indexes(self) -> None:
+        """Drops the physical indexes on paths that the indexing policy excludes."""
+
+        def is_allowed(indexed: IndexedPath) -> bool:
+            steps: tuple[str | int, ...] = indexed.path
+            return self.is_indexed((*steps, ELEMENT) if indexed.element else steps)
+
+        for partition in self.map.partitions:
+            partition.drop_indexes(is_allowed)
+
+    def index_progress_percent(self) -> int:
+        """How far the physical indexes are built, over all partitions."""
+        return int(100 * min(partition.index_progress() for partition in self.map.partitions))
 
     # -- keys ----------------------------------------------------------------------------------
 

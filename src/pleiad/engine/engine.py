@@ -178,6 +178,7 @@ class Engine:
             await self.catalog.replace(old, new)
         container = self._containers.get(new.rid) or await self._container_of(new)
         container.adopt(new, database)
+        container.drop_surplus_indexes()
         return new
 
     @_to_the_end

@@ -7,7 +7,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pleiad.keys.range import EpkRange
 from pleiad.limits import Limits
@@ -103,6 +103,14 @@ class Partition:
     async def count(self, selection: Selection) -> tuple[int, int]:
         """How many live rows satisfy the predicates, and their bytes."""
         return await self._segment.count(selection)
+
+    def index_progress(self) -> float:
+        """How much of the indexes under construction is built, from 0 to 1."""
+        return self._segment.index_progress()
+
+    def drop_indexes(self, keep: Callable[[IndexedPath], bool]) -> None:
+        """Drops the physical indexes a new indexing policy does not allow."""
+        self._segment.drop_indexes(keep)
 
     def note_use(self, paths: Iterable[IndexedPath]) -> None:
         """Tells the store which paths a query asked for, so that its indexes follow."""

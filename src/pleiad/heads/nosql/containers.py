@@ -22,7 +22,9 @@ async def create(call: Call) -> Response:
 
 async def read(call: Call) -> Response:
     container = _find(call)
-    extra = {"x_ms_documentdb_collection_index_transformation_progress": "100"}
+    at_work = call.engine.open_container(call.segments[1], call.segments[3])
+    progress = 100 if at_work is None else at_work.index_progress_percent()
+    extra = {"x_ms_documentdb_collection_index_transformation_progress": str(progress)}
     if call.flag(b"x-ms-documentdb-populatequotainfo"):
         extra |= await _quota(call)
     body = container.to_json()

@@ -65,14 +65,13 @@ def make(connection: apsw.Connection, path: IndexedPath, used_at: float) -> tupl
     id = connection.last_insert_rowid()
     table = f"path_{id}"
     connection.execute(f"CREATE TABLE {table}{_ENTRY_COLUMNS}")
-    column = _column(path)
     put = f"INSERT OR REPLACE INTO {table} {_entries('NEW', path)}; "
     remove = f"{_removal(table, path)}; "
-    changed = f"WHEN {_differs(path)} " if not path.element else ""
     connection.execute(f"CREATE TRIGGER {table}_insert AFTER INSERT ON item BEGIN {put}END")
     connection.execute(f"CREATE TRIGGER {table}_delete AFTER DELETE ON item BEGIN {remove}END")
     connection.execute(
-        f"CREATE TRIGGER {table}_update AFTER UPDATE OF {column} ON item {changed}BEGIN {remove}{put}END"
+        f"CREATE TRIGGER {table}_update AFTER UPDATE OF {_column(path)} ON item {_when_changed(path)} "
+        f"BEGIN {remove}{put}END"
     )
     return id, end[0]
 
@@ -86,13 +85,18 @@ def drop(connection: apsw.Connection, id: int) -> None:
 
 
 def make_run(connection: apsw.Connection, path: IndexedPath) -> None:
-    """Makes the temporary table of a run; what writes make stale leaves it in their transaction."""
+    """Makes the temporary table of a run; what writes make stale leaves it in their transaction.
+
+    Its triggers fire under the same condition as those of the index, which enter what is new: an entry that left
+    the run without one entering the index would be lost.
+    """
     drop_run(connection)
     connection.execute(f"CREATE TEMP TABLE {_RUN}{_ENTRY_COLUMNS}")
     remove = _removal(_RUN, path)
     connection.execute(f"CREATE TEMP TRIGGER {_RUN}_delete AFTER DELETE ON main.item BEGIN {remove}; END")
     connection.execute(
-        f"CREATE TEMP TRIGGER {_RUN}_update AFTER UPDATE OF {_column(path)} ON main.item BEGIN {remove}; END"
+        f"CREATE TEMP TRIGGER {_RUN}_update AFTER UPDATE OF {_column(path)} ON main.item {_when_changed(path)} "
+        f"BEGIN {remove}; END"
     )
 
 
@@ -172,10 +176,10 @@ def _removal(table: str, path: IndexedPath) -> str:
     return f"DELETE FROM {table} WHERE rank = {rank} AND value = {value} AND number = OLD.number"
 
 
-def _differs(path: IndexedPath) -> str:
-    """SQL for: an update changes what the index holds. Equal JSON texts are equal values."""
+def _when_changed(path: IndexedPath) -> str:
+    """The condition of update triggers: what the index holds may change. Equal JSON texts are equal values."""
     column = ROW_COLUMNS.get(path.path)
     if column:
-        return f"OLD.{column} IS NOT NEW.{column}"
+        return f"WHEN OLD.{column} IS NOT NEW.{column}"
     where = literal(json_path(path.path))
-    return f"(OLD.body -> {where}) IS NOT (NEW.body -> {where})"
+    return f"WHEN (OLD.body -> {where}) IS NOT (NEW.body -> {where})"
