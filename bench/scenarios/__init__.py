@@ -10,11 +10,12 @@ from collections.abc import Callable
 
 from bench.load import LoadProcess
 from bench.report import FamilyReport
-from bench.scenarios import point
+from bench.scenarios import point, query
 from bench.settings import Settings
 
 Family = Callable[[Settings, LoadProcess], FamilyReport]
 
 FAMILIES: dict[str, Family] = {
     "point": point.run,
+    "query": query.run,
 }

@@ -169,9 +169,13 @@ PRECONDITION_FAILED = ErrorRow(
 )
 PATCH_CONDITION_FAILED = ErrorRow(412, 1110, "The patch condition does not hold for this item.")
 ITEM_TOO_LARGE = ErrorRow(413, 0, "Request size is too large: {size} bytes, the limit is {limit} bytes.")
+BATCH_RESPONSE_TOO_LARGE = ErrorRow(
+    413, 3402, "The items of the batch's answer are larger than {limit} bytes; read them in smaller batches."
+)
 HEADERS_TOO_LARGE = ErrorRow(431, 0, "The request's headers are larger than {limit} bytes.")
 
 # -- 423 to 503: not now --------------------------------------------------------------------------
+FAILED_DEPENDENCY = ErrorRow(424, 0, "Not applied, because another operation of the same batch failed.")
 RETRY_WITH = ErrorRow(449, 0, "The item is being changed by concurrent requests; retry.")
 INTERNAL = ErrorRow(
     500, 0, "An unexpected failure happened; the server's log tells more under this activity id."

@@ -74,6 +74,7 @@ class Limits:
     query_udfs: int = 10
     query_in_items: int = 16_000
     query_nesting: int = 128
+    continuation_kb: int = 16
 
     # authentication
     clock_skew_minutes: int = 15

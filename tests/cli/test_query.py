@@ -287,5 +287,5 @@ def test_the_start_page_shows_only_options_that_exist() -> None:
     page = (Path(__file__).parents[2] / "docs" / "start.md").read_text(encoding="utf-8")
     section = page.partition("## Query from the terminal")[2].partition("\n## ")[0]
     assert section
-    known = {name for parameter in cli.commands["query"].params for name in parameter.opts}
+    known = {"--help", *(name for parameter in cli.commands["query"].params for name in parameter.opts)}
     assert set(re.findall(r"--[a-z-]+", section)) <= known

@@ -36,11 +36,29 @@ NOW = 10_000
 MISSING = object()
 EXAMPLES = int(os.environ.get("PLEIAD_INDEX_EXAMPLES", "150"))
 
-NAMES = ["a", "b", "", "0", 'q"q', "back\\slash", "dot.ted", "[0]", "é", "\0", "emoji 😀", "it's", "$", "\\u0061"]
+NAMES = [
+    "a",
+    "b",
+    "",
+    "0",
+    'q"q',
+    "back\\slash",
+    "dot.ted",
+    "[0]",
+    "é",
+    "\0",
+    "emoji 😀",
+    "it's",
+    "$",
+    "\\u0061",
+]
 NUMBERS = ["0", "1", "-0.0", "-1", "1.0", "1e0", "0.1", "2", "1e308", "9007199254740992", "9007199254740993"]
 NUMBERS += ["9007199254740992.0", "-9007199254740993", "18446744073709551615", "1e-320", "1.5"]
 LONG_NUMBERS = ["5.291547690904108147998208113678", "29742642222420435096617076114721348"]
-LONG_NUMBERS += ["1.00000000000000011102230246251565404236316680908203125", "-20.944468518457115995460482600496"]
+LONG_NUMBERS += [
+    "1.00000000000000011102230246251565404236316680908203125",
+    "-20.944468518457115995460482600496",
+]
 STRINGS = ["", "a", "b", "A", "é", "😀", "\uffff", "[1]", "{}", "[", "1", "null", "true", "a\0b", "a\0", "aa"]
 
 
@@ -62,7 +80,9 @@ def escaped(text: str) -> str:
 def string_texts() -> st.SearchStrategy[str]:
     strings = st.one_of(st.sampled_from(STRINGS), st.text(st.characters(codec="utf-8"), max_size=3))
     return st.one_of(
-        strings.map(json.dumps), strings.map(escaped), strings.map(lambda s: json.dumps(s, ensure_ascii=False))
+        strings.map(json.dumps),
+        strings.map(escaped),
+        strings.map(lambda s: json.dumps(s, ensure_ascii=False)),
     )
 
 
@@ -92,7 +112,9 @@ def bound_pairs(scalars: list[Any]) -> st.SearchStrategy[tuple[Bound | None, Bou
         bound = st.none() | st.builds(Bound, st.sampled_from(values), st.booleans())
         return st.tuples(bound, bound).filter(lambda ends: ends != (None, None))
 
-    numbers = [scalar for scalar in scalars if isinstance(scalar, int | float) and not isinstance(scalar, bool)]
+    numbers = [
+        scalar for scalar in scalars if isinstance(scalar, int | float) and not isinstance(scalar, bool)
+    ]
     near = [math.nextafter(float(number), towards) for number in numbers for towards in (-math.inf, math.inf)]
     strings = [scalar for scalar in scalars if isinstance(scalar, str)]
     return pair([*numbers, *near, 1]) | pair([*strings, "a", "\ud800"])
@@ -157,7 +179,9 @@ def holds(predicate: Predicate, row: Row) -> bool:
     value = at(row, predicate.path)
     if predicate.element:
         wanted = [key(scalar) for scalar in predicate.one_of or ()]
-        return isinstance(value, list) and any(key(element) in wanted for element in value if key(element)[0] < 5)
+        return isinstance(value, list) and any(
+            key(element) in wanted for element in value if key(element)[0] < 5
+        )
     if predicate.is_defined:
         return value is not MISSING
     if predicate.one_of is not None:
@@ -222,7 +246,7 @@ async def check(segment: SqliteSegment, selection: Selection, is_ready: bool) ->
     assert await segment.count(selection) == (len(expected), sizes)
     assert await segment.count(selection, count_only=True) == (len(expected), 0)
     for path, descending in itertools.product({p.path for p in selection.predicates}, (False, True)):
-        by_path = sorted(expected, key=lambda row: (*key(at(row, path)), row.number), reverse=descending)  # noqa: B023
+        by_path = sorted(expected, key=lambda row: (*key(at(row, path)), row.number), reverse=descending)
         found = await ordered_all(segment, selection, PathOrder(path, descending), 3)
         assert found == by_path or (found is None and not is_ready)
 

@@ -27,27 +27,67 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
 
 
 @click.command(short_help="Serve a database.")
-@_option("--data", metavar="DIR", default="pleiad-data", show_default=True, type=click.Path(path_type=Path),
-         help="Where the data is kept. The directory is made when it does not exist, and one server owns it.")  # fmt: skip
-@_option("--host", default="127.0.0.1", show_default=True,
-         help="The address to listen on. Beyond loopback a key of your own is required.")  # fmt: skip
-@_option("--port", default=8081, show_default=True, type=click.IntRange(0, 65535),
-         help="The port for HTTP and HTTPS alike; 0 takes a free one.")  # fmt: skip
-@_option("--key", default=EMULATOR_KEY, show_default="the emulators' well-known key",
-         help="The account's master key, base64. Better given by the variable, which no process list shows.")  # fmt: skip
+@_option(
+    "--data",
+    metavar="DIR",
+    default="pleiad-data",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Where the data is kept. The directory is made when it does not exist, and one server owns it.",
+)
+@_option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on. Beyond loopback a key of your own is required.",
+)
+@_option(
+    "--port",
+    default=8081,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="The port for HTTP and HTTPS alike; 0 takes a free one.",
+)
+@_option(
+    "--key",
+    default=EMULATOR_KEY,
+    show_default="the emulators' well-known key",
+    help="The account's master key, base64. Better given by the variable, which no process list shows.",
+)
 @_option("--read-only-key", default=None, help="A second key that authorizes reads only.")
-@_option("--allow-emulator-key", is_flag=True,
-         help="Listen beyond loopback although the key is the one everybody knows.")  # fmt: skip
-@_option("--limits", "profile", metavar="PROFILE", default="default", show_default=True,
-         help="The limits in force: default, 2018, tiny, or a TOML file that changes some of them.")  # fmt: skip
-@_option("--store", metavar="STORE", default="sqlite", show_default=True,
-         help="Where items are kept: 'sqlite' is files in the data directory.")  # fmt: skip
-@_option("--ephemeral", is_flag=True,
-         help="Keep everything in a temporary directory, without waiting for the disk, and remove it at the end.")  # fmt: skip
+@_option(
+    "--allow-emulator-key",
+    is_flag=True,
+    help="Listen beyond loopback although the key is the one everybody knows.",
+)
+@_option(
+    "--limits",
+    "profile",
+    metavar="PROFILE",
+    default="default",
+    show_default=True,
+    help="The limits in force: default, 2018, tiny, or a TOML file that changes some of them.",
+)
+@_option(
+    "--store",
+    metavar="STORE",
+    default="sqlite",
+    show_default=True,
+    help="Where items are kept: 'sqlite' is files in the data directory.",
+)
+@_option(
+    "--ephemeral",
+    is_flag=True,
+    help="Keep everything in a temporary directory, without waiting for the disk, and remove it at the end.",
+)
 @_option("--sample", is_flag=True, help="Load a small sample to look at, where it is not there yet.")
-@_option("--log-level", default="warning", show_default=True,
-         type=click.Choice(["debug", "info", "warning", "error"]),
-         help="How much is logged to standard error. Keys and tokens never are.")  # fmt: skip
+@_option(
+    "--log-level",
+    default="warning",
+    show_default=True,
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    help="How much is logged to standard error. Keys and tokens never are.",
+)
 def serve(
     data: Path,
     host: str,

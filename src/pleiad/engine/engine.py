@@ -24,7 +24,6 @@ from pleiad.item.id import check_resource_name
 from pleiad.limits import Limits
 from pleiad.store.contract import Store
 
-
 _Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
 

@@ -23,7 +23,7 @@ from pleiad.keys.range import prefix_range
 from pleiad.keys.value import KeyValue
 from pleiad.limits import Limits
 from pleiad.partition.partition import Partition
-from pleiad.query import QueryContext, compile_condition
+from pleiad.query import Query, QueryContext, compile_condition
 from pleiad.store.contract import NEVER, Mutation, Outcome, Precondition, Result, Row, Verb
 
 _PATCH_ATTEMPTS = 100
@@ -52,7 +52,7 @@ class ItemAnswer(NamedTuple):
     not_modified: bool = False
 
 
-class _NewItem(NamedTuple):
+class NewItem(NamedTuple):
     """An item from a client, checked and measured."""
 
     id: str
@@ -61,6 +61,13 @@ class _NewItem(NamedTuple):
     size_bytes: int
     terms: int
     ttl: int | None
+
+
+class PlannedPatch(NamedTuple):
+    """A patch ready to be applied: its operations, and its condition compiled."""
+
+    patch: patches.Patch
+    condition: Query | None
 
 
 async def read(
@@ -78,7 +85,7 @@ async def read(
         session.check(session_token, partition, container.resource.number)
     row = await partition.read(epk, id)
     if row is None or _is_expired(container, row):
-        raise _failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.read_missing(multiplier))
+        raise failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.read_missing(multiplier))
     cost = charge.read(row.size_bytes, multiplier)
     same_version = conditions.if_none_match is not None and conditions.if_none_match in (
         "*",
@@ -131,38 +138,28 @@ async def patch(
     The item is read, changed and put back only if nobody else changed it meanwhile; then it starts over. Patches
     of one item in this process wait for each other, so a counter under load makes progress on every turn.
     """
-    parsed = patches.parse_patch(raw, container.limits, container.key.path_steps)
-    condition = (
-        compile_condition(parsed.condition, container.limits) if parsed.condition is not None else None
-    )
+    planned = plan_patch(container, raw)
     epk = container.epk_of(container.full_key(key))
     partition = container.map.find(epk)
     demanded = precondition(container, conditions)
-    async with _patch_turn(container.resource.rid, epk, id):
+    async with patch_turn(container.resource.rid, epk, id):
         for _ in range(_PATCH_ATTEMPTS):
             row = await partition.read(epk, id)
             if row is None or _is_expired(container, row):
-                raise _failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.failed())
-            if not _holds(demanded, row):
-                raise _failed(container, partition, errors.PRECONDITION_FAILED(), charge.failed())
-            if condition is not None:
-                seen = bodies.load(container.render(row, container.etag(row)))
-                if not condition.matches(seen, {}, QueryContext(limits=container.limits)):
-                    raise _failed(container, partition, errors.PATCH_CONDITION_FAILED(), charge.failed())
-            old_value = bodies.parse_exact(row.body)
-            new_body = bodies.dump_exact(patches.apply(old_value, parsed))
-            item = _measure(container, new_body, container.limits)
-            mutation = _mutation(container, Verb.REPLACE, item, epk, Precondition(lsn=row.lsn))
+                raise failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.failed())
+            if not holds(demanded, row):
+                raise failed(container, partition, errors.PRECONDITION_FAILED(), charge.failed())
+            item = apply_patch(container, partition, planned, row)
+            mutation = mutation_of(container, Verb.REPLACE, item, epk, Precondition(lsn=row.lsn))
             try:
                 outcome = await _commit(container, partition, mutation)
             except PleiadError as error:
                 if error.row in (errors.PRECONDITION_FAILED, errors.ITEM_NOT_FOUND):
                     continue
                 raise
-            removed, added = container.terms.changed(bodies.load(row.body), item.value)
-            cost = charge.patch(row.size_bytes, item.size_bytes, removed, added, parsed.properties)
+            cost = write_charge(container, row, item, planned.patch.properties)
             return ItemAnswer(partition, cost, outcome.row)
-    raise _failed(container, partition, errors.RETRY_WITH(), charge.failed())
+    raise failed(container, partition, errors.RETRY_WITH(), charge.failed())
 
 
 async def delete_partition_key(container: Container, key: Key | None) -> ItemAnswer:
@@ -202,22 +199,47 @@ async def _write(
     conditions: Conditions,
     id: str | None = None,
 ) -> ItemAnswer:
-    item = _measure(container, raw, container.limits)
+    item = measure(container, raw, container.limits)
     epk = container.epk_of(container.key_of(item.value, key))
     partition = container.map.find(epk)
-    mutation = _mutation(container, verb, item, epk, precondition(container, conditions))
+    mutation = mutation_of(container, verb, item, epk, precondition(container, conditions))
     if id is not None and item.id != id:
         mutation = mutation._replace(id=id, new_id=item.id)
     outcome = await _commit(container, partition, mutation)
-    old = outcome.old
+    cost = write_charge(container, outcome.old, item)
+    return ItemAnswer(partition, cost, outcome.row, created=outcome.old is None)
+
+
+def write_charge(container: Container, old: Row | None, item: NewItem, patched: int = 0) -> Charge:
+    """What it costs to put an item in the place of a row; `patched` counts the properties a patch names."""
     if old is None:
-        return ItemAnswer(partition, charge.create(item.size_bytes, item.terms), outcome.row, created=True)
+        return charge.create(item.size_bytes, item.terms)
     removed, added = container.terms.changed(bodies.load(old.body), item.value)
-    cost = charge.replace(old.size_bytes, item.size_bytes, removed, added)
-    return ItemAnswer(partition, cost, outcome.row)
+    if patched:
+        return charge.patch(old.size_bytes, item.size_bytes, removed, added, patched)
+    return charge.replace(old.size_bytes, item.size_bytes, removed, added)
 
 
-def _measure(container: Container, raw: bytes, limits: Limits) -> _NewItem:
+def plan_patch(container: Container, raw: bytes) -> PlannedPatch:
+    """The patch in a request body, checked before any item is read."""
+    parsed = patches.parse_patch(raw, container.limits, container.key.path_steps)
+    if parsed.condition is None:
+        return PlannedPatch(parsed, None)
+    return PlannedPatch(parsed, compile_condition(parsed.condition, container.limits))
+
+
+def apply_patch(container: Container, partition: Partition, planned: PlannedPatch, row: Row) -> NewItem:
+    """The item a patch makes of a row, unless its condition does not hold."""
+    if planned.condition is not None:
+        seen = bodies.load(container.render(row, container.etag(row)))
+        if not planned.condition.matches(seen, {}, QueryContext(limits=container.limits)):
+            raise failed(container, partition, errors.PATCH_CONDITION_FAILED(), charge.failed())
+    patched = patches.apply(bodies.parse_exact(row.body), planned.patch)
+    return measure(container, bodies.dump_exact(patched), container.limits)
+
+
+def measure(container: Container, raw: bytes, limits: Limits) -> NewItem:
+    """Checks an item from a client and measures what storing it takes."""
     if len(raw) > limits.item_bytes:
         raise errors.ITEM_TOO_LARGE(size=len(raw), limit=limits.item_bytes)
     value = bodies.parse(raw, limits)
@@ -226,12 +248,13 @@ def _measure(container: Container, raw: bytes, limits: Limits) -> _NewItem:
     stored = bodies.stored_body(raw, value)
     bodies.strip_system(value)
     size_bytes = len(bodies.dump(value))
-    return _NewItem(id, value, stored, size_bytes, container.terms.count(value), ttl)
+    return NewItem(id, value, stored, size_bytes, container.terms.count(value), ttl)
 
 
-def _mutation(
-    container: Container, verb: Verb, item: _NewItem, epk: bytes, demanded: Precondition
+def mutation_of(
+    container: Container, verb: Verb, item: NewItem, epk: bytes, demanded: Precondition
 ) -> Mutation:
+    """The change that puts an item into the store."""
     unique = container.unique_values(item.value) if container.definition.unique_keys else ()
     return Mutation(
         verb, epk, item.id, item.body, item.size_bytes, item.terms + len(unique), item.ttl, unique, demanded
@@ -245,10 +268,13 @@ async def _commit(container: Container, partition: Partition, mutation: Mutation
     result = outcome.result
     if result is Result.CREATED or result is Result.REPLACED or result is Result.DELETED:
         return outcome
-    raise _failed(container, partition, _refusal(container, partition, mutation, outcome), charge.failed())
+    raise failed(container, partition, refusal_of(container, partition, mutation, outcome), charge.failed())
 
 
-def _refusal(container: Container, partition: Partition, mutation: Mutation, outcome: Outcome) -> PleiadError:
+def refusal_of(
+    container: Container, partition: Partition, mutation: Mutation, outcome: Outcome
+) -> PleiadError:
+    """The row of the error table for a mutation that the store refused."""
     result = outcome.result
     if result is Result.EXISTS:
         return errors.ITEM_EXISTS(id=mutation.id if mutation.new_id is None else mutation.new_id)
@@ -264,7 +290,8 @@ def _refusal(container: Container, partition: Partition, mutation: Mutation, out
     return errors.RANGE_GONE(range=partition.range_id)
 
 
-def _failed(container: Container, partition: Partition, error: PleiadError, cost: Charge) -> PleiadError:
+def failed(container: Container, partition: Partition, error: PleiadError, cost: Charge) -> PleiadError:
+    """The same error with what clients learn from failures too: the charge and where the partition stands."""
     error.charge_ru = cost.ru
     error.range_id = partition.range_id
     error.session_token = container.session_token(partition)
@@ -275,7 +302,10 @@ def _is_expired(container: Container, row: Row) -> bool:
     return is_expired(row.ts, row.ttl, container.default_ttl, time.time())
 
 
-def _holds(demanded: Precondition, row: Row) -> bool:
+def holds(demanded: Precondition, row: Row | None) -> bool:
+    """Whether a precondition holds of a row, as the store decides it; without a row only an upsert asks."""
+    if row is None:
+        return not demanded.must_exist
     if demanded.must_be_absent or (demanded.lsn is not None and demanded.lsn != row.lsn):
         return False
     return demanded.not_lsn is None or demanded.not_lsn != row.lsn
@@ -321,4 +351,5 @@ class _PatchTurn:
             self._locks[self._item] = (lock, holders - 1)
 
 
-_patch_turn = _PatchTurns()
+patch_turn = _PatchTurns()
+"""`async with patch_turn(container_rid, epk, id)`: alone in this process in reading and changing that item."""

@@ -21,6 +21,7 @@ from pleiad import charge, errors
 from pleiad.charge import Charge
 from pleiad.engine import token as tokens
 from pleiad.engine.container import Container
+from pleiad.errors import PleiadError
 from pleiad.item.body import load
 from pleiad.keys.range import EpkRange
 from pleiad.keys.value import KeyValue
@@ -194,6 +195,8 @@ def _page(
     job: QueryJob, results: list[bytes], next_state: dict[str, Any] | None, charged: Tally
 ) -> QueryPage:
     tally = job.tally
+    if not job.request.token:
+        tally.partitions = max(1, tally.partitions)  # a query that reads nothing is still answered somewhere
     tally.items_returned = len(results)
     tally.bytes_returned = sum(map(len, results))
     total = Tally(*map(add, charged.to_json(), tally.to_json()))
@@ -231,7 +234,7 @@ def prepare(container: Container, request: QueryRequest) -> QueryJob:
     job = QueryJob(container, request, query, execution, spans, None, pushed, order, mark)
     job.lookups = _lookups(container, request, query)
     job.gives_items = _gives_items(query)
-    job.filters_plainly = _filters_plainly(query)
+    job.filters_plainly = not computed and _filters_plainly(query)
     _note_use(job)
     return job
 
@@ -252,8 +255,16 @@ def _spans(container: Container, request: QueryRequest, query: Query) -> list[Ep
         return [request.span]
     if keys is None:
         return [request.span]
-    found = {span for key in keys if (span := request.span.intersect(container.span_of(key))) is not None}
+    found = {span for key in keys if (span := _span_of(container, request, key)) is not None}
     return sorted(found)
+
+
+def _span_of(container: Container, request: QueryRequest, key: tuple[KeyValue, ...]) -> EpkRange | None:
+    """Where the items of a key in the filter are; None when they are out of scope or cannot exist."""
+    try:
+        return request.span.intersect(container.span_of(key))
+    except PleiadError:
+        return None
 
 
 def _lookups(container: Container, request: QueryRequest, query: Query) -> list[tuple[bytes, str]] | None:

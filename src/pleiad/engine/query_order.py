@@ -46,7 +46,7 @@ class Found(NamedTuple):
 
 
 class _IndexEndsError(Exception):
-    """The rows go on with values that the index does not order."""
+    """The rows go on with values that the index does not order, or the index is gone."""
 
 
 async def ordered_page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None]:
@@ -134,7 +134,7 @@ async def _candidates(job: QueryJob, first: bool) -> AsyncIterator[Row]:
 
 
 def _results_of(job: QueryJob, row: Row) -> list[Found]:
-    """The results of one item, each with its place."""
+    """The results of one item with their places, those with equal keys in the order of their places."""
     execution, container = job.execution, job.container
     item = job.item_of(row)
     turned = -1 if job.query.order_by[0].descending else 1
@@ -149,7 +149,7 @@ def _results_of(job: QueryJob, row: Row) -> list[Found]:
             text = orjson.dumps(value)
         tie = (turned * row.number, turned * index)
         found.append(Found(execution.order_key(bound), tie, execution.order_values(bound), text, row))
-    return found
+    return found[::turned]
 
 
 # -- reading in the order of an index ----------------------------------------------------------------
@@ -184,6 +184,8 @@ async def _index_stream(
     place = behind.place if behind is not None else None
     while True:
         chunk = await partition.ordered(selection, order, after, min(count, SLICE_ROWS))
+        if chunk is None:
+            raise _IndexEndsError
         if not chunk:
             return
         for row, position in chunk:

@@ -127,6 +127,6 @@ async def _count(job: QueryJob) -> int:
             part = partition.span.intersect(span)
             assert part is not None
             selection = Selection(part, job.pushdown.predicates, job.now, job.container.default_ttl)
-            total += (await partition.count(selection))[0]
+            total += (await partition.count(selection, count_only=True))[0]
             await asyncio.sleep(0)
     return total

@@ -173,9 +173,13 @@ def _paths(value: object, kind: Kind, limits: Limits) -> tuple[str, ...]:
     if not paths:
         raise _refused("it has no path")
     if kind == "Hash" and len(paths) != 1:
-        raise _refused("Too many partition key paths: a Hash key has one, a hierarchical key is of kind 'MultiHash'")
+        raise _refused(
+            "Too many partition key paths: a Hash key has one, a hierarchical key is of kind 'MultiHash'"
+        )
     if len(paths) > limits.partition_key_levels:
-        raise _refused(f"Too many partition key paths: a MultiHash key has at most {limits.partition_key_levels}")
+        raise _refused(
+            f"Too many partition key paths: a MultiHash key has at most {limits.partition_key_levels}"
+        )
     steps = [split_path(path) for path in paths]
     if max(len(names) for names in steps) > limits.item_depth:
         raise _refused(f"a path has at most {limits.item_depth} names")

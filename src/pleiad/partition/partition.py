@@ -100,9 +100,9 @@ class Partition:
         """Live rows in the order of a property, or None when no index has that order."""
         return await self._segment.ordered(selection, order, after, limit)
 
-    async def count(self, selection: Selection) -> tuple[int, int]:
-        """How many live rows satisfy the predicates, and their bytes."""
-        return await self._segment.count(selection)
+    async def count(self, selection: Selection, count_only: bool = False) -> tuple[int, int]:
+        """How many live rows satisfy the predicates, and their bytes unless only the count is asked for."""
+        return await self._segment.count(selection, count_only)
 
     def index_progress(self) -> float:
         """How much of the indexes under construction is built, from 0 to 1."""
@@ -115,6 +115,11 @@ class Partition:
     def note_use(self, paths: Iterable[IndexedPath]) -> None:
         """Tells the store which paths a query asked for, so that its indexes follow."""
         self._segment.note_use(paths)
+
+    async def changes(self, span: EpkRange, after_lsn: int, limit: int) -> Sequence[Row]:
+        """Rows of a part of this partition written after an LSN, oldest change first."""
+        part = self.span.intersect(span)
+        return await self._segment.changes(part, after_lsn, limit) if part is not None else ()
 
     async def expired(self, now: int, default_ttl: int | None, limit: int) -> Sequence[Row]:
         """Rows whose time to live is over."""

@@ -88,8 +88,8 @@ class HttpProtocol(asyncio.Protocol):
         "_target",
         "_task",
         "_transport",
-        "_unsent",
         "_turn_due",
+        "_unsent",
         "_upgrading",
         "_write_paused",
     )

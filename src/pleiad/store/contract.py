@@ -170,6 +170,12 @@ class Segment(Protocol):
     def scan(self, span: EpkRange, after: int, limit: int) -> Awaitable[Sequence[Row]]:
         """Up to `limit` rows of the range with a document number above `after`, in the order of their numbers."""
 
+    def changes(self, span: EpkRange, after_lsn: int, limit: int) -> Awaitable[Sequence[Row]]:
+        """Rows of the range written after an LSN, in the order of their LSNs.
+
+        At least `limit` of them where there are so many; rows that one write left under one LSN stay together.
+        """
+
     def state(self, partition: int) -> Awaitable[PartitionState]:
         """The counters of a partition as last committed."""
 

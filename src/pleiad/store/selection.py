@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 
 from pleiad.keys.range import EpkRange
 
+PREDICATES_MAX = 100
+"""Whoever selects by more must test the others itself."""
+
 Scalar = str | int | float | bool | None
 
 
@@ -58,6 +61,10 @@ class Selection:
     predicates: tuple[Predicate, ...] = ()
     now: int = 0
     default_ttl: int | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.predicates) > PREDICATES_MAX:
+            raise ValueError(f"a selection has at most {PREDICATES_MAX} predicates")
 
 
 class IndexedPath(NamedTuple):

@@ -27,7 +27,7 @@ _WORDS: dict[str, Any] = {
 }
 
 
-class NotConstant(Exception):  # noqa: N818
+class NotConstant(Exception):
     """The text is more than a constant expression over built-in functions."""
 
 

@@ -34,7 +34,7 @@ class Call:
         self.method = request.method
         self.activity_id = activity_id
         self.caller: Caller = MASTER
-        self._key: tuple[KeyValue, ...] | None | bool = False
+        self._key: tuple[KeyValue, ...] | bool | None = False
 
     @property
     def limits(self) -> Limits:

@@ -20,7 +20,17 @@ from pleiad.engine import access
 from pleiad.engine.access import Access, Caller, Grant, Role
 from pleiad.engine.engine import Engine
 from pleiad.errors import PleiadError
-from pleiad.heads.nosql import account, conflicts, containers, databases, items, offers, pkranges, queries
+from pleiad.heads.nosql import (
+    account,
+    changes,
+    conflicts,
+    containers,
+    databases,
+    items,
+    offers,
+    pkranges,
+    queries,
+)
 from pleiad.heads.nosql.auth import Authenticator, ResourceToken, SignedParts
 from pleiad.heads.nosql.call import Call, path_segments
 from pleiad.heads.nosql.render import error_answer
@@ -186,7 +196,7 @@ async def _post_items(call: Call) -> Response:
 
 async def _get_items(call: Call) -> Response:
     if b"a-im" in call.request.headers:
-        raise errors.UNSUPPORTED(what="The change feed")
+        return await changes.page(call)
     return await items.feed_page(call)
 
 

@@ -10,7 +10,7 @@ from pleiad import charge
 from pleiad.engine import query as queries
 from pleiad.engine.container import Container
 from pleiad.engine.query import QueryPage, QueryRequest
-from pleiad.errors import CROSS_PARTITION_NOT_SERVABLE, PleiadError
+from pleiad.errors import BAD_HEADER, CROSS_PARTITION_NOT_SERVABLE, PleiadError
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import ACCOUNT_CONSISTENCY, container_of, scope
 from pleiad.heads.nosql.metadata import query_of
@@ -22,6 +22,7 @@ from pleiad.query.metrics import QueryMetrics
 from pleiad.server.message import Response
 
 _CROSS_PARTITION = b"x-ms-documentdb-query-enablecrosspartition"
+_TOKEN_LIMIT = b"x-ms-documentdb-responsecontinuationtokenlimitinkb"
 
 
 async def query(call: Call) -> Response:
@@ -41,6 +42,7 @@ async def query(call: Call) -> Response:
         may_fan_out=call.flag(_CROSS_PARTITION),
         items_max=call.page_items(),
         token=call.text(b"x-ms-continuation"),
+        token_bytes_max=_token_bytes_max(call),
     )
     try:
         page = await queries.run(container, request)
@@ -56,6 +58,17 @@ async def query(call: Call) -> Response:
     block += f"x-ms-item-count: {len(page.results)}\r\n" + _extra_headers(call, container, request, page)
     body = feed_body(container.resource.rid, "Documents", page.results, len(page.results))
     return Response(200, block.encode("latin-1"), body)
+
+
+def _token_bytes_max(call: Call) -> int:
+    """How long a continuation may be: what the client can take, and never more than a header line should have."""
+    value = call.text(_TOKEN_LIMIT)
+    most = min(call.limits.continuation_kb * 1024, queries.TOKEN_BYTES_MAX)
+    if not value:
+        return most
+    if not (value.isascii() and value.isdigit() and len(value) <= 9 and int(value) > 0):
+        raise BAD_HEADER(name=_TOKEN_LIMIT.decode(), value=value[:100], hint=" It must be at least 1.")
+    return min(most, int(value) * 1024)
 
 
 def _extra_headers(call: Call, container: Container, request: QueryRequest, page: QueryPage) -> str:

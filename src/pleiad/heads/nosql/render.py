@@ -28,7 +28,7 @@ _ITEM_HEADERS = (
     "x-ms-serviceversion: version=2.14.0.0\r\n"
     "x-ms-gatewayversion: version=2.14.0\r\n"
 )
-_ETAG = "etag: %s\r\nx-ms-item-lsn: %d\r\n"
+_ETAG = "etag: %s\r\nx-ms-item-lsn: %d\r\nContent-Location: %s://%s%s\r\n"
 
 
 def item_headers(call: Call, container: Container, partition: Partition, charge_ru: float) -> str:
@@ -59,7 +59,14 @@ def item_answer(
     body: bytes,
 ) -> Response:
     """The answer of an operation on one item."""
-    block = item_headers(call, container, partition, charge_ru) + _ETAG % (etag, item_lsn)
+    request = call.request
+    block = item_headers(call, container, partition, charge_ru) + _ETAG % (
+        etag,
+        item_lsn,
+        "https" if request.secure else "http",
+        request.header(b"host"),
+        request.raw_path.decode("latin-1"),
+    )
     return Response(status, block.encode("latin-1"), body)
 
 

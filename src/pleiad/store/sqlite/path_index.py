@@ -43,6 +43,8 @@ _USES_KEPT_MAX = 1_000
 _STEPS_OF_PATH_MAX = 32
 _CHARACTERS_OF_PATH_MAX = 2_000
 _RUN_BYTES_MAX = 32 << 20
+_ENTRIES_PER_ITEM = 3
+"""To move an entry costs this much less than to read an item, so chunks of entries are so much larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +295,9 @@ class PathIndexes:
 
         def step() -> None:
             with _transaction(self._writer):
-                last = sql.enter(self._writer, index.table, index.place, self._settings.chunk_items)
+                last = sql.enter(
+                    self._writer, index.table, index.place, _ENTRIES_PER_ITEM * self._settings.chunk_items
+                )
                 places.append(last)
                 if last is None:
                     state = State.READY if run_to >= index.build_end else State.BUILDING

@@ -45,14 +45,52 @@ NEVER = Sql("0")
 ALWAYS = Sql("1")
 
 
-class Entries(NamedTuple):
-    """A condition on the entries (rank, value, number) of a path index.
+Place = tuple[int, str | int | float, int]
+"""A place in an index: rank, value, number."""
 
-    With `one_value` all entries it finds have one value, so the index holds them in the order of their numbers.
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Entries of a path index: of one rank, or with `rank` None of all ranks but undefined.
+
+    `equal` says which values they have, or `low` and `high` do. With `one_value` that is a single value, so the
+    index holds the entries in the order of their numbers.
     """
 
-    where: Sql
+    rank: int | None
+    equal: Sql | None = None
+    low: Sql | None = None
+    high: Sql | None = None
     one_value: bool = False
+
+    @property
+    def where(self) -> Sql:
+        """The condition on entries."""
+        return all_of(Sql(self._rank_is), *(part for part in (self.equal, self.low, self.high) if part))
+
+    @property
+    def _rank_is(self) -> str:
+        return f"rank >= {RANK_NULL}" if self.rank is None else f"rank = {self.rank}"
+
+    def behind(self, place: Place, descending: bool = False) -> Sql:
+        """The condition on the entries behind a place, in a form that finds the first one at once.
+
+        The planner takes one lower and one upper end to search by: the place has to be one of them, so the end it
+        replaces is hidden from the planner behind a plus sign.
+        """
+        operator = "<" if descending else ">"
+        if self.rank is None:
+            sign = "" if descending else "+"
+            return Sql(f"(rank, value, number) {operator} (?, ?, ?) AND {sign}rank >= {RANK_NULL}", place)
+        if place[0] == self.rank and self.equal is None:
+            parts = [Sql(f"rank = {self.rank} AND (value, number) {operator} (?, ?)", place[1:])]
+            for part, is_hidden in ((self.low, not descending), (self.high, descending)):
+                if part is not None:
+                    parts.append(Sql(f"+{part.text}", part.params) if is_hidden else part)
+            return all_of(*parts)
+        if self.one_value and place[0] == self.rank and self.equal and self.equal.params == (place[1],):
+            return all_of(self.where, Sql(f"number {operator} ?", (place[2],)))
+        return all_of(self.where, Sql(f"(rank, value, number) {operator} (?, ?, ?)", place))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,37 +147,54 @@ def condition(predicate: Predicate) -> Sql:
 
 
 def entries(predicate: Predicate) -> list[Entries]:
-    """The predicate as conditions on the index of its path, no two of which find the same entry."""
+    """The predicate as entries of the index of its path, no two of which are the same."""
     _check(predicate)
     if predicate.one_of is None:
         if predicate.element:
             return []
         if predicate.is_defined:
-            return [Entries(Sql(f"rank >= {RANK_NULL}"))]
+            return [Entries(None)]
         rank = _range_rank(predicate)
         if rank is None:
             return []
-        bounds = _bounds("value", predicate)
-        return [Entries(Sql(f"rank = {rank} AND {bounds.text}", bounds.params))]
+        return [Entries(rank, low=_end("value", predicate.low, ">"), high=_end("value", predicate.high, "<"))]
     wanted = _Wanted.of(predicate.one_of)
     found = []
     if wanted.null:
-        found.append(Entries(Sql(f"rank = {RANK_NULL} AND value = 0"), one_value=True))
+        found.append(Entries(RANK_NULL, Sql("value = ?", (0,)), one_value=True))
     for rank, values in (
         (RANK_BOOLEAN, tuple(int(value) for value in wanted.booleans)),
         (RANK_NUMBER, wanted.numbers),
         (RANK_STRING, wanted.strings),
     ):
         if values:
-            among = _among("value", values)
-            found.append(Entries(Sql(f"rank = {rank} AND {among.text}", among.params), len(values) == 1))
+            found.append(Entries(rank, _among("value", values), one_value=len(values) == 1))
     return found
+
+
+def merged(predicates: tuple[Predicate, ...]) -> tuple[Predicate, ...]:
+    """The same conjunction, with a lower and an upper end of one path made one range."""
+    ranges = [(place, p) for place, p in enumerate(predicates) if not p.element and p.one_of is None]
+    lows = {p.path: place for place, p in ranges if p.low is not None and p.high is None}
+    kept: list[Predicate | None] = list(predicates)
+    for place, predicate in ranges:
+        if predicate.high is not None and predicate.low is None and predicate.path in lows:
+            low = lows.pop(predicate.path)
+            kept[low] = Predicate(predicate.path, low=predicates[low].low, high=predicate.high)
+            kept[place] = None
+    return tuple(predicate for predicate in kept if predicate is not None)
 
 
 def _check(predicate: Predicate) -> None:
     is_range = predicate.low is not None or predicate.high is not None
     if (predicate.one_of is not None) + is_range + predicate.is_defined != 1:
         raise ValueError("a predicate is exactly one of: one_of, a range, is_defined")
+
+
+def all_of(*conditions: Sql) -> Sql:
+    """The conjunction of conditions; at least one is given."""
+    params = tuple(value for part in conditions for value in part.params)
+    return Sql(" AND ".join(f"({part.text})" for part in conditions), params)
 
 
 def _any(conditions: list[Sql]) -> Sql:
@@ -226,15 +281,18 @@ def _range_rank(predicate: Predicate) -> int | None:
     return ranks.pop() if len(ranks) == 1 else None
 
 
-def _bounds(expression: str, predicate: Predicate) -> Sql:
-    """A range of one type as comparisons of an expression that has this type."""
-    parts, params = [], []
-    for bound, operator in ((predicate.low, ">"), (predicate.high, "<")):
-        if bound is not None:
-            value = _bound_value(bound)
-            parts.append(f"{expression} {operator}{'=' if bound.inclusive else ''} {value.text}")
-            params += value.params
-    return Sql(" AND ".join(parts), tuple(params))
+def _end(expression: str, bound: Bound | None, operator: str) -> Sql | None:
+    """One end of a range as a comparison of an expression that has the type of the end."""
+    if bound is None:
+        return None
+    value = _bound_value(bound)
+    return Sql(f"{expression} {operator}{'=' if bound.inclusive else ''} {value.text}", value.params)
+
+
+def _bounds(expression: str, predicate: Predicate) -> list[Sql]:
+    """The ends of a range of one type."""
+    ends = (_end(expression, predicate.low, ">"), _end(expression, predicate.high, "<"))
+    return [end for end in ends if end is not None]
 
 
 def _bound_value(bound: Bound) -> Sql:
@@ -250,7 +308,8 @@ def _number_range(path: str, low: Bound | None, high: Bound | None) -> Sql:
     top = double(high.value) if high and not isinstance(high.value, str) else math.inf
     inner = (_step(bottom, math.inf) if low else bottom, _step(top, -math.inf) if high else top)
     number = _number(path)
-    exact, exact_params = [], []
+    exact: list[str] = []
+    exact_params: list[SqlValue] = []
     for bound, operator, value in ((low, ">", bottom), (high, "<", top)):
         if bound is not None:
             exact.append(f"{number.text} {operator}{'=' if bound.inclusive else ''} ?")
@@ -274,16 +333,14 @@ def _number_range(path: str, low: Bound | None, high: Bound | None) -> Sql:
 
 
 def _string_range(path: str, predicate: Predicate) -> Sql:
-    bounds = _bounds("json_extract(body, ?)", predicate)
-    values = iter(bounds.params)
-    params = tuple(param for value in values for param in (path, value))
-    return Sql(f"{bounds.text} AND json_type(body, ?) = 'text'", (*params, path))
+    ends = [Sql(end.text, (path, *end.params)) for end in _bounds("json_extract(body, ?)", predicate)]
+    return all_of(*ends, Sql("json_type(body, ?) = 'text'", (path,)))
 
 
 def _column(column: str, predicate: Predicate) -> Sql:
     own_rank = RANK_STRING if column == "id" else RANK_NUMBER
     if predicate.one_of is None:
-        return _bounds(column, predicate) if _range_rank(predicate) == own_rank else NEVER
+        return all_of(*_bounds(column, predicate)) if _range_rank(predicate) == own_rank else NEVER
     wanted = _Wanted.of(predicate.one_of)
     values: tuple[SqlValue, ...] = wanted.strings if own_rank == RANK_STRING else wanted.numbers
     return _among(column, values) if values else NEVER

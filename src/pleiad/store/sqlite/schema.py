@@ -29,6 +29,7 @@ CREATE TABLE item(
   number INTEGER PRIMARY KEY, epk BLOB NOT NULL, id TEXT NOT NULL, lsn INTEGER NOT NULL, ts INTEGER NOT NULL,
   ttl INTEGER, size_bytes INTEGER NOT NULL, terms INTEGER NOT NULL, body BLOB NOT NULL);
 CREATE UNIQUE INDEX item_key ON item(epk, id);
+CREATE INDEX item_lsn ON item(lsn);
 CREATE INDEX item_ttl ON item(ts + ttl) WHERE ttl > 0;
 CREATE TABLE partition(
   id INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, lsn INTEGER NOT NULL, next_sequence INTEGER NOT NULL,

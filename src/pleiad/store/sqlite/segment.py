@@ -50,6 +50,13 @@ _SCAN_KEY = (
     "WHERE epk >= ?2 AND epk < ?3 AND number > ?1 ORDER BY number LIMIT ?4) ORDER BY number"
 )
 _STATE = "SELECT id, epoch, lsn, next_sequence, items, size_bytes FROM partition WHERE id = ?1"
+_CHANGES = (
+    f"SELECT {_COLUMNS} FROM item INDEXED BY item_lsn WHERE lsn > ?1 AND epk >= ?2 AND epk < ?3 "
+    "ORDER BY lsn, number LIMIT ?4"
+)
+_CHANGES_ALONGSIDE = (
+    f"SELECT {_COLUMNS} FROM item WHERE lsn = ?1 AND epk >= ?2 AND epk < ?3 AND number > ?4 ORDER BY number"
+)
 _LOGICAL = (
     "SELECT logical.epk, items, bytes, CAST(json(body) AS BLOB) FROM (SELECT epk, count(*) AS items, "
     "sum(size_bytes) AS bytes, min(number) AS first FROM item WHERE epk >= ?1 AND epk < ?2 GROUP BY epk) AS logical "
@@ -147,6 +154,19 @@ class SqliteSegment:
         # numbers are sorted. A wide range is read in the order of the table.
         statement = _SCAN_KEY if span.min and span.max.startswith(span.min) else _SCAN
         rows: Any = file.reader.execute(statement, (after, span.min, span.max, limit)).fetchall()
+        return [Row._make(row) for row in rows]
+
+    async def changes(self, span: EpkRange, after_lsn: int, limit: int) -> Sequence[Row]:
+        file = self._file or self._open_existing()
+        if file is None:
+            return []
+        bounds = (after_lsn, span.min, span.max)
+        rows: list[Any] = file.reader.execute(_CHANGES, (*bounds, limit)).fetchall()
+        if len(rows) == limit:
+            last = Row._make(rows[-1])
+            rows += file.reader.execute(
+                _CHANGES_ALONGSIDE, (last.lsn, span.min, span.max, last.number)
+            ).fetchall()
         return [Row._make(row) for row in rows]
 
     async def state(self, partition: int) -> PartitionState:

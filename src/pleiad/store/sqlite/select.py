@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import apsw
@@ -24,13 +24,14 @@ from pleiad.store.contract import Row
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Predicate, Selection
 from pleiad.store.sqlite.json_sql import ROW_COLUMNS, json_path, rank_of, value_of
 from pleiad.store.sqlite.path_index import PathIndex, PathIndexes, State
-from pleiad.store.sqlite.predicate_sql import Entries, Sql, condition, entries
+from pleiad.store.sqlite.predicate_sql import Entries, Place, Sql, all_of, condition, entries, merged
 
 ROW = "item.number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB)"
 FEW_MATCHES = 2_000
 _PIECE_NUMBERS = 2_000
 _PIECE_ENTRIES = 500
 _PIECE_ENTRIES_COUNTED = 20_000
+_ROWS_SCANNED_PER_LOOKUP = 10
 
 _NEXT_NUMBER = "SELECT min(number) FROM item WHERE number > ?"
 _ENDS = "SELECT (SELECT min(epk) FROM item), (SELECT max(epk) FROM item)"
@@ -76,6 +77,7 @@ class _Plan:
 
 async def select(read: Read, selection: Selection, after: int, limit: int) -> list[Row]:
     """Rows of a selection above a document number, in the order of their numbers."""
+    selection = _merged(selection)
     rows: list[Row] = []
     plan: _Plan | None = None
     while limit > len(rows) and (reading := read()) is not None:
@@ -85,7 +87,7 @@ async def select(read: Read, selection: Selection, after: int, limit: int) -> li
         piece = _piece(connection, plan, after)
         if piece is None:
             break
-        where = _and(piece.where, *_row_conditions(connection, selection, plan.rest))
+        where = all_of(piece.where, *_row_conditions(connection, selection, plan.rest))
         found: Any = connection.execute(
             f"SELECT {ROW} FROM item NOT INDEXED WHERE {where.text} ORDER BY number LIMIT ?",
             (*where.params, limit - len(rows)),
@@ -101,6 +103,7 @@ async def select(read: Read, selection: Selection, after: int, limit: int) -> li
 
 async def count(read: Read, selection: Selection, count_only: bool) -> tuple[int, int]:
     """How many rows a selection has and the sum of their sizes, which is 0 with `count_only`."""
+    selection = _merged(selection)
     reading = read()
     if reading is None:
         return 0, 0
@@ -115,6 +118,7 @@ async def ordered(
     read: Read, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int
 ) -> list[tuple[Row, OrderPosition]] | None:
     """Rows of a selection in the order of a path behind a position; None when the path has no ready index."""
+    selection = _merged(selection)
     reading = read()
     if reading is None:
         return []
@@ -125,6 +129,12 @@ async def ordered(
     if plan.few is not None:
         return _sort_few(reading.connection, selection, plan, plan.few, order, after, limit)
     return await _walk(read, selection, index, order, after, limit)
+
+
+def _merged(selection: Selection) -> Selection:
+    if len(selection.predicates) < 2:
+        return selection
+    return replace(selection, predicates=merged(selection.predicates))
 
 
 # -- planning ----------------------------------------------------------------------------------
@@ -166,7 +176,7 @@ def _key_numbers(selection: Selection) -> Sql | None:
     if not (span.min and span.max.startswith(span.min)):
         return None
     ids = [condition(p) for p in selection.predicates if p.path == ("id",) and not p.element]
-    where = _and(Sql("epk >= ? AND epk < ?", (span.min, span.max)), *ids)
+    where = all_of(Sql("epk >= ? AND epk < ?", (span.min, span.max)), *ids)
     return Sql(f"SELECT number FROM item INDEXED BY item_key WHERE {where.text}", where.params)
 
 
@@ -175,11 +185,6 @@ def _matches(connection: apsw.Connection, numbers: Sql, limit: int) -> int:
         f"SELECT count(*) FROM (SELECT 1 FROM ({numbers.text}) LIMIT ?)", (*numbers.params, limit)
     ).fetchone()
     return int(found[0])
-
-
-def _and(*conditions: Sql) -> Sql:
-    params = tuple(value for part in conditions for value in part.params)
-    return Sql(" AND ".join(f"({part.text})" for part in conditions), params)
 
 
 def _row_conditions(
@@ -263,7 +268,7 @@ async def _count_rows(read: Read, selection: Selection, count_only: bool) -> tup
         piece = _piece(connection, plan, after)
         if piece is None:
             break
-        where = _and(piece.where, *_row_conditions(connection, selection, plan.rest))
+        where = all_of(piece.where, *_row_conditions(connection, selection, plan.rest))
         found: Any = connection.execute(
             f"SELECT {columns} FROM item NOT INDEXED WHERE {where.text}", where.params
         ).fetchone()
@@ -276,23 +281,27 @@ async def _count_rows(read: Read, selection: Selection, count_only: bool) -> tup
 
 
 async def _count_entries(read: Read, selection: Selection, count_only: bool) -> tuple[int, int] | None:
-    """Counts by the index of the only predicate; None when there is none or it would count a row twice."""
+    """Counts by the index of the only predicate; None when that is not possible or not cheaper."""
     if len(selection.predicates) != 1:
         return None
     predicate = selection.predicates[0]
     terms = entries(predicate)
     if predicate.element and not (len(terms) == 1 and terms[0].one_value):
-        return None
+        return None  # An item with two of the elements would count twice.
+    path = IndexedPath(predicate.path, predicate.element)
     rows = size_bytes = 0
     for term in terms:
-        place: tuple[Any, ...] | None = None
+        place: Place | None = None
         while True:
             reading = read()
-            index = reading.indexes.ready(IndexedPath(predicate.path, predicate.element)) if reading else None
+            index = reading.indexes.ready(path) if reading else None
             if reading is None or index is None:
                 return None
-            tests = _row_conditions(reading.connection, selection, ())
-            found, place = _count_piece(reading.connection, index, term, place, tests, count_only)
+            connection = reading.connection
+            tests = _row_conditions(connection, selection, ())
+            if (tests or not count_only) and not _is_sparse(connection, _numbers_of(index, [term])):
+                return None
+            found, place = _count_piece(connection, index, term, place, tests, count_only)
             rows, size_bytes = rows + found[0], size_bytes + found[1]
             if place is None:
                 break
@@ -300,44 +309,51 @@ async def _count_entries(read: Read, selection: Selection, count_only: bool) -> 
     return rows, size_bytes
 
 
+def _is_sparse(connection: apsw.Connection, numbers: Sql) -> bool:
+    """Whether to look up the rows one by one is cheaper than to read them all in order."""
+    totals: Any = connection.execute(_TOTALS).fetchone()
+    most = totals[0] // _ROWS_SCANNED_PER_LOOKUP
+    return _matches(connection, numbers, most + 1) <= most
+
+
 def _count_piece(
     connection: apsw.Connection,
     index: PathIndex,
     term: Entries,
-    place: tuple[Any, ...] | None,
+    place: Place | None,
     tests: list[Sql],
     count_only: bool,
-) -> tuple[tuple[int, int], tuple[Any, ...] | None]:
+) -> tuple[tuple[int, int], Place | None]:
     """Counts the next entries of an index; rows are looked at only for their size or for tests."""
-    behind = term.where
-    if place is not None:
-        behind = _and(behind, Sql("(rank, value, number) > (?, ?, ?)", place))
+    behind = term.where if place is None else term.behind(place)
     needs_rows = bool(tests) or not count_only
-    entries_max = _PIECE_NUMBERS if needs_rows else _PIECE_ENTRIES_COUNTED
+    entries_max = _PIECE_ENTRIES if needs_rows else _PIECE_ENTRIES_COUNTED
     last: Any = connection.execute(
         f"SELECT rank, value, number FROM {index.table} WHERE {behind.text} "
         "ORDER BY rank, value, number LIMIT 1 OFFSET ?",
         (*behind.params, entries_max - 1),
     ).fetchone()
-    if last is not None and not needs_rows:
-        return (entries_max, 0), last
-    within = behind if last is None else _and(behind, Sql("(rank, value, number) <= (?, ?, ?)", last))
     if not needs_rows:
-        text = f"SELECT count(*), 0 FROM {index.table} WHERE {within.text}"
-    else:
-        numbers = f"SELECT number AS found FROM {index.table} WHERE {within.text}"
-        text = f"SELECT count(*), coalesce(sum(size_bytes), 0) FROM ({numbers}) CROSS JOIN item ON number = found"
-        if tests:
-            also = _and(*tests)
-            text, within = f"{text} WHERE {also.text}", Sql(within.text, (*within.params, *also.params))
-    counted: Any = connection.execute(text, within.params).fetchone()
+        if last is not None:
+            return (entries_max, 0), last
+        numbers = Sql(f"SELECT count(*), 0 FROM {index.table} WHERE {behind.text}", behind.params)
+        return connection.execute(*numbers).fetchone(), None
+    among = (
+        f"SELECT number AS found FROM {index.table} WHERE {behind.text} ORDER BY rank, value, number LIMIT ?"
+    )
+    also = all_of(*tests) if tests else Sql("1")
+    counted: Any = connection.execute(
+        f"SELECT count(*), coalesce(sum(size_bytes), 0) FROM ({among}) CROSS JOIN item ON number = found "
+        f"WHERE {also.text}",
+        (*behind.params, entries_max, *also.params),
+    ).fetchone()
     return (counted[0], 0 if count_only else counted[1]), last
 
 
 # -- order -------------------------------------------------------------------------------------
 
 
-def _place(position: OrderPosition) -> tuple[Any, ...]:
+def _place(position: OrderPosition) -> Place:
     return (position.rank, 0 if position.value is None else position.value, position.number)
 
 
@@ -355,7 +371,7 @@ def _sort_few(
     limit: int,
 ) -> list[tuple[Row, OrderPosition]]:
     """Sorts the few rows another index finds, which is cheaper than to walk along the whole order."""
-    where = _and(
+    where = all_of(
         Sql(f"number IN ({few.text})", few.params), *_row_conditions(connection, selection, plan.rest)
     )
     rank, value = _order_keys(order.path)
@@ -406,15 +422,18 @@ async def _walk(
         if reading is None or index.state is not State.READY:
             return None
         connection = reading.connection
-        behind = bound
-        if place is not None:
-            behind = _and(bound, Sql(f"(rank, value, number) {operator} (?, ?, ?)", place))
+        if place is None:
+            behind = bound.where if bound is not None else Sql("1")
+        elif bound is not None:
+            behind = bound.behind(place, order.descending)
+        else:
+            behind = Sql(f"(rank, value, number) {operator} (?, ?, ?)", place)
         tests = _row_conditions(connection, selection, rest)
         entries_max = max(_PIECE_ENTRIES, limit) if tests else limit - len(rows)
         among = (
             f"SELECT rank, value, number AS found FROM {index.table} WHERE {behind.text} {by_place} LIMIT ?"
         )
-        also = _and(*tests) if tests else Sql("1")
+        also = all_of(*tests) if tests else Sql("1")
         found: Any = connection.execute(
             f"SELECT {ROW}, rank, value FROM ({among}) CROSS JOIN item ON item.number = found WHERE {also.text} "
             f"ORDER BY rank {direction}, value {direction}, found {direction} LIMIT ?",
@@ -435,13 +454,10 @@ async def _walk(
 
 def _order_bound(
     predicates: tuple[Predicate, ...], path: tuple[str, ...]
-) -> tuple[Sql, tuple[Predicate, ...]]:
-    """The part of the index the predicates on its own path leave, and the predicates that are left to test."""
-    bounds, rest = [Sql("1")], []
-    for predicate in predicates:
+) -> tuple[Entries | None, tuple[Predicate, ...]]:
+    """The part of the index a predicate on its own path leaves, and the predicates that are left to test."""
+    for position, predicate in enumerate(predicates):
         terms = entries(predicate) if predicate.path == path and not predicate.element else []
         if len(terms) == 1:
-            bounds.append(terms[0].where)
-        else:
-            rest.append(predicate)
-    return _and(*bounds[1:]) if len(bounds) > 1 else bounds[0], tuple(rest)
+            return terms[0], predicates[:position] + predicates[position + 1 :]
+    return None, predicates

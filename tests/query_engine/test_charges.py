@@ -1,0 +1,133 @@
+"""What queries cost: by partitions visited and items loaded, the same whatever index happens to exist."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+ITEMS = 120
+KEYS = 24
+EXCLUDED = {"includedPaths": [{"path": "/*"}], "excludedPaths": [{"path": "/description/*"}]}
+QUERIES = (
+    "SELECT * FROM c",
+    "SELECT VALUE c.id FROM c WHERE c.n = 2",
+    "SELECT c.id, t FROM c JOIN t IN c.tags",
+    "SELECT VALUE COUNT(1) FROM c WHERE c.n > 3",
+    "SELECT c.n, COUNT(1) AS many FROM c GROUP BY c.n",
+    "SELECT DISTINCT VALUE c.n FROM c",
+    "SELECT * FROM c ORDER BY c.n",
+    "SELECT * FROM c WHERE c.n > 2 ORDER BY c.n DESC",
+    "SELECT * FROM c WHERE c.s = 's1' ORDER BY c.n DESC",
+    "SELECT TOP 13 * FROM c ORDER BY c.n DESC",
+    "SELECT * FROM c OFFSET 5 LIMIT 20",
+    "SELECT * FROM c WHERE c.pk = 'p3'",
+    "SELECT * FROM c WHERE c.id IN ('i1', 'i2', 'i25', 'i49') AND c.pk = 'p1'",
+    "SELECT * FROM c WHERE c.id IN ('i1', 'i2', 'i25', 'i49') AND c.pk = 'p1' ORDER BY c.n",
+    "SELECT VALUE 1",
+)
+
+
+def item(number: int) -> dict[str, Any]:
+    return {
+        "id": f"i{number}",
+        "pk": f"p{number % KEYS}",
+        "n": number % 7,
+        "s": f"s{number % 3}",
+        "tags": ["a", "b"][: number % 3],
+        "description": f"description {number}",
+    }
+
+
+async def fill(world: Any) -> None:
+    for number in range(ITEMS):
+        await world.put(item(number))
+
+
+@pytest.mark.parametrize("page_items", [1, 7])
+async def test_the_charges_of_the_pages_add_up_to_the_charge_of_the_query(
+    world: Any, page_items: int
+) -> None:
+    async with world(partitions=3) as w:
+        await fill(w)
+        for text in QUERIES:
+            whole = await w.query(text)
+            paged = await w.query(text, page_items=lambda: page_items)
+            assert len(whole.pages) == 1
+            assert paged.results == whole.results, text
+            assert paged.charge_ru == whole.charge_ru, text
+
+
+async def test_a_physical_index_changes_neither_the_answer_nor_the_charge(
+    world: Any, index_settings: tuple[Any, Any]
+) -> None:
+    never, at_once = index_settings
+    async with world(partitions=2, indexes=never) as w:
+        await fill(w)
+        before = [await w.query(text) for text in QUERIES]
+    async with world(indexes=at_once) as w:
+        for text in QUERIES:
+            await w.query(text)
+        await w.indexes_built()
+        after = [await w.query(text) for text in QUERIES]
+    assert [answer.results for answer in after] == [answer.results for answer in before]
+    assert [answer.charge_ru for answer in after] == [answer.charge_ru for answer in before]
+
+
+@pytest.mark.requirement("R88")
+async def test_a_lookup_inside_one_partition_costs_one_to_five_request_units(world: Any) -> None:
+    async with world(partitions=4) as w:
+        await fill(w)
+        for text in (
+            "SELECT * FROM c WHERE c.pk = 'p3' AND c.id = 'i3'",
+            "SELECT * FROM c WHERE c.pk = 'p3' AND c.n = 3",
+            "SELECT * FROM c WHERE c.pk = 'p3'",
+        ):
+            answer = await w.query(text)
+            assert answer.results
+            assert 1 <= answer.charge_ru <= 5
+
+
+@pytest.mark.requirement("R89")
+async def test_a_fan_out_costs_more_the_more_partitions_there_are(world: Any) -> None:
+    charges: dict[int, float] = {}
+    for partitions in (1, 2, 4):
+        async with world(partitions=partitions, name=str(partitions)) as w:
+            await w.put(item(1))
+            charges[partitions] = (await w.query("SELECT * FROM c WHERE c.n = 1")).charge_ru
+    assert charges[2] - charges[1] == pytest.approx(2.5)
+    assert charges[4] - charges[2] == pytest.approx(5.0)
+
+
+@pytest.mark.requirement("R90", "R121", "R122")
+async def test_a_scan_of_an_unindexed_field_costs_more_than_a_look_into_an_index(world: Any) -> None:
+    async with world(partitions=2, indexingPolicy=EXCLUDED) as w:
+        await fill(w)
+        indexed = await w.query("SELECT * FROM c WHERE c.pk = 'p1' AND c.s = 's1' ORDER BY c.n DESC")
+        scanned = await w.query("SELECT * FROM c WHERE CONTAINS(c.description, 'description 1')")
+        unindexed = await w.query("SELECT * FROM c WHERE c.description = 'description 1'")
+        found = await w.query("SELECT * FROM c WHERE c.n = 1 AND c.s = 's1' AND c.pk = 'p1'")
+    assert unindexed.pages[0].tally.items_loaded == ITEMS
+    assert found.pages[0].tally.items_loaded == len(found.results) < 10
+    assert scanned.charge_ru > 2 * indexed.charge_ru
+    assert unindexed.charge_ru > found.charge_ru
+
+
+async def test_a_count_that_predicates_answer_loads_nothing(world: Any) -> None:
+    async with world(partitions=2) as w:
+        await fill(w)
+        page = await w.page("SELECT VALUE COUNT(1) FROM c WHERE c.n >= 5")
+    assert page.results == [b"34"]
+    assert page.tally.items_loaded == 0
+
+
+async def test_a_query_that_reads_no_item_is_charged_for_one_partition(world: Any) -> None:
+    async with world(partitions=3) as w:
+        assert (await w.query("SELECT VALUE 1")).charge_ru == pytest.approx(2.6)
+        assert (await w.query("SELECT * FROM c WHERE c.pk = 'a' AND c.pk = 'b'")).charge_ru == 2.5
+        assert (await w.query("SELECT TOP 0 * FROM c")).charge_ru == 2.5
+
+
+async def test_a_key_that_no_item_can_have_finds_nothing(world: Any) -> None:
+    async with world(partitions=3) as w:
+        assert (await w.query("SELECT * FROM c WHERE c.pk = @pk", {"@pk": "x" * 5000})).results == []

@@ -1,0 +1,126 @@
+"""Pages end by size and by time too, and a heavy query lets other requests through."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from pleiad.engine import items
+from pleiad.engine import query as queries
+from pleiad.limits import Limits
+from pleiad.partition.partition import Partition
+
+QUERIES = (
+    "SELECT * FROM c",
+    "SELECT c.id, t FROM c JOIN t IN c.tags",
+    "SELECT VALUE c.id FROM c WHERE c.n % 7 = 3",
+    "SELECT * FROM c ORDER BY c.n DESC",
+    "SELECT DISTINCT VALUE c.n FROM c",
+    "SELECT VALUE COUNT(1) FROM c",
+)
+HEAVY = "SELECT VALUE c.id FROM c WHERE c.n % 1000 = 999 AND CONTAINS(c.text, 'never there')"
+
+
+async def fill(world: Any, count: int) -> None:
+    async def put(number: int) -> None:
+        await world.put(
+            {"id": f"i{number}", "pk": f"p{number % 50}", "n": number, "tags": ["a", "b"], "text": "x" * 50}
+        )
+
+    for start in range(0, count, 5_000):
+        await asyncio.gather(*(put(number) for number in range(start, min(start + 5_000, count))))
+
+
+@pytest.mark.parametrize("text", QUERIES)
+async def test_a_page_ends_before_the_answer_is_too_large(world: Any, text: str) -> None:
+    async with world(partitions=2) as w:
+        await fill(w, 100)
+        whole = await w.query(text)
+    async with world(limits=Limits(response_bytes=600)) as w:
+        cut = await w.query(text)
+    assert cut.results == whole.results
+    assert cut.charge_ru == whole.charge_ru
+    # One result more than fits is allowed, or a result larger than the limit could never be given.
+    assert all(sum(map(len, page.results[:-1])) <= 600 for page in cut.pages)
+
+
+async def test_a_result_larger_than_an_answer_may_be_is_given_alone(world: Any) -> None:
+    async with world(limits=Limits(response_bytes=50)) as w:
+        await fill(w, 5)
+        answer = await w.query("SELECT * FROM c ORDER BY c.n")
+    assert [len(page.results) for page in answer.pages] == [1] * 5
+
+
+@pytest.mark.parametrize("text", QUERIES)
+async def test_a_page_ends_when_its_time_is_over(world: Any, text: str) -> None:
+    async with world(partitions=3) as w:
+        await fill(w, 1_500)
+        whole = await w.query(text)
+    async with world(limits=Limits(operation_seconds=0.0)) as w:
+        cut = await w.query(text)
+    assert cut.results == whole.results
+    assert cut.charge_ru == whole.charge_ru
+
+
+async def test_a_page_whose_time_is_over_may_be_empty(world: Any) -> None:
+    async with world(partitions=2, limits=Limits(operation_seconds=0.0)) as w:
+        await fill(w, 2_000)
+        answer = await w.query("SELECT * FROM c WHERE c.n % 2000 = 1999")
+    assert len(answer.results) == 1
+    assert len(answer.pages) > 2
+    assert any(not page.results and page.token for page in answer.pages)
+
+
+async def test_an_item_with_countless_rows_is_given_page_by_page(world: Any) -> None:
+    """A JOIN of one item with itself would give 64 million rows; a page takes the first of them."""
+    async with world() as w:
+        await w.put({"id": "a", "pk": "p", "many": list(range(400))})
+        text = "SELECT VALUE 1 FROM c JOIN x IN c.many JOIN y IN c.many JOIN z IN c.many"
+        began_at = time.perf_counter()
+        page = await w.page(text, items_max=100)
+        page = await w.page(text, items_max=100, token=page.token)
+    assert len(page.results) == 100
+    assert page.token is not None
+    assert time.perf_counter() - began_at < 2
+
+
+async def test_point_reads_go_on_while_a_heavy_query_runs(world: Any) -> None:
+    async with world(partitions=2) as w:
+        await fill(w, 12_000)
+        query = asyncio.create_task(w.query(HEAVY))
+        reads = 0
+        longest_seconds = 0.0
+        while not query.done():
+            began_at = time.perf_counter()
+            await items.read(w.container, f"i{reads}", (f"p{reads % 50}",))
+            await asyncio.sleep(0)
+            longest_seconds = max(longest_seconds, time.perf_counter() - began_at)
+            reads += 1
+        assert (await query).results == []
+    assert reads > 15
+    assert longest_seconds < 0.5
+
+
+async def test_a_query_that_is_given_up_stops(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    chunks: list[int] = []
+    original = Partition.select
+
+    async def counted(self: Partition, *arguments: Any) -> Any:
+        chunks.append(1)
+        return await original(self, *arguments)
+
+    monkeypatch.setattr(Partition, "select", counted)
+    async with world(partitions=2) as w:
+        await fill(w, 6_000)
+        task = asyncio.create_task(queries.run(w.container, w.request(HEAVY)))
+        while len(chunks) < 2:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        done = len(chunks)
+        await asyncio.sleep(0.02)
+    assert len(chunks) == done < 10

@@ -1,0 +1,172 @@
+"""Continuation tokens: small, good for one query on one container, and refused when anything is wrong with them."""
+
+from __future__ import annotations
+
+import random
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Any
+
+import orjson
+import pytest
+
+from pleiad.engine import token as tokens
+from pleiad.engine.query import prepare
+from pleiad.errors import PleiadError
+
+QUERIES = (
+    "SELECT * FROM c",
+    "SELECT c.id, t FROM c JOIN t IN c.tags",
+    "SELECT * FROM c ORDER BY c.n",
+    "SELECT * FROM c ORDER BY c.s DESC",
+    "SELECT DISTINCT VALUE c.n FROM c",
+    "SELECT c.n, COUNT(1) AS many FROM c GROUP BY c.n",
+    "SELECT * FROM c OFFSET 2 LIMIT 20",
+    "SELECT * FROM c WHERE c.pk = 'p1' AND c.id IN ('i1', 'i12', 'i23', 'i34')",
+)
+
+
+async def fill(world: Any, count: int = 40) -> None:
+    for number in range(count):
+        await world.put(
+            {"id": f"i{number}", "pk": f"p{number % 11}", "n": number % 9, "s": f"s{number}", "tags": [1, 2]}
+        )
+
+
+async def refused(world: Any, text: str, token: str) -> None:
+    with pytest.raises(PleiadError) as caught:
+        await world.page(text, items_max=3, token=token)
+    assert caught.value.status == 400, text
+
+
+async def status_of(world: Any, text: str, token: str) -> int:
+    """How a page with a token ends."""
+    try:
+        page = await world.page(text, items_max=3, token=token)
+    except PleiadError as error:
+        return error.status
+    assert len(page.results) <= 3
+    return 200
+
+
+async def test_a_token_of_another_query_parameter_or_range_is_refused(world: Any) -> None:
+    async with world(partitions=3) as w:
+        await fill(w)
+        issued = {text: (await w.page(text, items_max=1)).token for text in QUERIES}
+        for text, token in issued.items():
+            assert token is not None, text
+            for other in QUERIES:
+                if other != text:
+                    await refused(w, other, token)
+        first = await w.page("SELECT * FROM c WHERE c.n > @n", {"@n": 1}, items_max=1)
+        with pytest.raises(PleiadError):
+            await w.page("SELECT * FROM c WHERE c.n > @n", {"@n": 2}, items_max=1, token=first.token)
+        span = w.container.map.partitions[0].span
+        with pytest.raises(PleiadError):
+            await w.page("SELECT * FROM c WHERE c.n > @n", {"@n": 1}, token=first.token, span=span)
+
+
+async def test_a_token_of_another_container_is_refused(world: Any) -> None:
+    async with world(name="one") as one:
+        await fill(one)
+        token = (await one.page("SELECT * FROM c", items_max=1)).token
+    async with world(name="two") as two:
+        await two.engine.create_container(
+            two.engine.database("d"), {"id": "other", "partitionKey": {"paths": ["/pk"]}}, None
+        )
+        two.container = await two.engine.container("d", "other")
+        await refused(two, "SELECT * FROM c", token)
+
+
+async def test_a_damaged_token_is_refused(world: Any) -> None:
+    async with world(partitions=3) as w:
+        await fill(w)
+        for text in QUERIES:
+            token = (await w.page(text, items_max=1)).token
+            for end in range(0, len(token), 7):
+                if end:
+                    await refused(w, text, token[:end])
+            raw = bytearray(urlsafe_b64decode(token))
+            for position in range(0, len(raw), 5):
+                changed = bytearray(raw)
+                changed[position] ^= 1
+                await refused(w, text, urlsafe_b64encode(changed).decode())
+        for text in QUERIES:
+            for token in ("x", "bm9wZQ==", "e30=", "W10=", "\u00e9", "=" * 9, "A" * 5000):
+                await refused(w, text, token)
+
+
+async def test_a_forged_token_is_refused_or_harmless(world: Any) -> None:
+    """A client may compute the checksum too; then the worst it gets is a page of its own query."""
+    chosen = random.Random(4)
+    strange = (
+        None,
+        -1,
+        2**63,
+        1.5,
+        "x",
+        [],
+        [[]],
+        {},
+        [1, 2],
+        [["", "FF", 0]],
+        [["", "FF", -1]],
+        [["zz", "", 1]],
+    )
+    async with world(partitions=3) as w:
+        await fill(w)
+        for text in QUERIES:
+            mark = prepare(w.container, w.request(text)).mark
+            token = (await w.page(text, items_max=1)).token
+            state = orjson.loads(urlsafe_b64decode(token))
+            del state["f"]
+            for _ in range(150):
+                forged = dict(state)
+                for name in chosen.sample("ukteclospdn", 2):
+                    forged[name] = chosen.choice(strange)
+                assert await status_of(w, text, tokens.encode(mark, forged)) in (200, 400)
+
+
+async def test_tokens_of_usual_queries_are_below_a_kilobyte(world: Any) -> None:
+    async with world(partitions=5, key_paths=("/a", "/b", "/c")) as w:
+        for number in range(60):
+            await w.put({"id": f"i{number}", "a": "x", "b": "y", "c": number, "n": number, "s": "s" * 200})
+        for text in (*QUERIES[:-1], "SELECT * FROM c WHERE c.a = 'x' AND c.b = 'y'"):
+            for token in (page.token for page in (await w.query(text, page_items=lambda: 7)).pages):
+                assert token is None or len(token) <= 1024
+
+
+@pytest.mark.parametrize("token_bytes_max", [1024, 4096])
+@pytest.mark.parametrize("size_chars", [10, 600, 5_000])
+async def test_long_sort_keys_do_not_make_long_tokens(
+    world: Any, index_settings: tuple[Any, Any], token_bytes_max: int, size_chars: int
+) -> None:
+    """A sort key that does not fit is replaced by the number of rows given."""
+    async with world(partitions=2, indexes=index_settings[1]) as w:
+        for number in range(30):
+            text = f"{'é' * size_chars}{number % 10}"
+            await w.put({"id": f"i{number}", "pk": f"p{number}", "s": text})
+        for query in (
+            "SELECT VALUE c.id FROM c ORDER BY c.s",
+            "SELECT VALUE c.id FROM c ORDER BY c.s DESC OFFSET 3 LIMIT 20",
+            "SELECT TOP 11 VALUE c.id FROM c ORDER BY c.s",
+        ):
+            for _ in range(2):
+                whole = await w.query(query)
+                paged = await w.query(query, page_items=lambda: 4, token_bytes_max=token_bytes_max)
+                assert paged.results == whole.results
+                assert paged.charge_ru == whole.charge_ru
+                for page in paged.pages:
+                    assert page.token is None or len(page.token) <= token_bytes_max
+                await w.indexes_built()
+
+
+async def test_pages_of_an_ordered_query_hold_together_while_others_write(world: Any) -> None:
+    async with world(partitions=2) as w:
+        await fill(w, 30)
+        text = "SELECT VALUE c.id FROM c ORDER BY c.s"
+        before = (await w.query(text)).results
+        first = await w.page(text, items_max=10)
+        await w.put({"id": "new", "pk": "new", "s": ""})
+        await w.remove({"id": "i0", "pk": "p0"})
+        rest = await w.query(text, page_items=lambda: 10, token=first.token)
+    assert rest.results == before[10:]
