@@ -199,8 +199,3 @@ def test_the_parts_sum_to_the_total_and_the_charge_is_deterministic(
     patched = charge.patch(old, new, removed, added, properties)
     assert sum(part_ru for _, part_ru in patched.parts) == pytest.approx(patched.ru, abs=0.005001)
     assert patched == charge.patch(old, new, removed, added, properties)
-
-
-@given(sizes, multipliers)
-def test_the_remembered_read_charge_is_the_read_charge(size: int, multiplier: int) -> None:
-    assert charge.read_ru(size, multiplier) == charge.read(size, multiplier).ru

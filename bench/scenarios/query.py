@@ -60,6 +60,7 @@ PLAN_SHARE = 0.05
 WARMUP_SECONDS = 0.3
 STEADY_SECONDS_MAX = 20.0
 SCAN_SECONDS_MAX = 30.0
+ALONE_SECONDS_MAX = 2.0
 POINT_READ_REQUESTS = 20_000
 EQ_REQUESTS = 2_000
 PLAN_ITEMS = 1_000
@@ -336,7 +337,7 @@ class _Queries:
             request.read_item(server.host, server.key, self._link, item.id, item.pk, date) for item in chosen
         ]
 
-    def _run(self, name: str, requests: list[bytes], connections: int = 0) -> Measure:
+    def _run(self, name: str, requests: list[bytes], connections: int = 0, seconds: float = 0.0) -> Measure:
         return self._load.run(
             Job(
                 name=name,
@@ -345,14 +346,15 @@ class _Queries:
                 requests=requests,
                 statuses=(200,),
                 connections=connections or self._settings.connections,
-                seconds=self._settings.seconds,
+                seconds=seconds or self._settings.seconds,
                 warmup_seconds=WARMUP_SECONDS,
             )
         )
 
     def _alone(self, name: str, requests: list[bytes]) -> Measure:
         """A round on one connection."""
-        return self._run(name, requests, connections=1)
+        seconds = min(self._settings.seconds, ALONE_SECONDS_MAX)
+        return self._run(name, requests, connections=1, seconds=seconds)
 
     def _once(self, name: str, query: bytes) -> Measure:
         """One request, sent once."""

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import fsum
 
@@ -66,11 +66,11 @@ class Charge:
     """A charge and what it is made of: names with their request units, not rounded."""
 
     parts: tuple[tuple[str, float], ...] = ()
+    ru: float = field(init=False)
+    """The request units a client is charged, rounded once."""
 
-    @property
-    def ru(self) -> float:
-        """The request units a client is charged, rounded once."""
-        return round(fsum(part_ru for _, part_ru in self.parts), 2)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ru", round(fsum([part_ru for _, part_ru in self.parts]), 2))
 
     def __add__(self, other: Charge) -> Charge:
         """Both charges as one; parts of the same name become one part."""
@@ -80,20 +80,15 @@ class Charge:
         return Charge(tuple(merged.items()))
 
 
+@lru_cache(maxsize=65_536)
 def read(size_bytes: int, multiplier: int = 1) -> Charge:
-    """A point read of an item of that stored size."""
+    """A point read of an item of that stored size; remembered, since reads are what there is most of."""
     return _charge(("read", multiplier * _read_quanta(size_bytes)))
 
 
 def read_missing(multiplier: int = 1) -> Charge:
     """A point read that found nothing."""
     return _charge(("read missing", multiplier * _READ_QUANTA[0]))
-
-
-@lru_cache(maxsize=65_536)
-def read_ru(size_bytes: int, multiplier: int = 1) -> float:
-    """``read(size_bytes, multiplier).ru``, remembered: for the path of point reads."""
-    return read(size_bytes, multiplier).ru
 
 
 def create(size_bytes: int, terms: int) -> Charge:

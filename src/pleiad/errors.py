@@ -95,7 +95,11 @@ PARTITION_KEY_MISMATCH = ErrorRow(
     "the item says {found}, the header says {given}.",
 )
 PARTITION_KEY_INCOMPLETE = ErrorRow(
-    400, 1001, "The partition key {given} does not have the {levels} levels of the container's partition key."
+    400,
+    1001,
+    "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition key "
+    "field values specified in the document. The key {given} does not have the {levels} levels of the container's "
+    "partition key.",
 )
 CROSS_PARTITION_DISABLED = ErrorRow(
     400,

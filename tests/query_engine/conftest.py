@@ -168,6 +168,12 @@ def world_in() -> Opened:
     return open_world
 
 
+@pytest.fixture
+def world_of() -> type[World]:
+    """`world_of(engine, container)` for a container that is at work already."""
+    return World
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Runs a coroutine test on an event loop of its own."""

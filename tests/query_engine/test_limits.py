@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hmac
+import json
 import time
+from email.utils import formatdate
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from pleiad.engine import items
 from pleiad.engine import query as queries
+from pleiad.errors import PleiadError
 from pleiad.limits import Limits
+from pleiad.node import Node, Settings
 from pleiad.partition.partition import Partition
 
 QUERIES = (
@@ -124,3 +131,62 @@ async def test_a_query_that_is_given_up_stops(world: Any, monkeypatch: pytest.Mo
         done = len(chunks)
         await asyncio.sleep(0.02)
     assert len(chunks) == done < 10
+
+
+@pytest.mark.parametrize("selection", ["VALUE COUNT(1)", "DISTINCT VALUE x", "VALUE x"])
+async def test_an_item_that_takes_too_long_stops_the_query(world: Any, selection: str) -> None:
+    """64 million rows of one item would keep the server busy for a minute."""
+    async with world(limits=Limits(operation_seconds=0.0)) as w:
+        await w.put({"id": "a", "pk": "p", "many": list(range(400))})
+        joined = "FROM c JOIN x IN c.many JOIN y IN c.many JOIN z IN c.many"
+        with pytest.raises(PleiadError) as caught:
+            await w.query(f"SELECT {selection} {joined} WHERE x + y + z >= @none", {"@none": 1197})
+    assert caught.value.status == 408
+
+
+async def test_a_client_that_hangs_up_stops_its_query(monkeypatch: pytest.MonkeyPatch, world_of: Any) -> None:
+    chunks: list[int] = []
+    original = Partition.select
+
+    async def counted(self: Partition, *arguments: Any) -> Any:
+        chunks.append(1)
+        return await original(self, *arguments)
+
+    monkeypatch.setattr(Partition, "select", counted)
+    node = Node(Settings(port=0))
+    await node.start()
+    await node.engine.create_database({"id": "d"}, None)
+    definition = {"id": "c", "partitionKey": {"paths": ["/pk"]}}
+    await node.engine.create_container(node.engine.database("d"), definition, None)
+    await fill(world_of(node.engine, await node.engine.container("d", "c")), 6_000)
+    _, writer = await asyncio.open_connection("127.0.0.1", node.server.port)
+    writer.write(signed_query("dbs/d/colls/c", HEAVY, node.settings.key))
+    while len(chunks) < 2:
+        await asyncio.sleep(0)
+    writer.close()
+    await writer.wait_closed()
+    await asyncio.sleep(0.02)
+    done = len(chunks)
+    await asyncio.sleep(0.05)
+    await node.stop()
+    assert len(chunks) == done < 12
+
+
+def signed_query(container: str, text: str, key: str) -> bytes:
+    """A query request with its signature, as clients send it."""
+    date = formatdate(usegmt=True)
+    signed = f"post\ndocs\n{container}\n{date.lower()}\n\n".encode()
+    signature = base64.b64encode(hmac.digest(base64.b64decode(key), signed, "sha256")).decode()
+    token = f"type=master&ver=1.0&sig={signature}"
+    body = json.dumps({"query": text, "parameters": []})
+    lines = [
+        f"POST /{container}/docs HTTP/1.1",
+        "Host: localhost",
+        f"x-ms-date: {date}",
+        f"authorization: {quote(token, safe='')}",
+        "content-type: application/query+json",
+        "x-ms-documentdb-isquery: True",
+        "x-ms-documentdb-query-enablecrosspartition: True",
+        f"content-length: {len(body)}",
+    ]
+    return ("\r\n".join(lines) + "\r\n\r\n" + body).encode()

@@ -98,7 +98,7 @@ async def test_a_damaged_token_is_refused(world: Any) -> None:
 async def test_a_forged_token_is_refused_or_harmless(world: Any) -> None:
     """A client may compute the checksum too; then the worst it gets is a page of its own query."""
     chosen = random.Random(4)
-    strange = (
+    strange: tuple[Any, ...] = (
         None,
         -1,
         2**63,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -247,8 +248,9 @@ def disagreements(
     """A description of every case in which some way of execution differs."""
     found: list[str] = []
     for seed in seeds:
-        truth = Truth(seed, tmp_path / str(seed), oracle, generator, world_in)
-        found += asyncio.run(truth.run(*settings))
+        directory = tmp_path / str(seed)
+        found += asyncio.run(Truth(seed, directory, oracle, generator, world_in).run(*settings))
+        shutil.rmtree(directory)
     return found
 
 

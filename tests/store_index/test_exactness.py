@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import orjson
 from hypothesis import HealthCheck, given, settings
@@ -28,13 +29,14 @@ from pleiad.store.selection import (
     Predicate,
     Selection,
 )
+from pleiad.store.sqlite import select
 from pleiad.store.sqlite.path_index import IndexSettings
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.store import SqliteStore
 
 NOW = 10_000
 MISSING = object()
-EXAMPLES = int(os.environ.get("PLEIAD_INDEX_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("PLEIAD_INDEX_EXAMPLES", "120"))
 
 NAMES = [
     "a",
@@ -291,6 +293,8 @@ class Case:
     puts: list[Mutation]
     changes: list[Mutation]
     selection: Selection
+    piece: int
+    """How many rows are many, to see with a few items what else only large segments show."""
 
 
 @st.composite
@@ -306,6 +310,7 @@ def cases(draw: st.DrawFn) -> Case:
         [put(number, body, ttl) for number, (body, ttl) in enumerate(puts)],
         [remove(number) if body is None else put(number, body) for number, body in changes],
         Selection(draw(st.sampled_from(SPANS)), tuple(wanted), NOW + 5, default_ttl),
+        draw(st.sampled_from([1_000, 1, 2, 3])),
     )
 
 
@@ -336,4 +341,13 @@ def test_a_selection_gives_the_same_rows_as_the_model_in_every_state_of_its_inde
         segment.drop_indexes(lambda path: path.element)
         await check(segment, selection, is_ready=False)
 
-    with_segment(eager, work)
+    names = (
+        "FEW_MATCHES",
+        "_PIECE_NUMBERS",
+        "_PIECE_ENTRIES",
+        "_PIECE_ENTRIES_COUNTED",
+        "_ROWS_SCANNED_PER_LOOKUP",
+    )
+    sizes: dict[str, Any] = dict.fromkeys(names, case.piece)
+    with patch.multiple(select, **sizes):
+        with_segment(eager, work)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import add
 from typing import Any
 
@@ -35,6 +35,8 @@ from pleiad.store.selection import IndexedPath
 
 SLICE_ROWS = 500
 """Rows decoded and filtered before other requests get their turn."""
+ITEM_SECONDS_MIN = 1.0
+"""What one item may take even where a page has less time."""
 TOKEN_BYTES_MAX = 4096
 """A token travels in a header line, and usual HTTP clients read lines of 8 KB."""
 
@@ -106,6 +108,25 @@ class QueryPage:
     milliseconds: float
 
 
+class Deadline:
+    """Cuts off an item that gives so many rows, or an evaluation that takes so long, that nothing else gets done."""
+
+    __slots__ = ("_ends_at", "_seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = max(seconds, ITEM_SECONDS_MIN)
+        self.restart()
+
+    def restart(self) -> None:
+        self._ends_at = time.perf_counter() + self._seconds
+
+    def check(self) -> None:
+        if time.perf_counter() > self._ends_at:
+            raise errors.REQUEST_TIMEOUT(
+                reason=f"The query was stopped: it worked on one item for more than {self._seconds:g} seconds."
+            )
+
+
 @dataclass(slots=True)
 class QueryJob:
     """A query prepared for one container: where it goes and what of it the store can do."""
@@ -119,6 +140,7 @@ class QueryJob:
     pushdown: Pushdown
     order: PathOrder | None
     mark: int
+    deadline: Deadline
     now: int = field(default_factory=lambda: int(time.time()))
     began_at: float = field(default_factory=time.perf_counter)
     gives_items: bool = False
@@ -137,13 +159,17 @@ class QueryJob:
 
     def item_of(self, row: Row) -> dict[str, Any]:
         """The item of a row as a query sees it, system properties included."""
+        self.deadline.restart()
         value: dict[str, Any] = load(row.body)
         value.update(self.container.system_properties(row))
         return value
 
     def filtered_item_of(self, row: Row) -> dict[str, Any]:
         """The item of a row as far as the filter looks at it."""
-        value: dict[str, Any] = load(row.body) if self.filters_plainly else self.item_of(row)
+        if not self.filters_plainly:
+            return self.item_of(row)
+        self.deadline.restart()
+        value: dict[str, Any] = load(row.body)
         return value
 
     def loaded(self, row: Row) -> None:
@@ -218,7 +244,8 @@ def _page(
 def prepare(container: Container, request: QueryRequest) -> QueryJob:
     """Compiles a query and decides where it goes; refuses what the container's policy cannot serve."""
     query = compile_query(request.text, container.limits)
-    context = container.query_context()
+    deadline = Deadline(container.limits.operation_seconds)
+    context = replace(container.query_context(), tick=deadline.check)
     execution = query.execution(request.parameters, context)
     computed = container.computed_names
     check_order_by(query.plan, container.definition.indexing, request.parameters, computed)
@@ -231,7 +258,7 @@ def prepare(container: Container, request: QueryRequest) -> QueryJob:
         sorted(request.parameters.items(), key=str),
         request.span.to_hex(),
     )
-    job = QueryJob(container, request, query, execution, spans, None, pushed, order, mark)
+    job = QueryJob(container, request, query, execution, spans, None, pushed, order, mark, deadline)
     job.lookups = _lookups(container, request, query)
     job.gives_items = _gives_items(query)
     job.filters_plainly = not computed and _filters_plainly(query)

@@ -218,7 +218,7 @@ def _position(behind: Found | None) -> OrderPosition | None:
     if rank >= _RANK_ARRAY:
         raise _IndexEndsError
     number, _ = behind.tie
-    stored = None if rank < 2 else value if isinstance(value, str) else float(value)
+    stored = 0 if rank < 2 else value if isinstance(value, str) else float(value)
     # One step before the row: its own number is behind the position again.
     return OrderPosition(rank, stored, -number + 1 if number < 0 else number - 1)
 

@@ -60,15 +60,16 @@ async def _values(job: QueryJob, first: bool) -> list[Any]:
         return execution.run(())
     if not query.is_per_item:
         return execution.run([job.item_of(row) async for row in candidates(job, first)])
-    if query.is_aggregate:
-        groups = execution.new_groups()
-        async for row in candidates(job, first):
-            for bound in execution.filter_rows(job.item_of(row)):
-                groups.add(bound)
+    rows: list[Any] = []
+    groups = execution.new_groups() if query.is_aggregate else None
+    take = rows.append if groups is None else groups.add
+    async for row in candidates(job, first):
+        for number, bound in enumerate(execution.filter_rows(job.item_of(row)), 1):
+            take(bound)
+            if not number % SLICE_ROWS:
+                await asyncio.sleep(0)
+    if groups is not None:
         return execution.finish(groups)
-    rows = [
-        bound async for row in candidates(job, first) for bound in execution.filter_rows(job.item_of(row))
-    ]
     if query.order_by or query.is_ranked:
         rows = execution.sorted_rows(rows)
     return execution.outputs(rows)

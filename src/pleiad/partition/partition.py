@@ -7,7 +7,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from pleiad.keys.range import EpkRange
 from pleiad.limits import Limits
@@ -50,9 +50,9 @@ class Partition:
         """Learns the LSN the partition reached before this process started."""
         self.lsn = (await self._segment.state(self.id)).lsn
 
-    async def read(self, epk: bytes, id: str) -> Row | None:
+    def read(self, epk: bytes, id: str) -> Awaitable[Row | None]:
         """The row of an item as last committed, expired or not."""
-        return await self._segment.read(epk, id)
+        return self._segment.read(epk, id)
 
     async def find(self, number: int) -> Row | None:
         """The row with a document number, if it lies in this partition."""

@@ -201,7 +201,7 @@ class Segment(Protocol):
         """
 
     def count(self, selection: Selection, count_only: bool = False) -> Awaitable[tuple[int, int]]:
-        """How many rows a selection has, and the sum of their sizes; with `count_only` the sum is 0 and costs nothing."""
+        """How many rows a selection has, and the sum of their sizes; with `count_only` 0 instead of the sum."""
 
     def note_use(self, paths: Iterable[IndexedPath]) -> None:
         """Tells that a query has predicates or an order on these paths; the store decides which of them to index."""

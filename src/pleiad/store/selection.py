@@ -79,7 +79,7 @@ class OrderPosition:
     """A place in the order (type rank, value, document number) of one path."""
 
     rank: int
-    value: str | int | float | None
+    value: str | int | float
     number: int
 
     def to_json(self) -> list[Any]:
@@ -92,12 +92,16 @@ class OrderPosition:
 
         Raises ValueError when it stands for none.
         """
-        if (
-            isinstance(value, list)
-            and len(value) == 3
-            and type(value[0]) is int
-            and type(value[2]) is int
-            and isinstance(value[1], str | int | float | None)
-        ):
-            return cls(value[0], value[1], value[2])
+        if isinstance(value, list) and len(value) == 3:
+            rank, place, number = value
+            if (
+                _is_integer(rank)
+                and _is_integer(number)
+                and (_is_integer(place) or isinstance(place, str | float))
+            ):
+                return cls(rank, place, number)
         raise ValueError("not a position in an order")
+
+
+def _is_integer(value: object) -> bool:
+    return type(value) is int and -(2**63) <= value < 2**63

@@ -22,6 +22,7 @@ from pleiad.engine.engine import Engine
 from pleiad.errors import PleiadError
 from pleiad.heads.nosql import (
     account,
+    batch,
     changes,
     conflicts,
     containers,
@@ -188,7 +189,7 @@ async def _post_items(call: Call) -> Response:
     if call.is_query:
         return await queries.query(call)
     if call.flag(b"x-ms-cosmos-is-batch-request"):
-        raise errors.UNSUPPORTED(what="Transactional batch and bulk")
+        return await batch.execute(call)
     if call.is_upsert:
         return await items.upsert(call)
     return await items.create(call)

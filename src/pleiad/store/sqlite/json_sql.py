@@ -99,12 +99,13 @@ ELEMENT_VALUE = (
 """Rank and value of a scalar row of json_each."""
 
 
-def _double_of(text: Any) -> float:
-    return float(text)
+def _double_of(*values: Any) -> float:
+    return float(values[0])
 
 
-def _short_numbers_of(text: Any) -> Any:
+def _short_numbers_of(*values: Any) -> str:
     """The same JSON value with every number written in its shortest form."""
+    text: str = values[0]
     if _LONG_NUMBER.search(text) is None:
         return text
     return json.dumps(json.loads(text, parse_int=float))

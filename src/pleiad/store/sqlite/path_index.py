@@ -1,15 +1,15 @@
-"""The physical path indexes of one segment: which exist, which are wanted, and how they are built and dropped.
+"""The physical path indexes of one segment: which exist, which are wanted, how they are built and dropped.
 
 An index is a table path_<id>(rank, value, number) with one entry for each item (with `element`: for each distinct
-scalar in the item's array), and three triggers on the table of items. The table path_index tells which there are:
+scalar in the item's array), and three triggers on the table of items. The table of contents is
 
     path_index(id, path, element, state, built_to, build_end, items_done, used_at)
 
-An index is built while writes go on. Its table and triggers come first, so that every later write is in it, whole,
-in the transaction of the write. Then the items up to `build_end`, the highest number of that moment, are entered in
-runs: a run is gathered in a temporary table, a chunk of items a step, and then moved into the index in the order of
-the index, a chunk of entries a step, so that each page is written about once. While a run waits, temporary triggers
-take out of it what writes make stale.
+An index is built while writes go on. Its table and triggers come first, so that every later write is in it,
+whole, in the transaction of the write. Then the items up to `build_end`, the highest number of that moment, are
+entered in runs: a run is gathered in a temporary table, a chunk of items a step, and then moved into the index in
+the order of the index, a chunk of entries a step, so that each page is written about once. While a run waits,
+temporary triggers take out of it what writes make stale.
 
 Invariants:
 - an index is used only when it is ready, and then it holds exactly the entries of the committed items;
@@ -240,7 +240,7 @@ class PathIndexes:
         rows = [(index.id, index.used_at) for index in self._indexes.values() if index.id]
 
         def step() -> None:
-            with _transaction(self._writer):
+            with _Transaction(self._writer):
                 self._writer.executemany(sql.SAVE_USE, rows)
 
         def done() -> None:
@@ -253,7 +253,7 @@ class PathIndexes:
         index.state = State.MAKING
 
         def step() -> None:
-            with _transaction(self._writer):
+            with _Transaction(self._writer):
                 found.append(sql.make(self._writer, index.path, index.used_at))
 
         def done() -> None:
@@ -294,7 +294,7 @@ class PathIndexes:
         places: list[_Place | None] = []
 
         def step() -> None:
-            with _transaction(self._writer):
+            with _Transaction(self._writer):
                 last = sql.enter(
                     self._writer, index.table, index.place, _ENTRIES_PER_ITEM * self._settings.chunk_items
                 )
@@ -325,7 +325,7 @@ class PathIndexes:
     def _drop_one(self, index: PathIndex) -> tuple[Step, Step]:
         def step() -> None:
             sql.drop_run(self._writer)
-            with _transaction(self._writer):
+            with _Transaction(self._writer):
                 sql.drop(self._writer, index.id)
 
         def done() -> None:
@@ -342,7 +342,7 @@ class PathIndexes:
         return step, done
 
 
-class _transaction:
+class _Transaction:
     """BEGIN IMMEDIATE, then COMMIT, or ROLLBACK when the block fails."""
 
     def __init__(self, connection: apsw.Connection) -> None:

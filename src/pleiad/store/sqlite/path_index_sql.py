@@ -132,7 +132,10 @@ def enter(
 ) -> tuple[int, str | int | float, int] | None:
     """Moves the next entries of the run behind a place into the index; the place reached, None at the end."""
     last: Any = connection.execute(_PLACE_AT, (*place, entries - 1)).fetchone()
-    copy = f"INSERT OR IGNORE INTO {table} SELECT rank, value, number FROM {_RUN} WHERE (rank, value, number) > (?1, ?2, ?3)"
+    copy = (
+        f"INSERT OR IGNORE INTO {table} SELECT rank, value, number FROM {_RUN} "
+        "WHERE (rank, value, number) > (?1, ?2, ?3)"
+    )
     order = "ORDER BY rank, value, number"
     if last is None:
         connection.execute(f"{copy} {order}", place)

@@ -1,8 +1,8 @@
 """A predicate as SQL: as a condition on a row's body, and as conditions on the entries of a path index.
 
-Both forms hold for exactly the same items. The condition on a body first compares what SQLite reads, which costs one
-look into the body and lets through at most a few rows too many; only the rows that pass are read with their type and
-as exact doubles.
+Both forms hold for exactly the same items. The condition on a body first compares what SQLite reads, which costs
+one look into the body and lets through at most a few rows too many; only the rows that pass are read with their
+type and as exact doubles.
 """
 
 from __future__ import annotations
@@ -367,7 +367,8 @@ def _element(path: tuple[str, ...], scalars: tuple[Scalar, ...]) -> Sql:
         source = elements_of("body", "?")
         parts.append(
             Sql(
-                f"EXISTS (SELECT 1 FROM json_each({source}) WHERE type IN ('integer', 'real') AND {exact.text})",
+                f"EXISTS (SELECT 1 FROM json_each({source}) "
+                f"WHERE type IN ('integer', 'real') AND {exact.text})",
                 (*(where,) * source.count("?"), *exact.params),
             )
         )

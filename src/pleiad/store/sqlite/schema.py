@@ -9,6 +9,7 @@ secondary indexes small and the inserts of a busy partition next to each other.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import apsw
@@ -84,3 +85,17 @@ def connect_reader(path: Path) -> apsw.Connection:
         f"PRAGMA mmap_size={_MMAP_BYTES}; PRAGMA cache_size=-2000; PRAGMA query_only=1; PRAGMA temp_store=MEMORY"
     ).fetchall()
     return connection
+
+
+def has_age_index(connection: apsw.Connection) -> bool:
+    """Whether the segment has the index that only containers with a default TTL need."""
+    return connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'item_age'").fetchone() is not None
+
+
+def sync_directory(directory: Path) -> None:
+    """Makes the entries of new files durable; a file without its name is lost."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -19,7 +19,6 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -189,7 +188,7 @@ class SqliteSegment:
         rows: list[Any] = file.reader.execute(_EXPIRED_OWN, (now, limit)).fetchall()
         if default_ttl > 0 and len(rows) < limit:
             # Only a container with a default TTL pays for the index; its next commit makes it.
-            self._wants_age_index = not _has_age_index(file.reader)
+            self._wants_age_index = not schema.has_age_index(file.reader)
             rows += file.reader.execute(_EXPIRED_DEFAULT, (now - default_ttl, limit - len(rows))).fetchall()
         return [Row._make(row) for row in rows]
 
@@ -449,7 +448,7 @@ class SqliteSegment:
             raise errors.UNAVAILABLE(reason=_DROPPED)
         writer = schema.connect(self._path, schema.SEGMENT, self._durable)
         if self._durable:
-            _sync_directory(self._path.parent)
+            schema.sync_directory(self._path.parent)
         writer.set_wal_hook(self._note_wal_pages)
         indexes = PathIndexes(writer, self._index_settings, self._uses, self._count_items)
         file = _OpenFile(writer, schema.connect_reader(self._path), Applier(writer), {}, indexes)
@@ -498,16 +497,3 @@ class SqliteSegment:
         self.close_file()
         for suffix in ("", "-wal", "-shm"):
             Path(f"{self._path}{suffix}").unlink(missing_ok=True)
-
-
-def _has_age_index(connection: apsw.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'item_age'").fetchone() is not None
-
-
-def _sync_directory(directory: Path) -> None:
-    """Makes the entries of new files durable; a file without its name is lost."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

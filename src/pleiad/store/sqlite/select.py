@@ -1,11 +1,12 @@
 """Selecting, ordering and counting the rows of a segment by predicates.
 
-A selection is answered in pieces, each one short statement in one snapshot; between pieces other work of the event
-loop runs. The pieces follow each other by document number (or by place in an index), so that every row is looked at
-once however long it takes.
+A selection is answered in pieces, each one short statement in one snapshot; between pieces other work of the
+event loop runs. The pieces follow each other by document number (or by place in an index), so that every row is
+looked at once however long it takes.
 
 Where the pieces come from, the cheapest first:
-- few rows: an index, or the key index for the range of one key, finds at most FEW_MATCHES numbers, which are sorted;
+- few rows: an index, or the key index for the range of one key, finds at most FEW_MATCHES numbers, which are
+  sorted;
 - one value: the index holds the numbers of one value in order, so they are read on from the last one;
 - a scan of the table by number.
 """
@@ -25,6 +26,7 @@ from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Predic
 from pleiad.store.sqlite.json_sql import ROW_COLUMNS, json_path, rank_of, value_of
 from pleiad.store.sqlite.path_index import PathIndex, PathIndexes, State
 from pleiad.store.sqlite.predicate_sql import Entries, Place, Sql, all_of, condition, entries, merged
+from pleiad.store.sqlite.schema import has_age_index
 
 ROW = "item.number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB)"
 FEW_MATCHES = 2_000
@@ -37,12 +39,11 @@ _NEXT_NUMBER = "SELECT min(number) FROM item WHERE number > ?"
 _ENDS = "SELECT (SELECT min(epk) FROM item), (SELECT max(epk) FROM item)"
 _EXPIRED_OWN = "SELECT 1 FROM item WHERE ttl > 0 AND ts + ttl <= ? LIMIT 1"
 _EXPIRED_DEFAULT = "SELECT 1 FROM item INDEXED BY item_age WHERE ttl IS NULL AND ts <= ? LIMIT 1"
-_HAS_AGE_INDEX = "SELECT 1 FROM sqlite_schema WHERE name = 'item_age'"
 _TOTALS = "SELECT coalesce(sum(items), 0), coalesce(sum(size_bytes), 0) FROM partition"
 
 
 class Reading(NamedTuple):
-    """A connection with an open snapshot that lasts for this turn of the loop, and the indexes of the file."""
+    """A connection with a snapshot that lasts for this turn of the loop, and the indexes of the file."""
 
     connection: apsw.Connection
     indexes: PathIndexes
@@ -180,7 +181,7 @@ def _key_numbers(selection: Selection) -> Sql | None:
     return Sql(f"SELECT number FROM item INDEXED BY item_key WHERE {where.text}", where.params)
 
 
-def _matches(connection: apsw.Connection, numbers: Sql, limit: int) -> int:
+def _matches(connection: apsw.Connection, numbers: Sql, limit: int = -1) -> int:
     found: Any = connection.execute(
         f"SELECT count(*) FROM (SELECT 1 FROM ({numbers.text}) LIMIT ?)", (*numbers.params, limit)
     ).fetchone()
@@ -226,7 +227,7 @@ def _may_expire(connection: apsw.Connection, now: int, default_ttl: int) -> bool
         return True
     if default_ttl <= 0:
         return False
-    if connection.execute(_HAS_AGE_INDEX).fetchone() is None:
+    if not has_age_index(connection):
         return True
     return connection.execute(_EXPIRED_DEFAULT, (now - default_ttl,)).fetchone() is not None
 
@@ -312,7 +313,7 @@ async def _count_entries(read: Read, selection: Selection, count_only: bool) -> 
 def _is_sparse(connection: apsw.Connection, numbers: Sql) -> bool:
     """Whether to look up the rows one by one is cheaper than to read them all in order."""
     totals: Any = connection.execute(_TOTALS).fetchone()
-    most = totals[0] // _ROWS_SCANNED_PER_LOOKUP
+    most = int(totals[0]) // _ROWS_SCANNED_PER_LOOKUP
     return _matches(connection, numbers, most + 1) <= most
 
 
@@ -336,8 +337,10 @@ def _count_piece(
     if not needs_rows:
         if last is not None:
             return (entries_max, 0), last
-        numbers = Sql(f"SELECT count(*), 0 FROM {index.table} WHERE {behind.text}", behind.params)
-        return connection.execute(*numbers).fetchone(), None
+        return (
+            _matches(connection, Sql(f"SELECT 1 FROM {index.table} WHERE {behind.text}", behind.params)),
+            0,
+        ), None
     among = (
         f"SELECT number AS found FROM {index.table} WHERE {behind.text} ORDER BY rank, value, number LIMIT ?"
     )
@@ -354,7 +357,7 @@ def _count_piece(
 
 
 def _place(position: OrderPosition) -> Place:
-    return (position.rank, 0 if position.value is None else position.value, position.number)
+    return position.rank, position.value, position.number
 
 
 def _placed(found: Any) -> tuple[Row, OrderPosition]:
@@ -376,7 +379,8 @@ def _sort_few(
     )
     rank, value = _order_keys(order.path)
     keys = Sql(
-        f"SELECT number AS found, {rank.text} AS rank, {value.text} AS value FROM item NOT INDEXED WHERE {where.text}",
+        f"SELECT number AS found, {rank.text} AS rank, {value.text} AS value FROM item NOT INDEXED "
+        f"WHERE {where.text}",
         (*rank.params, *value.params, *where.params),
     )
     direction, operator = ("DESC", "<") if order.descending else ("ASC", ">")
@@ -435,8 +439,8 @@ async def _walk(
         )
         also = all_of(*tests) if tests else Sql("1")
         found: Any = connection.execute(
-            f"SELECT {ROW}, rank, value FROM ({among}) CROSS JOIN item ON item.number = found WHERE {also.text} "
-            f"ORDER BY rank {direction}, value {direction}, found {direction} LIMIT ?",
+            f"SELECT {ROW}, rank, value FROM ({among}) CROSS JOIN item ON item.number = found "
+            f"WHERE {also.text} ORDER BY rank {direction}, value {direction}, found {direction} LIMIT ?",
             (*behind.params, entries_max, *also.params, limit - len(rows)),
         )
         rows += [_placed(row) for row in found]

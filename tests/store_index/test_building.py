@@ -1,0 +1,370 @@
+"""Path indexes come with the queries, are built while writes go on, outlive crashes and go when unused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from pleiad.keys.range import WHOLE
+from pleiad.store.contract import Mutation, PartitionWrite, Row, Verb
+from pleiad.store.selection import Bound, IndexedPath, OrderPosition, PathOrder, Predicate, Selection
+from pleiad.store.sqlite.path_index import IndexSettings
+from pleiad.store.sqlite.segment import SqliteSegment
+from pleiad.store.sqlite.store import SqliteStore
+
+A = IndexedPath(("a",))
+ORDER = PathOrder(("a",))
+
+
+def item(number: int, **properties: Any) -> Mutation:
+    body = json.dumps({"id": f"i{number}", **properties}).encode()
+    return Mutation(Verb.UPSERT, number.to_bytes(16, "big"), f"i{number}", body, 100)
+
+
+async def put(segment: SqliteSegment, mutations: Sequence[Mutation]) -> None:
+    for start in range(0, len(mutations), 1_000):
+        await segment.commit(PartitionWrite(0, 1, 1_000, tuple(mutations[start : start + 1_000])))
+
+
+async def built(segment: SqliteSegment) -> None:
+    while segment.index_progress() < 1:
+        await asyncio.sleep(0.001)
+
+
+async def dropped(segment: SqliteSegment, path: Path) -> None:
+    for _ in range(2_000):
+        if not tables(path):
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError("the index is still there")
+
+
+def tables(path: Path) -> list[str]:
+    """The tables and triggers of path indexes in a segment's file."""
+    connection = apsw.Connection(str(path))
+    names = "SELECT name FROM sqlite_schema WHERE name GLOB 'path_[0-9]*' AND type IN ('table', 'trigger')"
+    found: Any = connection.execute(names).fetchall()
+    connection.close()
+    return sorted(name for (name,) in found)
+
+
+def file_of(data: Path) -> Path:
+    return data / "segments" / "s.sqlite"
+
+
+async def has_index(segment: SqliteSegment) -> bool:
+    return await segment.ordered(Selection(WHOLE), ORDER, None, 1) is not None
+
+
+def equals(value: Any, *path: str) -> Selection:
+    return Selection(WHOLE, (Predicate(path or ("a",), one_of=(value,)),))
+
+
+def ids(rows: Sequence[Row]) -> list[str]:
+    return [row.id for row in rows]
+
+
+async def check_index(segment: SqliteSegment) -> None:
+    """The index of `a` has the rows a scan has, in the order of their values."""
+    assert await has_index(segment)
+    rows = await segment.scan(WHOLE, 0, 1_000_000)
+    expected = sorted((json.loads(row.body)["a"], row.number) for row in rows)
+    found = await segment.ordered(Selection(WHOLE), ORDER, None, len(rows) + 1)
+    assert found is not None
+    assert [(json.loads(row.body)["a"], row.number) for row, _ in found] == expected
+    assert await segment.count(Selection(WHOLE, (Predicate(("a",), is_defined=True),)), True) == (
+        len(rows),
+        0,
+    )
+
+
+async def test_the_second_use_of_a_path_builds_its_index(data: Path) -> None:
+    store = SqliteStore(data, durable=False)
+    segment = store.segment("s")
+    await put(segment, [item(n, a=n % 7) for n in range(600)])
+    segment.note_use([A])
+    await asyncio.sleep(0.01)
+    assert segment.index_progress() == 1
+    assert not await has_index(segment)
+    segment.note_use([A])
+    assert segment.index_progress() < 1
+    await built(segment)
+    await check_index(segment)
+    await store.close()
+
+
+async def test_a_small_segment_needs_no_index(data: Path) -> None:
+    store = SqliteStore(data, durable=False)
+    segment = store.segment("s")
+    await put(segment, [item(n, a=n) for n in range(500)])
+    for _ in range(5):
+        segment.note_use([A])
+    assert segment.index_progress() == 1
+    await put(segment, [item(500, a=500)])
+    segment.note_use([A])
+    assert segment.index_progress() < 1, "it has grown"
+    await built(segment)
+    await check_index(segment)
+    await store.close()
+
+
+async def test_a_segment_has_at_most_as_many_indexes_as_allowed(data: Path) -> None:
+    store = SqliteStore(
+        data, durable=False, index_settings=IndexSettings(items_min=0, uses_min=1, indexes_max=3)
+    )
+    segment = store.segment("s")
+    await put(segment, [item(0, a=1)])
+    segment.note_use([IndexedPath((name,)) for name in "abcdefgh"])
+    await built(segment)
+    assert len([name for name in tables(file_of(data)) if name.count("_") == 1]) == 3
+    await store.close()
+
+
+async def test_an_index_nobody_uses_is_dropped_and_others_are_kept(data: Path) -> None:
+    now = 1_000_000.0
+    settings = IndexSettings(items_min=0, uses_min=1, check_seconds=10, unused_seconds=100, clock=lambda: now)
+    store = SqliteStore(data, durable=False, index_settings=settings)
+    segment = store.segment("s")
+    await put(segment, [item(n, a=n, b=n) for n in range(10)])
+    segment.note_use([A, IndexedPath(("b",))])
+    await built(segment)
+    now += 90
+    segment.note_use([A])
+    now += 20
+    await put(segment, [item(1, a=2, b=3)])
+    for _ in range(1_000):
+        if len(tables(file_of(data))) == 4:
+            break
+        await asyncio.sleep(0.001)
+    assert await has_index(segment)
+    assert await segment.ordered(Selection(WHOLE), PathOrder(("b",)), None, 1) is None
+    await store.close()
+    now += 200
+    store = SqliteStore(data, durable=False, index_settings=settings)
+    segment = store.segment("s")
+    assert not await has_index(segment), "unused while the server was down counts too"
+    await dropped(segment, file_of(data))
+    assert ids(await segment.select(equals(5), 0, 10)) == ["i5"]
+    await store.close()
+
+
+async def test_indexes_a_policy_refuses_are_dropped_at_once_even_while_they_are_built(
+    data: Path, eager: IndexSettings
+) -> None:
+    store = SqliteStore(data, durable=False, index_settings=eager)
+    segment = store.segment("s")
+    await put(segment, [item(n, a=n % 3) for n in range(60)])
+    segment.note_use([A])
+    for pause in range(12):
+        for _ in range(pause):
+            await asyncio.sleep(0.0003)
+        segment.drop_indexes(lambda path: path != A)
+        assert not await has_index(segment)
+        assert len(await segment.select(equals(1), 0, 100)) == 20
+        await dropped(segment, file_of(data))
+        segment.note_use([A])
+    await built(segment)
+    await check_index(segment)
+    await store.close()
+
+
+async def test_writes_go_on_during_a_build_and_none_waits_longer_than_a_chunk(data: Path) -> None:
+    store = SqliteStore(data, index_settings=IndexSettings(uses_min=1))
+    segment = store.segment("s")
+    count = 20_000
+    await put(segment, [item(n, a=n * 7_919 % count, text="x" * 200) for n in range(count)])
+    segment.note_use([A])
+    waits = []
+    number = 0
+    while segment.index_progress() < 1:
+        begun = time.perf_counter()
+        changes = [item(count + number, a=-number), item(number, a=number / 2), item(number + 5_000, a=1)]
+        await segment.commit(PartitionWrite(0, 1, 1_000, tuple(changes)))
+        waits.append(time.perf_counter() - begun)
+        number += 1
+    assert len(waits) > 5, "the build takes turns with the writes"
+    assert sorted(waits)[len(waits) // 2] < 0.1
+    assert max(waits) < 0.6
+    await check_index(segment)
+    await store.close()
+
+
+async def test_a_build_goes_on_after_the_store_was_closed_in_the_middle(
+    data: Path, eager: IndexSettings
+) -> None:
+    store = SqliteStore(data, durable=False, index_settings=eager)
+    segment = store.segment("s")
+    await put(segment, [item(n, a=n * 31 % 100) for n in range(100)])
+    segment.note_use([A])
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+    await store.close()
+    for _ in range(3):
+        store = SqliteStore(data, durable=False, index_settings=eager)
+        segment = store.segment("s")
+        await put(segment, [item(3, a=50), item(99, a=51)])
+        await store.close()
+    store = SqliteStore(data, durable=False, index_settings=eager)
+    segment = store.segment("s")
+    assert len(await segment.select(equals(51), 0, 10)) == 2
+    await built(segment)
+    await check_index(segment)
+    await store.close()
+
+
+BUILDER = """
+import asyncio, sys
+from pathlib import Path
+sys.path[:0] = {path!r}
+from pleiad.store.contract import Mutation, PartitionWrite, Verb
+from pleiad.store.selection import IndexedPath
+from pleiad.store.sqlite.path_index import IndexSettings
+from pleiad.store.sqlite.store import SqliteStore
+
+async def main():
+    settings = IndexSettings(items_min=0, uses_min=1, chunk_items=20, run_items=150)
+    segment = SqliteStore(Path({data!r}), index_settings=settings).segment("s")
+    segment.note_use([IndexedPath(("a",))])
+    print("building", flush=True)
+    number = 0
+    while True:
+        number += 1
+        body = b'{{"a": %d}}' % (number * 37 % 3000)
+        id = number * 11 % 3000
+        mutation = Mutation(Verb.UPSERT, id.to_bytes(16, "big"), f"i{{id}}", body, 100)
+        await segment.commit(PartitionWrite(0, 1, 1000, (mutation,)))
+
+asyncio.run(main())
+"""
+
+
+async def test_a_kill_in_the_middle_of_a_build_leaves_right_answers_and_a_build_that_goes_on(
+    data: Path,
+) -> None:
+    store = SqliteStore(data)
+    await put(store.segment("s"), [item(n, a=n * 37 % 3_000) for n in range(3_000)])
+    await store.close()
+    program = BUILDER.format(path=sys.path, data=str(data))
+    unfinished = 0
+    for pause in (0.02, 0.05, 0.08, 0.12):
+        child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+        assert child.stdout is not None
+        child.stdout.readline()
+        await asyncio.sleep(pause)
+        os.kill(child.pid, signal.SIGKILL)
+        child.communicate()
+        store = SqliteStore(data)
+        segment = store.segment("s")
+        rows = await segment.scan(WHOLE, 0, 10_000)
+        wanted = Selection(WHOLE, (Predicate(("a",), low=Bound(1_000, True), high=Bound(1_500, False)),))
+        expected = [row for row in rows if 1_000 <= json.loads(row.body)["a"] < 1_500]
+        unfinished += segment.index_progress() < 1
+        assert await segment.select(wanted, 0, 10_000) == expected
+        await store.close()
+    assert unfinished > 0, "no kill came in the middle of the build"
+    store = SqliteStore(data)
+    segment = store.segment("s")
+    segment.note_use([A, A])
+    await built(segment)
+    await check_index(segment)
+    await store.close()
+
+
+async def test_a_failing_build_leaves_writes_and_answers_alone(
+    data: Path, eager: IndexSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise apsw.FullError("no space left")
+
+    store = SqliteStore(data, durable=False, index_settings=eager)
+    segment = store.segment("s")
+    await put(segment, [item(n, a=n) for n in range(30)])
+    with monkeypatch.context() as patch:
+        patch.setattr("pleiad.store.sqlite.path_index_sql.enter", refuse)
+        segment.note_use([A])
+        await built(segment)
+        await put(segment, [item(30, a=30)])
+        assert not await has_index(segment)
+        assert ids(await segment.select(equals(30), 0, 10)) == ["i30"]
+    await store.close()
+    store = SqliteStore(data, durable=False, index_settings=eager)
+    segment = store.segment("s")
+    await segment.state(0)
+    await built(segment)
+    await check_index(segment)
+    await store.close()
+
+
+async def test_a_renamed_item_is_found_by_its_new_id_only(data: Path, eager: IndexSettings) -> None:
+    store = SqliteStore(data, durable=False, index_settings=eager)
+    segment = store.segment("s")
+    await put(segment, [item(n) for n in range(5)])
+    segment.note_use([IndexedPath(("id",))])
+    await built(segment)
+    rename = item(3)._replace(verb=Verb.REPLACE, new_id="other")
+    await put(segment, [rename])
+    assert ids(await segment.select(equals("other", "id"), 0, 10)) == ["other"]
+    assert await segment.count(equals("i3", "id")) == (0, 0)
+    await store.close()
+
+
+async def test_every_page_of_a_long_order_goes_on_where_the_last_one_ended(data: Path) -> None:
+    store = SqliteStore(data, durable=False, index_settings=IndexSettings(uses_min=1))
+    segment = store.segment("s")
+    await put(segment, [item(n, a=n % 50, b=n % 3) for n in range(5_000)])
+    segment.note_use([A, IndexedPath(("b",))])
+    await built(segment)
+    range_and_part = (Predicate(("a",), low=Bound(10, True)), Predicate(("b",), one_of=(1,)))
+    for predicates in ((), range_and_part[:1], range_and_part):
+        selection = Selection(WHOLE, predicates)
+        expected = sorted(
+            (json.loads(row.body)["a"], row.number) for row in await segment.select(selection, 0, 10_000)
+        )
+        for descending in (False, True):
+            found: list[tuple[int, int]] = []
+            after: OrderPosition | None = None
+            while page := await segment.ordered(selection, PathOrder(("a",), descending), after, 700):
+                found += [(json.loads(row.body)["a"], row.number) for row, _ in page]
+                after = page[-1][1]
+            assert found == (expected[::-1] if descending else expected)
+        assert await segment.count(selection, count_only=True) == (len(expected), 0)
+        assert await segment.count(selection) == (len(expected), 100 * len(expected))
+    await store.close()
+
+
+async def test_a_long_scan_lets_other_work_run(data: Path) -> None:
+    store = SqliteStore(data, durable=False)
+    segment = store.segment("s")
+    await put(segment, [item(n, a=n) for n in range(20_000)])
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.ensure_future(others())
+    assert await segment.select(equals("nothing"), 0, 10) == []
+    other.cancel()
+    assert turns >= 8
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    "value", [[1, 2], [True, 0, 1], {"rank": 1}, [2**70, 0, 1], [4, "a", 2**70], [3, [], 1], None]
+)
+def test_what_is_no_position_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match="position"):
+        OrderPosition.from_json(value)
