@@ -36,7 +36,7 @@ _NO_TAGS: Final[dict[str, str]] = {}
 class Query:
     """One query text, parsed and bound; executions are made from it."""
 
-    __slots__ = ("_variants", "limits", "plan", "syntax", "text")
+    __slots__ = ("_variants", "filters_plainly", "gives_items", "limits", "plan", "syntax", "text")
 
     def __init__(self, text: str, limits: Limits) -> None:
         self.text = text
@@ -44,6 +44,10 @@ class Query:
         self.syntax: ast.Query = parse(text, limits)
         self.plan: plan.Plan = bind(self.syntax, limits)
         self._variants: dict[Any, Factory] = {}
+        self.gives_items: bool = _gives_items(self.plan)
+        """Whether each result is an item as it is: SELECT * or SELECT VALUE of the root, without JOIN."""
+        self.filters_plainly: bool = _filters_plainly(self.plan)
+        """Whether the filter reads only properties that clients wrote, and no item as a whole."""
 
     # -- what the query is -----------------------------------------------------------------------
 
@@ -260,6 +264,25 @@ class Execution:
         if block.order_by or block.rank is not None:
             return self.outputs(self.sorted_rows(self.rows(items)))
         return self.slice(self.values(items))
+
+
+def _gives_items(bound: plan.Plan) -> bool:
+    block = bound.block
+    if len(block.sources) != 1 or block.sources[0].kind is not plan.SourceKind.ITEMS:
+        return False
+    return block.selection == plan.Slot(block.sources[0].slot)
+
+
+def _filters_plainly(bound: plan.Plan) -> bool:
+    plain = whole = 0
+    for node in plan.walk(bound.block.where) if bound.block.where is not None else ():
+        if isinstance(node, plan.Slot) and node.index in bound.root_slots:
+            whole += 1
+        elif isinstance(node, plan.Member) and isinstance(node.target, plan.Slot):
+            key = node.key.value if isinstance(node.key, plan.Constant) else "_"
+            is_plain = isinstance(key, str) and not key.startswith("_")
+            plain += is_plain and node.target.index in bound.root_slots
+    return plain == whole
 
 
 def _distinct(values: Iterable[Any]) -> Iterator[Any]:
