@@ -41,7 +41,7 @@ from pleiad.cli.connection import Answer, Connection
 from pleiad.engine import items as item_operations
 from pleiad.engine import query as query_operations
 from pleiad.engine.engine import Engine
-from pleiad.engine.query import QueryRequest
+from pleiad.engine.query_job import QueryRequest
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.head import NoSqlHead
 from pleiad.keys.range import WHOLE

@@ -344,7 +344,7 @@ class Oracle:
         if canon(left)[0] != "number" or canon(right)[0] != "number":
             return UNDEFINED
         if is_unary:
-            return {"-": number(-float(right)), "+": right, "~": ~int32(right)}[operator]
+            return {"-": number(-float(right)), "+": right, "~": ~int32(float(right))}[operator]
         one, two = float(left), float(right)
         match operator:
             case "+":

@@ -21,7 +21,8 @@ from pleiad.engine import query as queries
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS
-from pleiad.engine.query import QueryJob, QueryPage, QueryRequest
+from pleiad.engine.query import QueryPage
+from pleiad.engine.query_job import QueryJob, QueryRequest
 from pleiad.errors import RESOURCE_EXISTS, PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits

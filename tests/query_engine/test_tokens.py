@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from pleiad.engine import token as tokens
-from pleiad.engine.query import prepare
+from pleiad.engine.query_job import prepare
 from pleiad.errors import PleiadError
 
 QUERIES = (

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 import pytest
 
-from pleiad.engine.query import prepare
+from pleiad.engine.query_job import prepare
 from pleiad.errors import PleiadError
 from pleiad.query import compile_query
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -25,6 +26,7 @@ from pleiad.limits import Limits
 from pleiad.partition.map import PartitionMap
 from pleiad.partition.partition import Partition
 from pleiad.query import QueryContext, compile_query
+from pleiad.query.context import no_tick
 from pleiad.query.pushdown import policy_paths
 from pleiad.store.contract import Row, Store
 from pleiad.store.selection import IndexedPath
@@ -141,14 +143,15 @@ class Container:
     def is_expired(self, row: Row, now: float) -> bool:
         return is_expired(row.ts, row.ttl, self.default_ttl, now)
 
-    def query_context(self) -> QueryContext:
-        """What a query on this container knows beside its text."""
+    def query_context(self, tick: Callable[[], None] = no_tick) -> QueryContext:
+        """What a query on this container knows beside its text; `tick` is called now and then and may stop it."""
         properties = self.definition.properties
         return QueryContext(
             limits=self.limits,
             computed_properties=self._computed,
             vector_policy=properties.get("vectorEmbeddingPolicy"),
             full_text_policy=properties.get("fullTextPolicy"),
+            tick=tick,
         )
 
     def session_token(self, partition: Partition) -> str:

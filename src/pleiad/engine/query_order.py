@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from pleiad.engine import token as tokens
-from pleiad.engine.query import SLICE_ROWS, QueryJob, looked_up
+from pleiad.engine.query_job import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.scan import Scan
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.partition.partition import Partition
@@ -140,7 +140,7 @@ def _results_of(job: QueryJob, row: Row) -> list[Found]:
     turned = -1 if job.query.order_by[0].descending else 1
     found = []
     for index, bound in enumerate(execution.filter_rows(item)):
-        if job.gives_items:
+        if job.query.gives_items:
             text = container.render(row, container.etag(row))
         else:
             value = execution.project(bound)

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from pleiad.engine import token as tokens
-from pleiad.engine.query import SLICE_ROWS, QueryJob, looked_up
+from pleiad.engine.query_job import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.scan import Scan
 from pleiad.store.contract import Row
 
@@ -59,7 +59,9 @@ class StreamPage:
     def _values(self, row: Row) -> Iterator[bytes]:
         """The results of an item one by one: a JOIN may give more of them than a page, or a memory, can hold."""
         job = self._job
-        if not job.gives_items:
+        if job.gives_found_rows:
+            yield job.container.render(row, job.container.etag(row))
+        elif not job.query.gives_items:
             yield from map(orjson.dumps, job.execution.values((job.item_of(row),)))
         elif job.execution.matches(job.filtered_item_of(row)):
             yield job.container.render(row, job.container.etag(row))

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from pleiad.engine import token as tokens
-from pleiad.engine.query import SLICE_ROWS, QueryJob, looked_up
+from pleiad.engine.query_job import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.query_order import ordered_page
 from pleiad.engine.scan import Scan
 from pleiad.keys.undefined import UNDEFINED

@@ -45,6 +45,10 @@ class QueryCache:
                 self._text_chars -= len(old)
         return query
 
+    def has(self, text: str, limits: Limits) -> bool:
+        query = self._queries.get(text)
+        return query is not None and query.limits == limits
+
 
 _CACHE: Final = QueryCache(QUERIES_MAX, TEXT_CHARS_MAX)
 
@@ -52,6 +56,11 @@ _CACHE: Final = QueryCache(QUERIES_MAX, TEXT_CHARS_MAX)
 def compile_query(text: str, limits: Limits) -> Query:
     """The compiled form of a query text; a text that is wrong raises a 400."""
     return _CACHE.get(text, limits)
+
+
+def is_compiled(text: str, limits: Limits) -> bool:
+    """Whether `compile_query` has the text at hand."""
+    return _CACHE.has(text, limits)
 
 
 def compile_condition(text: str, limits: Limits) -> Query:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pleiad.query.run import Query
 
 
-def _no_tick() -> None:
+def no_tick() -> None:
     """The deadline callback of a query without a deadline."""
 
 
@@ -27,4 +27,4 @@ class QueryContext:
     computed_properties: tuple[tuple[str, Query], ...] = ()
     vector_policy: Mapping[str, Any] | None = None
     full_text_policy: Mapping[str, Any] | None = None
-    tick: Callable[[], None] = _no_tick
+    tick: Callable[[], None] = no_tick

@@ -282,9 +282,10 @@ def pos3(value: Any) -> Any:
 
 def to_int32(number: int | float) -> int:
     """The number truncated and wrapped to a signed 32-bit integer; what is not finite becomes 0."""
-    if number.__class__ is float and not math.isfinite(number):
+    double = as_double(number)
+    if not math.isfinite(double):
         return 0
-    wrapped = int(number) % _INT32
+    wrapped = int(double) % _INT32
     return wrapped - _INT32 if wrapped >= _INT32 // 2 else wrapped
 
 

@@ -9,7 +9,8 @@ import orjson
 from pleiad import charge
 from pleiad.engine import query as queries
 from pleiad.engine.container import Container
-from pleiad.engine.query import QueryPage, QueryRequest
+from pleiad.engine.query import QueryPage
+from pleiad.engine.query_job import TOKEN_BYTES_MAX, QueryRequest
 from pleiad.errors import BAD_HEADER, CROSS_PARTITION_NOT_SERVABLE, PleiadError
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import ACCOUNT_CONSISTENCY, container_of, scope
@@ -63,7 +64,7 @@ async def query(call: Call) -> Response:
 def _token_bytes_max(call: Call) -> int:
     """How long a continuation may be: what the client can take, and never more than a header line should have."""
     value = call.text(_TOKEN_LIMIT)
-    most = min(call.limits.continuation_kb * 1024, queries.TOKEN_BYTES_MAX)
+    most = min(call.limits.continuation_kb * 1024, TOKEN_BYTES_MAX)
     if not value:
         return most
     if not (value.isascii() and value.isdigit() and len(value) <= 9 and int(value) > 0):

@@ -1,0 +1,271 @@
+"""A query prepared for one container: which ranges it reads, what of it the store does, and what it touched.
+
+A filter that names partition keys confines the query to their hashes; one that names keys and ids needs no search
+at all. Everything here is decided before the first row is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pleiad import charge, errors
+from pleiad.charge import Charge
+from pleiad.engine import token as tokens
+from pleiad.engine.container import Container
+from pleiad.errors import PleiadError
+from pleiad.item.body import load
+from pleiad.keys.range import EpkRange
+from pleiad.keys.value import KeyValue
+from pleiad.partition.partition import Partition
+from pleiad.query import Execution, Query, compile_query
+from pleiad.query.order_rules import check_order_by
+from pleiad.query.pushdown import PathOrder, Pushdown, path_order, pushdown
+from pleiad.query.routing import key_values
+from pleiad.store.contract import Row
+from pleiad.store.selection import IndexedPath
+
+SLICE_ROWS = 500
+"""Rows decoded and filtered before other requests get their turn."""
+ITEM_SECONDS_MIN = 1.0
+"""What one item may take even where a page has less time."""
+TOKEN_BYTES_MAX = 4096
+"""A token travels in a header line, and usual HTTP clients read lines of 8 KB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryRequest:
+    """What a client asks: the text and its parameters, the scope, and the page."""
+
+    text: str
+    parameters: Mapping[str, Any]
+    span: EpkRange
+    key: tuple[KeyValue, ...] | None = None
+    is_confined: bool = False
+    """The request names a key or a range itself."""
+    may_fan_out: bool = True
+    items_max: int
+    token: str = ""
+    token_bytes_max: int = TOKEN_BYTES_MAX
+    multiplier: int = 1
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a page touched."""
+
+    partitions: int = 0
+    items_loaded: int = 0
+    bytes_loaded: int = 0
+    items_returned: int = 0
+    bytes_returned: int = 0
+    index_lookups: int = 0
+
+    def to_json(self) -> list[int]:
+        return [
+            self.partitions,
+            self.items_loaded,
+            self.bytes_loaded,
+            self.items_returned,
+            self.bytes_returned,
+            self.index_lookups,
+        ]
+
+    def charge(self, multiplier: int) -> Charge:
+        return charge.query(
+            partitions=self.partitions,
+            items_loaded=self.items_loaded,
+            bytes_loaded=self.bytes_loaded,
+            items_returned=self.items_returned,
+            bytes_returned=self.bytes_returned,
+            index_lookups=self.index_lookups,
+            multiplier=multiplier,
+        )
+
+
+class Deadline:
+    """Cuts off an item that gives so many rows, or an evaluation that takes so long, that nothing else gets done."""
+
+    __slots__ = ("_ends_at", "_seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = max(seconds, ITEM_SECONDS_MIN)
+        self.restart()
+
+    def restart(self) -> None:
+        self._ends_at = time.perf_counter() + self._seconds
+
+    def check(self) -> None:
+        if time.perf_counter() > self._ends_at:
+            raise errors.REQUEST_TIMEOUT(
+                reason=f"The query was stopped: it worked on one item for more than {self._seconds:g} seconds."
+            )
+
+
+@dataclass(slots=True)
+class QueryJob:
+    """A query prepared for one container: where it goes and what of it the store can do."""
+
+    container: Container
+    request: QueryRequest
+    query: Query
+    execution: Execution
+    spans: list[EpkRange]
+    lookups: list[tuple[bytes, str]] | None
+    pushdown: Pushdown
+    order: PathOrder | None
+    deadline: Deadline
+    now: int = field(default_factory=lambda: int(time.time()))
+    began_at: float = field(default_factory=time.perf_counter)
+    tally: Tally = field(default_factory=Tally)
+
+    @property
+    def mark(self) -> int:
+        """What tells the tokens of this request from those of others."""
+        request = self.request
+        parameters = sorted(request.parameters.items(), key=str)
+        return tokens.fingerprint(
+            self.container.resource.rid, request.text, parameters, request.span.to_hex()
+        )
+
+    @property
+    def gives_found_rows(self) -> bool:
+        """Whether the rows that the store found are the results: items as they are, filtered already."""
+        return self.query.gives_items and self.pushdown.is_whole and self.lookups is None
+
+    @property
+    def partitions(self) -> list[Partition]:
+        found: dict[int, Partition] = {}
+        for span in self.spans:
+            for partition in self.container.map.overlapping(span):
+                found[partition.id] = partition
+        return list(found.values())
+
+    def item_of(self, row: Row) -> dict[str, Any]:
+        """The item of a row as a query sees it, system properties included."""
+        self.deadline.restart()
+        value: dict[str, Any] = load(row.body)
+        value.update(self.container.system_properties(row))
+        return value
+
+    def filtered_item_of(self, row: Row) -> dict[str, Any]:
+        """The item of a row as far as the filter looks at it."""
+        if not self.query.filters_plainly or self.container.computed_names:
+            return self.item_of(row)
+        self.deadline.restart()
+        value: dict[str, Any] = load(row.body)
+        return value
+
+    def loaded(self, row: Row) -> None:
+        self.tally.items_loaded += 1
+        self.tally.bytes_loaded += row.size_bytes
+
+    def is_out_of_time(self) -> bool:
+        return time.perf_counter() - self.began_at > self.container.limits.operation_seconds
+
+
+def prepare(container: Container, request: QueryRequest) -> QueryJob:
+    """Compiles a query and decides where it goes; refuses what the container's policy cannot serve."""
+    query = compile_query(request.text, container.limits)
+    deadline = Deadline(container.limits.operation_seconds)
+    execution = query.execution(request.parameters, container.query_context(deadline.check))
+    computed = container.computed_names
+    order = None
+    if query.order_by:
+        check_order_by(query.plan, container.definition.indexing, request.parameters, computed)
+        order = path_order(query.plan, request.parameters, computed)
+    pushed = pushdown(query.plan, request.parameters, container.is_indexed, computed)
+    keys = _keys(container, request, query)
+    spans = _spans(container, request, query, keys)
+    lookups = _lookups(container, request, query, keys)
+    job = QueryJob(container, request, query, execution, spans, lookups, pushed, order, deadline)
+    _note_use(job)
+    return job
+
+
+def _keys(container: Container, request: QueryRequest, query: Query) -> list[tuple[Any, ...]] | None:
+    """The partition keys the filter allows, each with the id behind it where the filter names that too."""
+    if query.block.where is None and query.is_per_item:
+        return None if query.reads_items else []
+    return key_values(query.plan, request.parameters, (*container.key.path_steps, ("id",)))
+
+
+def _spans(
+    container: Container, request: QueryRequest, query: Query, keys: list[tuple[Any, ...]] | None
+) -> list[EpkRange]:
+    """The ranges of hashes a query has to read: what its request and its filter leave, in order."""
+    levels = container.key.levels
+    found = None if keys is None else {key[:levels] for key in keys}
+    single = found is not None and len(found) <= 1 and all(len(key) == levels for key in found)
+    if not request.is_confined and not single:
+        if not request.may_fan_out:
+            raise errors.CROSS_PARTITION_DISABLED()
+        block = query.block
+        if query.is_aggregate and not block.is_value and not query.group_by:
+            raise errors.CROSS_PARTITION_NOT_SERVABLE(
+                reason="Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates."
+            )
+    if found is None or not query.reads_items:
+        return [request.span]
+    return sorted({span for key in found if (span := _span_of(container, request, key)) is not None})
+
+
+def _span_of(container: Container, request: QueryRequest, key: tuple[KeyValue, ...]) -> EpkRange | None:
+    """Where the items of a key in the filter are; None when they are out of scope or cannot exist."""
+    try:
+        return request.span.intersect(container.span_of(key))
+    except PleiadError:
+        return None
+
+
+def _lookups(
+    container: Container, request: QueryRequest, query: Query, keys: list[tuple[Any, ...]] | None
+) -> list[tuple[bytes, str]] | None:
+    """The (epk, id) pairs a filter names, when it names all of them: then nothing needs to be searched."""
+    levels = container.key.levels
+    if not query.reads_items or query.block.where is None:
+        return None
+    if request.key is not None and len(request.key) == levels:
+        ids = key_values(query.plan, request.parameters, (("id",),))
+        pairs = None if ids is None else [(request.key, key[0]) for key in ids]
+    elif keys is None or any(len(key) <= levels for key in keys):
+        return None
+    else:
+        pairs = [(key[:levels], key[levels]) for key in keys]
+    if pairs is None:
+        return None
+    found = {(container.epk_of(key), id) for key, id in pairs if isinstance(id, str)}
+    return sorted(pair for pair in found if request.span.contains(pair[0]))
+
+
+def _note_use(job: QueryJob) -> None:
+    """Tells the partitions which paths the query asks for, unless it knows its items already."""
+    if job.lookups is not None:
+        return
+    paths = [IndexedPath(predicate.path, predicate.element) for predicate in job.pushdown.predicates]
+    if job.order is not None:
+        paths.append(IndexedPath(job.order.path, False))
+    if paths:
+        for partition in job.partitions:
+            partition.note_use(paths)
+
+
+async def looked_up(job: QueryJob, first: bool) -> list[Row]:
+    """The live rows of the pairs a filter names, in scan order; the first page pays for looking."""
+    assert job.lookups is not None
+    container = job.container
+    now = time.time()
+    rows = []
+    if first:
+        job.tally.partitions = len(job.partitions)
+        job.tally.index_lookups = len(job.lookups)
+    for number, (epk, id) in enumerate(job.lookups):
+        row = await container.map.find(epk).read(epk, id)
+        if row is not None and not container.is_expired(row, now):
+            rows.append(row)
+        if number % SLICE_ROWS == SLICE_ROWS - 1:
+            await asyncio.sleep(0)
+    return sorted(rows, key=lambda row: row.number)
