@@ -181,6 +181,25 @@ def test_transfers_between_two_items_keep_their_sum(
             assert wire.bulk(link, [{**alone, "partitionKey": '["a"]'}]).statuses == [200]
             done.append("note")
 
+    def note_by_etag(wire: BatchWire, chooser: random.Random) -> None:
+        """As `note`, but the client itself computes the new item and says which version it comes from."""
+        noted = 0
+        while noted < 20:
+            found = wire.batch(link, [read(chooser.choice(["x", "y"]))]).json[0]
+            item = found["resourceBody"]
+            replace = {
+                "operationType": "Replace",
+                "id": item["id"],
+                "resourceBody": {**item, "notes": item["notes"] + 1},
+                "ifMatch": found["eTag"],
+                "partitionKey": '["a"]',
+            }
+            (status,) = wire.bulk(link, [replace]).statuses
+            assert status in (200, 412)
+            if status == 200:
+                noted += 1
+                done.append("note")
+
     def audit(wire: BatchWire, chooser: random.Random) -> None:
         for _ in range(40):
             reply = wire.batch(link, [read("x"), increment("audits", n=1), read("y")])
@@ -188,7 +207,7 @@ def test_transfers_between_two_items_keep_their_sum(
             amounts = [reply.json[index]["resourceBody"]["amount"] for index in (0, 2)]
             assert sum(amounts) == 1000, "a transfer was seen half done"
 
-    together([transfer] * 4 + [note] * 2 + [audit] * 2)
+    together([transfer] * 4 + [note] + [note_by_etag] + [audit] * 2)
     x, y = (container.read_item(id, "a") for id in ("x", "y"))
     assert x["amount"] + y["amount"] == 1000
     assert x["moves"] == y["moves"] == done.count("transfer")

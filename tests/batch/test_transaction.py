@@ -363,15 +363,6 @@ def test_an_expired_item_counts_as_absent(pleiad_database: DatabaseProxy, wire: 
     assert wire.batch(container.container_link, [create("x", n=2), read("x")]).statuses == [201, 200]
 
 
-def test_a_batch_in_the_binary_form_is_told_what_is_supported(
-    wire: BatchWire, container: ContainerProxy
-) -> None:
-    reply = wire.batch(container.container_link, bytes.fromhex("81000000800200000001") + b"\x00" * 20)
-    assert reply.status == 400
-    assert "JSON" in message(reply)
-    assert "HybridRow" in message(reply)
-
-
 def test_a_client_reads_the_reason_of_a_failure(wire: BatchWire, container: ContainerProxy) -> None:
     reply = wire.batch(container.container_link, [create("x"), create("x")])
     assert reply.status == 207

@@ -22,7 +22,9 @@ def container(pleiad_database: DatabaseProxy) -> ContainerProxy:
     return pleiad_database.create_container("things", PartitionKey("/pk"))
 
 
-def post_item(server: RunningServer, link: str, body: bytes, key: str) -> tuple[int, dict[str, Any]]:
+def post_item(
+    server: RunningServer, link: str, body: bytes, key: str, **more: str
+) -> tuple[int, dict[str, Any]]:
     """Creates an item from exactly these bytes, which no client library would send."""
     date = formatdate(usegmt=True)
     text = f"post\ndocs\n{link}\n{date.lower()}\n\n"
@@ -31,6 +33,7 @@ def post_item(server: RunningServer, link: str, body: bytes, key: str) -> tuple[
         "x-ms-date": date,
         "authorization": quote(f"type=master&ver=1.0&sig={proof}", safe=""),
         "x-ms-documentdb-partitionkey": key,
+        **{name.replace("_", "-"): value for name, value in more.items()},
     }
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
     try:
@@ -83,6 +86,22 @@ def test_deleting_a_partition_key_is_done_when_it_is_answered(container: Contain
         container.create_item({"id": str(number), "pk": "a"})
     container.delete_all_items_by_partition_key("a")
     assert list(container.read_all_items()) == []
+
+
+def test_a_batch_in_binary_form_is_refused(pleiad_server: RunningServer, container: ContainerProxy) -> None:
+    """The service also reads batches as HybridRow, the binary form that the .NET client sends. That format is one
+    client's own and would take a second codec; the refusal says which form is supported."""
+    status, answer = post_item(
+        pleiad_server,
+        container.container_link,
+        bytes.fromhex("81000000800200000001") + b"\x00" * 20,
+        '["a"]',
+        x_ms_cosmos_is_batch_request="True",
+        x_ms_cosmos_batch_atomic="True",
+    )
+    assert status == 400
+    assert "HybridRow" in answer["message"]
+    assert "JSON array" in answer["message"]
 
 
 def test_a_permission_is_for_a_container_or_an_item(pleiad_database: DatabaseProxy) -> None:

@@ -133,16 +133,22 @@ def test_an_item_of_system_properties_only_is_stored_as_the_empty_object() -> No
 
 
 @pytest.mark.parametrize("stored", [b"{}", b'{"id":"1","n":1.10}', '{"id":"é"}'])
-def test_system_properties_are_spliced_before_the_closing_brace(stored: bytes | str) -> None:
-    etag = system.etag_of(3, 77, 1_700_000_000)
-    fragment = system.render_system("AAAAAIAAAAA=", "dbs/AAAAAA==/", etag, 1_700_000_000)
-    assert json.loads(body.splice(stored, fragment)) == {
-        **json.loads(stored),
-        "_rid": "AAAAAIAAAAA=",
-        "_self": "dbs/AAAAAA==/",
-        "_etag": etag,
+def test_members_are_spliced_before_the_closing_brace(stored: bytes | str) -> None:
+    assert json.loads(body.splice(stored, b',"_lsn":7}')) == {**json.loads(stored), "_lsn": 7}
+
+
+def test_an_item_is_its_stored_text_with_its_system_properties() -> None:
+    template = system.item_template("dbs/AAAAAA==/colls/AAAAAIAAAAA=/docs/", 70_000)
+    rid, lsn, ts = b"AAAAAIAAAAAAAAAAAAAAAA==", 0x1234_5678_9ABC, 1_700_000_000
+    text = template % (b'{"n":1.10', b",", rid, rid, lsn & 0xFFFFFFFF, lsn >> 32, ts, ts)
+    assert text.startswith(b'{"n":1.10,')
+    assert json.loads(text) == {
+        "n": 1.1,
+        "_rid": rid.decode(),
+        "_self": f"dbs/AAAAAA==/colls/AAAAAIAAAAA=/docs/{rid.decode()}/",
+        "_etag": system.etag_of(70_000, lsn, ts),
         "_attachments": "attachments/",
-        "_ts": 1_700_000_000,
+        "_ts": ts,
     }
 
 

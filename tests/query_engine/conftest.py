@@ -108,7 +108,7 @@ class World:
             first = [row for span in job.spans for row in rows if span.contains(row.epk)]
         met = {row.number for row in first}
         rest = [] if job.request.span != WHOLE else [row for row in rows if row.number not in met]
-        return [orjson.loads(self.container.render(row, self.container.etag(row))) for row in (*first, *rest)]
+        return [orjson.loads(self.container.render(row)) for row in (*first, *rest)]
 
     def item_of(self, row: Row) -> dict[str, Any]:
         """The item of a row as its client wrote it."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from binascii import b2a_base64
+from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import quote
 
@@ -15,8 +16,7 @@ from pleiad.catalog.resource import Resource
 from pleiad.index.policy import ELEMENT
 from pleiad.index.terms import TermCounter
 from pleiad.item import rid as rids
-from pleiad.item.body import splice
-from pleiad.item.system import etag_of, lsn_of_etag, render_system
+from pleiad.item.system import etag_of, item_template, lsn_of_etag
 from pleiad.item.ttl import is_expired
 from pleiad.keys.hash import epk
 from pleiad.keys.range import EpkRange, prefix_range
@@ -42,6 +42,7 @@ class Container:
         self.limits = limits
         self._docs_link = f"{resource.self_link}docs/"
         self._rid_prefix = rids.document_rid_prefix(database.number, resource.number)
+        self._item_template = item_template(self._docs_link, resource.number)
         self.adopt(resource, database)
 
     def adopt(self, resource: Resource, database: Resource) -> None:
@@ -57,6 +58,8 @@ class Container:
         computed = resource.properties.get("computedProperties", [])
         self._computed = tuple((each["name"], compile_query(each["query"], self.limits)) for each in computed)
         self.computed_names = tuple(name for name, _ in self._computed)
+        self.routes: dict[Any, Any] = {}
+        """Where queries on this version of the container go, by text and parameters; `query_job` fills it."""
         self.is_indexed = policy_paths(self.definition.indexing, self.computed_names)
 
     def drop_surplus_indexes(self) -> None:
@@ -124,10 +127,19 @@ class Container:
     def lsn_of(self, etag: str) -> int | None:
         return lsn_of_etag(self.resource.number, etag)
 
-    def render(self, row: Row, etag: str) -> bytes:
+    def render(self, row: Row) -> bytes:
         """The item as clients read it: the stored text with its system properties."""
-        rid = rids.document_rid_of(self._rid_prefix, row.number)
-        return splice(row.body, render_system(rid, f"{self._docs_link}{rid}/", etag, row.ts))
+        return self.render_all((row,))[0]
+
+    def render_all(self, rows: Iterable[Row]) -> list[bytes]:
+        """Items as clients read them: the stored texts with their system properties, by one template."""
+        prefix, template = self._rid_prefix, self._item_template
+        texts = []
+        for number, _, _, lsn, ts, _, _, _, body in rows:
+            rid = b2a_base64(prefix + (number << 8).to_bytes(8, "big"), newline=False).replace(b"/", b"-")
+            comma = b"," if len(body) > 2 else b""
+            texts.append(template % (body[:-1], comma, rid, rid, lsn & 0xFFFFFFFF, lsn >> 32, ts, ts))
+        return texts
 
     def system_properties(self, row: Row) -> dict[str, Any]:
         """The system properties of an item, for a query to look at."""

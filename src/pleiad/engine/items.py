@@ -231,7 +231,7 @@ def plan_patch(container: Container, raw: bytes) -> PlannedPatch:
 def apply_patch(container: Container, partition: Partition, planned: PlannedPatch, row: Row) -> NewItem:
     """The item a patch makes of a row, unless its condition does not hold."""
     if planned.condition is not None:
-        seen = bodies.load(container.render(row, container.etag(row)))
+        seen = bodies.load(container.render(row))
         if not planned.condition.matches(seen, {}, QueryContext(limits=container.limits)):
             raise failed(container, partition, errors.PATCH_CONDITION_FAILED(), charge.failed())
     patched = patches.apply(bodies.parse_exact(row.body), planned.patch)

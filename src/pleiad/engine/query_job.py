@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pleiad import charge, errors
 from pleiad.charge import Charge
@@ -32,6 +32,8 @@ SLICE_ROWS = 500
 """Rows decoded and filtered before other requests get their turn."""
 ITEM_SECONDS_MIN = 1.0
 """What one item may take even where a page has less time."""
+ROUTES_MAX = 1_000
+ROUTE_TEXT_CHARS_MAX = 2_000
 TOKEN_BYTES_MAX = 4096
 """A token travels in a header line, and usual HTTP clients read lines of 8 KB."""
 
@@ -172,18 +174,52 @@ def prepare(container: Container, request: QueryRequest) -> QueryJob:
     query = compile_query(request.text, container.limits)
     deadline = Deadline(container.limits.operation_seconds)
     execution = query.execution(request.parameters, container.query_context(deadline.check))
+    route = _route(container, request, query)
+    spans = _spans(container, request, query, route.keys)
+    lookups = _lookups(container, request, query, route.keys)
+    job = QueryJob(
+        container, request, query, execution, spans, lookups, route.pushdown, route.order, deadline
+    )
+    _note_use(job)
+    return job
+
+
+class Route(NamedTuple):
+    """What a query with its parameters asks of a container, whatever the request confines it to."""
+
+    pushdown: Pushdown
+    keys: list[tuple[Any, ...]] | None
+    order: PathOrder | None
+
+
+def _route(container: Container, request: QueryRequest, query: Query) -> Route:
+    """The route of a query; remembered, since applications repeat themselves."""
+    remembered = (
+        request.text,
+        tuple(request.parameters.items()),
+        tuple(map(type, request.parameters.values())),
+    )
+    try:
+        found: Route | None = container.routes.get(remembered)
+    except TypeError:  # a parameter is an array or object
+        return _new_route(container, request, query)
+    if found is None:
+        found = _new_route(container, request, query)
+        if len(container.routes) >= ROUTES_MAX:
+            container.routes.clear()
+        if len(request.text) <= ROUTE_TEXT_CHARS_MAX:
+            container.routes[remembered] = found
+    return found
+
+
+def _new_route(container: Container, request: QueryRequest, query: Query) -> Route:
     computed = container.computed_names
     order = None
     if query.order_by:
         check_order_by(query.plan, container.definition.indexing, request.parameters, computed)
         order = path_order(query.plan, request.parameters, computed)
     pushed = pushdown(query.plan, request.parameters, container.is_indexed, computed)
-    keys = _keys(container, request, query)
-    spans = _spans(container, request, query, keys)
-    lookups = _lookups(container, request, query, keys)
-    job = QueryJob(container, request, query, execution, spans, lookups, pushed, order, deadline)
-    _note_use(job)
-    return job
+    return Route(pushed, _keys(container, request, query), order)
 
 
 def _keys(container: Container, request: QueryRequest, query: Query) -> list[tuple[Any, ...]] | None:

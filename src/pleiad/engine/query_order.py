@@ -141,7 +141,7 @@ def _results_of(job: QueryJob, row: Row) -> list[Found]:
     found = []
     for index, bound in enumerate(execution.filter_rows(item)):
         if job.query.gives_items:
-            text = container.render(row, container.etag(row))
+            text = container.render(row)
         else:
             value = execution.project(bound)
             if value is UNDEFINED:

@@ -40,6 +40,22 @@ class StreamPage:
     def is_full(self) -> bool:
         return len(self.results) >= self._job.request.items_max or self._room_bytes <= 0 or self.left == 0
 
+    def take_found(self, rows: Sequence[Row]) -> int:
+        """Adds rows that are results as they are; how many of them are used up."""
+        most = self._job.request.items_max - len(self.results)
+        if self.left is not None:
+            most = min(most, self.left)
+        skipped = min(self.skip, len(rows))
+        self.skip -= skipped
+        for number, text in enumerate(self._job.container.render_all(rows[skipped : skipped + most])):
+            if self._room_bytes <= 0:
+                return skipped + number
+            self.results.append(text)
+            self._room_bytes -= len(text)
+            if self.left is not None:
+                self.left -= 1
+        return min(skipped + most, len(rows))
+
     def take(self, row: Row) -> bool:
         """Adds the rows of an item; False when the page is full before all of them are in."""
         start, self.given = self.given, 0
@@ -59,12 +75,10 @@ class StreamPage:
     def _values(self, row: Row) -> Iterator[bytes]:
         """The results of an item one by one: a JOIN may give more of them than a page, or a memory, can hold."""
         job = self._job
-        if job.gives_found_rows:
-            yield job.container.render(row, job.container.etag(row))
-        elif not job.query.gives_items:
+        if not job.query.gives_items:
             yield from map(orjson.dumps, job.execution.values((job.item_of(row),)))
         elif job.execution.matches(job.filtered_item_of(row)):
-            yield job.container.render(row, job.container.etag(row))
+            yield from job.container.render_all((row,))
 
     def state(self, place: _State) -> _State:
         """What the next page needs to know."""
@@ -112,6 +126,11 @@ async def _page_of_lookups(
 
 def _take_all(job: QueryJob, stream: StreamPage, rows: Sequence[Row]) -> int:
     """Adds rows until the page is full; how many of them are used up."""
+    if job.gives_found_rows:
+        taken = stream.take_found(rows)
+        job.tally.items_loaded += taken
+        job.tally.bytes_loaded += sum([row.size_bytes for row in rows[:taken]])
+        return taken
     for number, row in enumerate(rows):
         if stream.is_full:
             return number

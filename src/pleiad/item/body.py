@@ -153,7 +153,7 @@ def dump(item: dict[str, Any]) -> bytes:
 
 
 def splice(stored: bytes | str, system: bytes) -> bytes:
-    """The stored text with rendered system properties (``system.render_system``) before its closing brace."""
+    """The text of an object with further members, given with a leading comma and the closing brace."""
     if isinstance(stored, str):
         stored = stored.encode()
     if len(stored) == 2:

@@ -181,7 +181,7 @@ def _entry(call: Call, container: Container, kind: OperationKind, answer: Answer
     entry += b',"eTag":' + orjson.dumps(etag)
     if answer.not_modified or (call.wants_minimal and kind is not OperationKind.READ):
         return entry + b"}"
-    return entry + b',"resourceBody":' + container.render(row, etag) + b"}"
+    return entry + b',"resourceBody":' + container.render(row) + b"}"
 
 
 def _failure(error: PleiadError, charge_ru: float) -> bytes:

@@ -39,9 +39,8 @@ async def page(call: Call) -> Response:
     block += f'etag: "{found.place}"\r\nx-ms-item-count: {len(found.rows)}\r\n'
     if not found.rows:
         return Response(304, block.encode("latin-1"))
-    members = [
-        splice(container.render(row, container.etag(row)), b',"_lsn":%d}' % row.lsn) for row in found.rows
-    ]
+    texts = container.render_all(found.rows)
+    members = [splice(text, b',"_lsn":%d}' % row.lsn) for text, row in zip(texts, found.rows, strict=True)]
     body = feed_body(container.resource.rid, "Documents", members, len(members))
     return Response(200, block.encode("latin-1"), body)
 

@@ -103,8 +103,7 @@ async def feed_page(call: Call) -> Response:
     block += f"x-ms-item-count: {len(page.rows)}\r\n"
     if page.token is not None:
         block += f"x-ms-continuation: {page.token}\r\n"
-    members = (container.render(row, container.etag(row)) for row in page.rows)
-    body = feed_body(container.resource.rid, "Documents", members, len(page.rows))
+    body = feed_body(container.resource.rid, "Documents", container.render_all(page.rows), len(page.rows))
     return Response(200, block.encode("latin-1"), body)
 
 
@@ -135,5 +134,5 @@ def _answer(status: int, call: Call, container: Container, answer: ItemAnswer) -
         return Response(status, item_headers(call, container, answer.partition, charge_ru).encode("latin-1"))
     etag = container.etag(row)
     bodiless = answer.not_modified or (call.method != "GET" and call.wants_minimal)
-    body = b"" if bodiless else container.render(row, etag)
+    body = b"" if bodiless else container.render(row)
     return item_answer(status, call, container, answer.partition, charge_ru, etag, row.lsn, body)
