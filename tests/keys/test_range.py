@@ -35,8 +35,8 @@ def inner_boundaries(count: int, definition: KeyDefinition) -> list[str]:
     [
         (1, V2, []),
         (2, V2, ["1F" + "F" * 30]),
-        (4, V2, ["0F" + "F" * 30, "1F" + "F" * 30, "2F" + "F" * 30]),
-        (4, MULTI, ["0F" + "F" * 30, "1F" + "F" * 30, "2F" + "F" * 30]),
+        (5, V2, ["0" + "C" * 31, "1" + "9" * 30 + "8", "2" + "6" * 30 + "4", "3" * 31 + "0"]),
+        (5, MULTI, ["0" + "C" * 31, "1" + "9" * 30 + "8", "2" + "6" * 30 + "4", "3" * 31 + "0"]),
         (2, V1, ["05C1DFFFFFFFFC"]),
         (3, V1, ["05C1D5AB55AB54", "05C1E5AB55AB54"]),
         (4, V1, ["05C1CFFFFFFFF8", "05C1DFFFFFFFFC", "05C1E7FFFFFFFE"]),
@@ -100,10 +100,8 @@ def test_the_range_of_a_container_without_a_key_holds_only_the_empty_epk() -> No
 @pytest.mark.parametrize("definition", [V1, V2, MULTI])
 def test_a_split_of_the_whole_cuts_where_two_even_ranges_meet(definition: KeyDefinition) -> None:
     left, right = even_ranges(2, definition)
-    assert midpoint(WHOLE, definition) == left.max
-    quarters = even_ranges(4, definition)
-    assert midpoint(left, definition) == quarters[0].max
-    assert midpoint(right, definition) == quarters[2].max
+    assert midpoint(WHOLE, definition) == left.max == right.min
+    assert midpoint(left, definition) == even_ranges(4, definition)[0].max
 
 
 @pytest.mark.parametrize("definition", [V1, V2, MULTI])
