@@ -18,7 +18,7 @@ from pleiad.errors import PleiadError
 from pleiad.item import body as bodies
 from pleiad.item import patch as patches
 from pleiad.item.id import check_item_id
-from pleiad.item.ttl import check_item_ttl, is_expired
+from pleiad.item.ttl import check_item_ttl
 from pleiad.keys.range import prefix_range
 from pleiad.keys.value import KeyValue
 from pleiad.limits import Limits
@@ -299,7 +299,7 @@ def failed(container: Container, partition: Partition, error: PleiadError, cost:
 
 
 def _is_expired(container: Container, row: Row) -> bool:
-    return is_expired(row.ts, row.ttl, container.default_ttl, time.time())
+    return container.default_ttl is not None and container.is_expired(row, time.time())
 
 
 def holds(demanded: Precondition, row: Row | None) -> bool:

@@ -26,6 +26,9 @@ from pleiad.limits import Limits
 EMULATOR_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 """The key every Cosmos DB emulator shares. It is public, so it protects nothing beyond the loopback address."""
 
+_MASTER = "type=master&ver=1.0&sig="
+_MASTER_ENCODED = "type%3Dmaster%26ver%3D1.0%26sig%3D"
+"""The start of a master-key token as the clients send it, percent-encoded."""
 _EMULATOR_KEY_ID = "CosmosEmulatorPrimaryMaster"
 
 
@@ -62,9 +65,11 @@ class Authenticator:
             raise errors.UNAUTHORIZED(
                 reason="Required Header authorization is missing. Ensure a valid Authorization token is passed."
             )
+        if header.startswith(_MASTER_ENCODED):
+            return self._master(_unquoted(header[len(_MASTER_ENCODED) :]), date, plain_date, signed)
         token = _unquoted(header)
-        if token.startswith("type=master&ver=1.0&sig="):
-            return self._master(token[24:], date, plain_date, signed)
+        if token.startswith(_MASTER):
+            return self._master(token[len(_MASTER) :], date, plain_date, signed)
         if token.startswith("type=resource&"):
             return self._resource(token)
         if header.startswith("type=aad&"):
@@ -162,18 +167,10 @@ def decode_key(key: str) -> bytes:
 
 
 def _unquoted(header: str) -> str:
-    """The token without its percent-encoding; the common escapes first, since unquote is slow."""
+    """The token without its percent-encoding; the escapes of base64 first, since unquote is slow."""
     if "%" not in header:
         return header
-    token = (
-        header.replace("%3D", "=")
-        .replace("%3d", "=")
-        .replace("%26", "&")
-        .replace("%2F", "/")
-        .replace("%2f", "/")
-        .replace("%2B", "+")
-        .replace("%2b", "+")
-    )
+    token = header.replace("%3D", "=").replace("%2F", "/").replace("%2B", "+")
     return unquote(token) if "%" in token else token
 
 

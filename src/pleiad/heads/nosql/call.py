@@ -25,10 +25,13 @@ _DIGITS_MAX = 9
 class Call:
     """A routed request. Header options are read when an operation asks for them."""
 
-    __slots__ = ("_key", "activity_id", "caller", "engine", "method", "request", "segments")
+    __slots__ = ("_key", "activity_id", "caller", "engine", "method", "raw_path", "request", "segments")
 
-    def __init__(self, request: Request, engine: Engine, segments: list[str], activity_id: str) -> None:
+    def __init__(
+        self, request: Request, engine: Engine, raw_path: bytes, segments: list[str], activity_id: str
+    ) -> None:
         self.request = request
+        self.raw_path = raw_path
         self.engine = engine
         self.segments = segments
         self.method = request.method

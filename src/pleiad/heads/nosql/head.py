@@ -44,7 +44,9 @@ HEALTH_PATH = b"/_pleiad/health"
 
 _log = logging.getLogger(__name__)
 _Operation = Callable[[Call], Awaitable[Response]]
+_Methods = dict[str, _Operation]
 _DATA = frozenset({"docs", "operations"})
+_VERBS = {method: method.lower() for method in ("GET", "POST", "PUT", "PATCH", "DELETE")}
 _SCRIPTS = {"sprocs": "Stored procedures", "triggers": "Triggers", "udfs": "User-defined functions"}
 
 
@@ -55,7 +57,7 @@ class NoSqlHead:
         self._engine = engine
         self._authenticator = authenticator
         self._activity_ids = _activity_ids()
-        self._routes = _routes(UserOperations(authenticator))
+        self._routes = _by_length(_routes(UserOperations(authenticator)))
 
     async def handle(self, request: Request) -> Response:
         """Answers one request; never raises."""
@@ -65,7 +67,8 @@ class NoSqlHead:
         if not activity_id or not activity_id.isascii() or not activity_id.isprintable():
             activity_id = next(self._activity_ids)
         try:
-            call = Call(request, self._engine, path_segments(request.raw_path), activity_id)
+            raw_path = request.raw_path
+            call = Call(request, self._engine, raw_path, path_segments(raw_path), activity_id)
             operation = self._operation(call)
             proof = self._proof(call)
             if proof is not access.MASTER:
@@ -80,8 +83,8 @@ class NoSqlHead:
 
     def _operation(self, call: Call) -> _Operation:
         segments = call.segments
-        pattern = "/".join(["*" if index % 2 else segment for index, segment in enumerate(segments)])
-        methods = self._routes.get(pattern)
+        count = len(segments)
+        methods = self._routes[count].get("/".join(segments[::2])) if count < len(self._routes) else None
         if methods is None:
             raise errors.ROUTE_NOT_FOUND(path="/".join(segments)[:200])
         operation = methods.get(call.method)
@@ -156,8 +159,9 @@ class NoSqlHead:
 def _activity_ids() -> Iterator[str]:
     """Ids for requests that bring none: one random start per process, then counted, since randomness is slow."""
     start = uuid.uuid4()
-    for number in itertools.count():
-        yield f"{str(start)[:24]}{(start.node + number) & 0xFFFFFFFFFFFF:012x}"
+    prefix = str(start)[:24]
+    for number in itertools.count(start.node):
+        yield f"{prefix}{number & 0xFFFFFFFFFFFF:012x}"
 
 
 def _is_query(call: Call) -> bool:
@@ -176,10 +180,10 @@ def _signed_parts(call: Call) -> SignedParts:
     by_rid = link
     if kind == "offers":
         link = by_rid = segments[1].lower() if len(segments) > 1 else ""
-    elif len(segments) > 1 and rids.looks_like_database_rid(segments[1]):
+    elif len(segments) > 1 and len(segments[1]) == 8 and rids.looks_like_database_rid(segments[1]):
         owner = segments[:-1] if len(segments) % 2 else segments
         by_rid = owner[-1].lower()
-    return SignedParts(call.method.lower(), kind.lower(), link, by_rid)
+    return SignedParts(_VERBS.get(call.method, ""), kind.lower(), link, by_rid)
 
 
 async def _post_items(call: Call) -> Response:
@@ -212,6 +216,16 @@ def _list_or_create(create: _Operation, feed: _Operation) -> dict[str, _Operatio
 
 async def _scripts(call: Call) -> Response:
     raise errors.UNSUPPORTED(what=_SCRIPTS[call.segments[4]])
+
+
+def _by_length(routes: dict[str, _Methods]) -> list[dict[str, _Methods]]:
+    """The routes by the number of their segments, and then by the segments that are not names."""
+    patterns = {tuple(pattern.split("/")) if pattern else (): methods for pattern, methods in routes.items()}
+    longest = max(map(len, patterns))
+    return [
+        {"/".join(parts[::2]): methods for parts, methods in patterns.items() if len(parts) == count}
+        for count in range(longest + 1)
+    ]
 
 
 def _routes(users: UserOperations) -> dict[str, dict[str, _Operation]]:

@@ -65,7 +65,7 @@ def item_answer(
         item_lsn,
         "https" if request.secure else "http",
         request.header(b"host"),
-        request.raw_path.decode("latin-1"),
+        call.raw_path.decode("latin-1"),
     )
     return Response(status, block.encode("latin-1"), body)
 
