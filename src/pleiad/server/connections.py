@@ -39,11 +39,14 @@ class Swept(Protocol):
         """Close the connection at once."""
 
 
-class Sender(Protocol):
-    """A connection with answers to write."""
+class Answerer(Protocol):
+    """A connection with requests to answer, or with answers to write."""
+
+    def take_turn(self) -> None:
+        """Answer the requests."""
 
     def send(self) -> None:
-        """Write them."""
+        """Write the answers."""
 
 
 class ConnectionTable:
@@ -60,7 +63,9 @@ class ConnectionTable:
         self.emptied.set()
         self._connections: set[Swept] = set()
         self._refusals: set[Swept] = set()
-        self._senders: list[Sender] = []
+        self._answerers: list[Answerer] = []
+        self._senders: list[Answerer] = []
+        self._is_answering = False
         self._timer: asyncio.TimerHandle | None = None
         self._swept_at = loop.time()
         self._date_second = 0
@@ -79,15 +84,29 @@ class ConnectionTable:
     def refuses_silently(self) -> bool:
         return len(self._refusals) >= REFUSALS_MAX
 
-    def send_later(self, sender: Sender) -> None:
-        """Have a connection's answers written when this turn of the loop has read all its requests.
+    def answer_later(self, answerer: Answerer) -> None:
+        """Have a connection's requests answered when this turn of the loop has read those of all connections.
 
-        A write wakes the client, and waking a sleeping client costs more than the answer: one after another would
-        wake it once for each connection, together they find it awake.
+        The turn then reads, answers and writes in three runs instead of turning between them at each connection:
+        code and data of each stay in the processor's caches, and clients that a write wakes are woken together.
         """
-        if not self._senders:
+        if not self._answerers:
+            self.loop.call_soon(self._answer)
+        self._answerers.append(answerer)
+
+    def send_later(self, sender: Answerer) -> None:
+        """Have a connection's answers written at the end of this turn of the loop."""
+        if not self._senders and not self._is_answering:
             self.loop.call_soon(self._send)
         self._senders.append(sender)
+
+    def _answer(self) -> None:
+        answerers, self._answerers = self._answerers, []
+        self._is_answering = True
+        for answerer in answerers:
+            answerer.take_turn()
+        self._is_answering = False
+        self._send()
 
     def _send(self) -> None:
         senders, self._senders = self._senders, []

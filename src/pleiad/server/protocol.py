@@ -163,7 +163,7 @@ class HttpProtocol(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._write_paused = False
-        self._take_turn()
+        self.take_turn()
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -180,8 +180,9 @@ class HttpProtocol(asyncio.Protocol):
             return
         except httptools.HttpParserError as error:
             self._refuse(_refusal(error))
-        if self._queue:
-            self._pump()
+        if self._queue and not self._turn_due:
+            self._turn_due = True
+            self._table.answer_later(self)
         if self._in_request:
             self._read_in_part()
 
@@ -367,15 +368,15 @@ class HttpProtocol(asyncio.Protocol):
         if self._lost:
             return
         self._respond(request, response)
-        self._take_turn()
+        self.take_turn()
 
     def _schedule_turn(self) -> None:
         """Let other connections have their turn before going on."""
         if not self._turn_due:
             self._turn_due = True
-            self._loop.call_soon(self._take_turn)
+            self._table.answer_later(self)
 
-    def _take_turn(self) -> None:
+    def take_turn(self) -> None:
         """Go on answering, and reading if it was paused."""
         self._turn_due = False
         transport = self._transport
