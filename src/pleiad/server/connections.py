@@ -10,6 +10,7 @@ Invariants
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from email.utils import formatdate
 from http import HTTPStatus
@@ -17,6 +18,8 @@ from typing import Protocol
 
 from pleiad.limits import Limits
 from pleiad.server.message import Handler
+
+_log = logging.getLogger(__name__)
 
 SWEEP_SECONDS_MAX = 1.0
 SWEEP_SECONDS_MIN = 0.02
@@ -47,6 +50,9 @@ class Answerer(Protocol):
 
     def send(self) -> None:
         """Write the answers."""
+
+    def abort(self) -> None:
+        """Close the connection at once."""
 
 
 class ConnectionTable:
@@ -104,7 +110,12 @@ class ConnectionTable:
         answerers, self._answerers = self._answerers, []
         self._is_answering = True
         for answerer in answerers:
-            answerer.take_turn()
+            try:
+                answerer.take_turn()
+            except Exception:
+                # One connection's failure must not leave the others without their answers.
+                _log.exception("answering failed; the connection is closed")
+                answerer.abort()
         self._is_answering = False
         self._send()
 

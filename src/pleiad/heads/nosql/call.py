@@ -107,8 +107,10 @@ class Call:
 
     def check_consistency(self, account_level: str) -> None:
         """A request may weaken the account's consistency level, never strengthen it."""
+        if b"x-ms-consistency-level" not in self.request.headers:
+            return
         given = self.text(b"x-ms-consistency-level")
-        if not given:
+        if given == account_level:
             return
         if given.lower() not in _LEVELS:
             raise errors.BAD_HEADER(name="x-ms-consistency-level", value=given, hint="")

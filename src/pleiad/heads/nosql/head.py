@@ -96,11 +96,9 @@ class NoSqlHead:
 
     def _proof(self, call: Call) -> Caller | ResourceToken:
         request = call.request
+        plain_date = request.header(b"date") if b"date" in request.headers else ""
         return self._authenticator.authenticate(
-            request.header(b"authorization"),
-            request.header(b"x-ms-date"),
-            request.header(b"date"),
-            _signed_parts(call),
+            request.header(b"authorization"), request.header(b"x-ms-date"), plain_date, _signed_parts(call)
         )
 
     async def _token_holder(self, token: ResourceToken) -> Caller:

@@ -42,13 +42,11 @@ async def item_id(segments: list[str], container: Container) -> str:
 async def read(call: Call) -> Response:
     container = await container_of(call)
     call.check_consistency(ACCOUNT_CONSISTENCY)
-    answer = await items.read(
-        container,
-        await item_id(call.segments, container),
-        call.key,
-        call.conditions,
-        call.text(b"x-ms-session-token"),
-    )
+    segments = call.segments
+    id = segments[5] if segments[3] != container.resource.rid else await item_id(segments, container)
+    headers = call.request.headers
+    session_token = call.text(b"x-ms-session-token") if b"x-ms-session-token" in headers else ""
+    answer = await items.read(container, id, call.key, call.conditions, session_token)
     return _answer(304 if answer.not_modified else 200, call, container, answer)
 
 

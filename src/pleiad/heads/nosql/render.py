@@ -14,37 +14,23 @@ from pleiad.heads.nosql.call import Call
 from pleiad.partition.partition import Partition
 from pleiad.server.message import Response, render_headers
 
-_ITEM_HEADERS = (
-    "Content-Type: application/json\r\n"
-    "x-ms-request-charge: %.2f\r\n"
-    "x-ms-activity-id: %s\r\n"
-    "x-ms-session-token: %s:%d#%d\r\n"
-    "lsn: %d\r\n"
-    "x-ms-documentdb-partitionkeyrangeid: %s\r\n"
-    "x-ms-cosmos-physical-partition-id: %s\r\n"
-    "x-ms-alt-content-path: %s\r\n"
-    "x-ms-content-path: %s\r\n"
-    "x-ms-schemaversion: 1.19\r\n"
-    "x-ms-serviceversion: version=2.14.0.0\r\n"
-    "x-ms-gatewayversion: version=2.14.0\r\n"
-)
-_ETAG = "etag: %s\r\nx-ms-item-lsn: %d\r\nContent-Location: %s://%s%s\r\n"
-
 
 def item_headers(call: Call, container: Container, partition: Partition, charge_ru: float) -> str:
     """The header block every item answer has."""
-    range_id, lsn = partition.range_id, partition.lsn
-    return _ITEM_HEADERS % (
-        charge_ru,
-        call.activity_id,
-        range_id,
-        container.resource.number,
-        lsn,
-        lsn,
-        range_id,
-        range_id,
-        container.header_path,
-        container.resource.rid,
+    range_id, lsn, resource = partition.range_id, partition.lsn, container.resource
+    return (
+        f"Content-Type: application/json\r\n"
+        f"x-ms-request-charge: {charge_ru:.2f}\r\n"
+        f"x-ms-activity-id: {call.activity_id}\r\n"
+        f"x-ms-session-token: {range_id}:{resource.number}#{lsn}\r\n"
+        f"lsn: {lsn}\r\n"
+        f"x-ms-documentdb-partitionkeyrangeid: {range_id}\r\n"
+        f"x-ms-cosmos-physical-partition-id: {range_id}\r\n"
+        f"x-ms-alt-content-path: {container.header_path}\r\n"
+        f"x-ms-content-path: {resource.rid}\r\n"
+        "x-ms-schemaversion: 1.19\r\n"
+        "x-ms-serviceversion: version=2.14.0.0\r\n"
+        "x-ms-gatewayversion: version=2.14.0\r\n"
     )
 
 
@@ -60,12 +46,10 @@ def item_answer(
 ) -> Response:
     """The answer of an operation on one item."""
     request = call.request
-    block = item_headers(call, container, partition, charge_ru) + _ETAG % (
-        etag,
-        item_lsn,
-        "https" if request.secure else "http",
-        request.header(b"host"),
-        call.raw_path.decode("latin-1"),
+    scheme = "https" if request.secure else "http"
+    block = (
+        f"{item_headers(call, container, partition, charge_ru)}etag: {etag}\r\nx-ms-item-lsn: {item_lsn}\r\n"
+        f"Content-Location: {scheme}://{request.header(b'host')}{call.raw_path.decode('latin-1')}\r\n"
     )
     return Response(status, block.encode("latin-1"), body)
 
