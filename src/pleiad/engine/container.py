@@ -40,6 +40,7 @@ class Container:
     ) -> None:
         self.map = partition_map
         self.limits = limits
+        self.rid_bytes = resource.rid.encode()
         self._docs_link = f"{resource.self_link}docs/"
         self._rid_prefix = rids.document_rid_prefix(database.number, resource.number)
         self._item_template = item_template(self._docs_link, resource.number)

@@ -91,7 +91,7 @@ async def read(
         "*",
         container.etag(row),
     )
-    return ItemAnswer(partition, cost, row, not_modified=same_version)
+    return ItemAnswer(partition, cost, row, False, same_version)
 
 
 async def id_of_rid(container: Container, number: int) -> str | None:

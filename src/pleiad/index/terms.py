@@ -22,6 +22,8 @@ from pleiad.index.policy import ELEMENT, IndexingPolicy, RuleNode, Steps
 
 _ABSENT = object()
 _CONTAINERS = (dict, list)
+_NOT_PLAIN = frozenset({dict, list, bool})
+"""Types of array elements that a plain set would not count as terms: containers, and booleans, which equal 0 and 1."""
 _TRUE = (True,)
 _FALSE = (False,)
 _EMPTY_OBJECT = ("{}",)
@@ -102,7 +104,10 @@ def _count_all(item: dict[str, Any]) -> int:
             if value:
                 count += _count_all(value) - 1
         elif value.__class__ is list and value:
-            count += _count_group(value, _ALL) - 1
+            if _NOT_PLAIN.isdisjoint(map(type, value)):
+                count += len(set(value)) - 1
+            else:
+                count += _count_group(value, _ALL) - 1
     return count
 
 

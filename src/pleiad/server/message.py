@@ -46,7 +46,9 @@ class Request:
     @property
     def raw_path(self) -> bytes:
         """The target without its query, still percent-encoded; of an absolute URL only the path."""
-        path = self.target.partition(b"?")[0]
+        path = self.target
+        if b"?" in path:
+            path = path.partition(b"?")[0]
         if path[:1] == b"/" or b"://" not in path:
             return path
         return b"/" + path.partition(b"://")[2].partition(b"/")[2]

@@ -70,10 +70,8 @@ class NoSqlHead:
             raw_path = request.raw_path
             call = Call(request, self._engine, raw_path, path_segments(raw_path), activity_id)
             operation = self._operation(call)
-            proof = self._proof(call)
-            if proof is not access.MASTER:
-                call.caller = await self._token_holder(proof) if isinstance(proof, ResourceToken) else proof
-                access.check(call.caller, await self._access(call))
+            if not self._authenticator.proves_master_key(request.method, raw_path, request.headers):
+                await self._check_access(call)
             return await operation(call)
         except PleiadError as error:
             return error_answer(error, activity_id)
@@ -93,6 +91,13 @@ class NoSqlHead:
         return operation
 
     # -- who asks ---------------------------------------------------------------------------------
+
+    async def _check_access(self, call: Call) -> None:
+        """The long way to know a caller, and what it may do."""
+        proof = self._proof(call)
+        if proof is not access.MASTER:
+            call.caller = await self._token_holder(proof) if isinstance(proof, ResourceToken) else proof
+            access.check(call.caller, await self._access(call))
 
     def _proof(self, call: Call) -> Caller | ResourceToken:
         request = call.request

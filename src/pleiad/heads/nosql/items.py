@@ -15,6 +15,16 @@ from pleiad.server.message import Response
 ACCOUNT_CONSISTENCY = "Session"
 
 
+def opened(call: Call) -> Container | None:
+    """The container a request names, when it is at work and surely the one meant: without a wait."""
+    names = call.segments
+    container = call.engine.open_container(names[1], names[3])
+    meant = call.request.headers.get(b"x-ms-cosmos-intended-collection-rid")
+    if container is None or (meant is not None and meant != container.rid_bytes):
+        return None
+    return container
+
+
 async def container_of(call: Call) -> Container:
     """The container a request names, if it is still the one the client means."""
     names = call.segments
@@ -40,7 +50,7 @@ async def item_id(segments: list[str], container: Container) -> str:
 
 
 async def read(call: Call) -> Response:
-    container = await container_of(call)
+    container = opened(call) or await container_of(call)
     call.check_consistency(ACCOUNT_CONSISTENCY)
     segments = call.segments
     id = segments[5] if segments[3] != container.resource.rid else await item_id(segments, container)

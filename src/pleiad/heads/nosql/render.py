@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -28,10 +29,13 @@ def item_headers(call: Call, container: Container, partition: Partition, charge_
         f"x-ms-cosmos-physical-partition-id: {range_id}\r\n"
         f"x-ms-alt-content-path: {container.header_path}\r\n"
         f"x-ms-content-path: {resource.rid}\r\n"
-        "x-ms-schemaversion: 1.19\r\n"
-        "x-ms-serviceversion: version=2.14.0.0\r\n"
-        "x-ms-gatewayversion: version=2.14.0\r\n"
     )
+
+
+@lru_cache(maxsize=256)
+def _origin(is_secure: bool, host: bytes) -> str:
+    """Scheme and host of a request, as its client wrote them."""
+    return f"{'https' if is_secure else 'http'}://{host.strip().decode('latin-1')}"
 
 
 def item_answer(
@@ -46,10 +50,10 @@ def item_answer(
 ) -> Response:
     """The answer of an operation on one item."""
     request = call.request
-    scheme = "https" if request.secure else "http"
+    origin = _origin(request.secure, request.headers.get(b"host", b""))
     block = (
         f"{item_headers(call, container, partition, charge_ru)}etag: {etag}\r\nx-ms-item-lsn: {item_lsn}\r\n"
-        f"Content-Location: {scheme}://{request.header(b'host')}{call.raw_path.decode('latin-1')}\r\n"
+        f"Content-Location: {origin}{call.raw_path.decode('latin-1')}\r\n"
     )
     return Response(status, block.encode("latin-1"), body)
 

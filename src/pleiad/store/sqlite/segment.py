@@ -83,6 +83,8 @@ class _OpenFile:
     applier: Applier
     counters: dict[int, Counters]
     indexes: PathIndexes
+    read: Callable[..., apsw.Cursor]
+    """Runs a statement on a cursor kept for point reads; whoever calls it takes all rows at once."""
     checkpointer: apsw.Connection | None = None
 
 
@@ -125,8 +127,8 @@ class SqliteSegment:
             return None
         if not self._in_snapshot:
             self._begin_snapshot(file)
-        found: Any = file.reader.execute(_READ, (epk, id)).fetchone()
-        return None if found is None else Row._make(found)
+        found: Any = file.read(_READ, (epk, id)).fetchall()
+        return Row._make(found[0]) if found else None
 
     def _begin_snapshot(self, file: _OpenFile) -> None:
         """Lets all reads of this turn of the loop share one snapshot: each of its own would lock the file twice."""
@@ -451,7 +453,8 @@ class SqliteSegment:
             schema.sync_directory(self._path.parent)
         writer.set_wal_hook(self._note_wal_pages)
         indexes = PathIndexes(writer, self._index_settings, self._uses, self._count_items)
-        file = _OpenFile(writer, schema.connect_reader(self._path), Applier(writer), {}, indexes)
+        reader = schema.connect_reader(self._path)
+        file = _OpenFile(writer, reader, Applier(writer), {}, indexes, reader.cursor().execute)
         self._reload_counters(file)
         self._file = file
         self._opened(self)
