@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Settings:
     """The settings every family of scenarios is given."""
 
-    rounds: int = 3
-    seconds: float = 3.5
+    rounds: int = 7
+    seconds: float = 1.5
     items: int = 20_000
     connections: int = 32
 

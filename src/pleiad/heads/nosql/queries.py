@@ -41,7 +41,7 @@ async def query(call: Call) -> Response:
         key=call.key or None,
         is_confined=is_confined,
         may_fan_out=call.flag(_CROSS_PARTITION),
-        items_max=call.page_items(),
+        items_max=_page_items(call),
         token=call.text(b"x-ms-continuation"),
         token_bytes_max=_token_bytes_max(call),
     )
@@ -70,6 +70,12 @@ def _token_bytes_max(call: Call) -> int:
     if not (value.isascii() and value.isdigit() and len(value) <= 9 and int(value) > 0):
         raise BAD_HEADER(name=_TOKEN_LIMIT.decode(), value=value[:100], hint=" It must be at least 1.")
     return min(most, int(value) * 1024)
+
+
+def _page_items(call: Call) -> int:
+    """Results on a page; a client that does not say is spared the round trips of small pages."""
+    asked = b"x-ms-max-item-count" in call.request.headers
+    return call.page_items() if asked else call.limits.page_items_max
 
 
 def _extra_headers(call: Call, container: Container, request: QueryRequest, page: QueryPage) -> str:
