@@ -29,7 +29,7 @@ from pleiad import errors
 from pleiad.keys.range import EpkRange
 from pleiad.store.contract import LogicalPartition, Outcome, PartitionState, PartitionWrite, Row
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
-from pleiad.store.sqlite import schema
+from pleiad.store.sqlite import schema, statements
 from pleiad.store.sqlite import select as selecting
 from pleiad.store.sqlite.mutate import Applier, Counters
 from pleiad.store.sqlite.path_index import IndexSettings, PathIndexes, PathUses, Step
@@ -38,36 +38,6 @@ from pleiad.store.sqlite.threads import DiskThreads
 _log = logging.getLogger(__name__)
 
 _DROPPED = "The container is being deleted."
-
-_COLUMNS = "number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB)"
-_READ = f"SELECT {_COLUMNS} FROM item WHERE epk = ?1 AND id = ?2"
-_FIND = f"SELECT {_COLUMNS} FROM item WHERE number = ?1"
-# NOT INDEXED, or the planner would find a wide range by the key index and sort all of it for every page.
-_SCAN = f"SELECT {_COLUMNS} FROM item NOT INDEXED WHERE number > ?1 AND epk >= ?2 AND epk < ?3 ORDER BY number LIMIT ?4"
-_SCAN_KEY = (
-    f"SELECT {_COLUMNS} FROM item WHERE number IN (SELECT number FROM item INDEXED BY item_key "
-    "WHERE epk >= ?2 AND epk < ?3 AND number > ?1 ORDER BY number LIMIT ?4) ORDER BY number"
-)
-_STATE = "SELECT id, epoch, lsn, next_sequence, items, size_bytes FROM partition WHERE id = ?1"
-_CHANGES = (
-    f"SELECT {_COLUMNS} FROM item INDEXED BY item_lsn WHERE lsn > ?1 AND epk >= ?2 AND epk < ?3 "
-    "ORDER BY lsn, number LIMIT ?4"
-)
-_CHANGES_ALONGSIDE = (
-    f"SELECT {_COLUMNS} FROM item WHERE lsn = ?1 AND epk >= ?2 AND epk < ?3 AND number > ?4 ORDER BY number"
-)
-_LOGICAL = (
-    "SELECT logical.epk, items, bytes, CAST(json(body) AS BLOB) FROM (SELECT epk, count(*) AS items, "
-    "sum(size_bytes) AS bytes, min(number) AS first FROM item WHERE epk >= ?1 AND epk < ?2 GROUP BY epk) AS logical "
-    "JOIN item ON number = first ORDER BY logical.epk"
-)
-_EXPIRED_OWN = f"SELECT {_COLUMNS} FROM item WHERE ttl > 0 AND ts + ttl <= ?1 LIMIT ?2"
-_EXPIRED_DEFAULT = f"SELECT {_COLUMNS} FROM item WHERE ttl IS NULL AND ts <= ?1 LIMIT ?2"
-_AGE_INDEX = "CREATE INDEX IF NOT EXISTS item_age ON item(ts) WHERE ttl IS NULL"
-_SAVE_COUNTERS = (
-    "INSERT INTO partition VALUES(?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT(id) DO UPDATE SET "
-    "epoch = ?2, lsn = ?3, next_sequence = ?4, items = ?5, size_bytes = ?6"
-)
 
 _Waiter = tuple[PartitionWrite, "asyncio.Future[Sequence[Outcome]]"]
 Opened = Callable[["SqliteSegment"], None]
@@ -127,7 +97,7 @@ class SqliteSegment:
             return None
         if not self._in_snapshot:
             self._begin_snapshot(file)
-        found: Any = file.read(_READ, (epk, id)).fetchall()
+        found: Any = file.read(statements.READ, (epk, id)).fetchall()
         return Row._make(found[0]) if found else None
 
     def _begin_snapshot(self, file: _OpenFile) -> None:
@@ -144,7 +114,7 @@ class SqliteSegment:
 
     async def find(self, number: int) -> Row | None:
         file = self._file or self._open_existing()
-        found: Any = file.reader.execute(_FIND, (number,)).fetchone() if file is not None else None
+        found: Any = file.reader.execute(statements.FIND, (number,)).fetchone() if file is not None else None
         return None if found is None else Row._make(found)
 
     async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
@@ -153,7 +123,7 @@ class SqliteSegment:
             return []
         # The range of one key, or of one prefix of a key, is narrow: the key index finds its rows, and only their
         # numbers are sorted. A wide range is read in the order of the table.
-        statement = _SCAN_KEY if span.min and span.max.startswith(span.min) else _SCAN
+        statement = statements.SCAN_KEY if span.min and span.max.startswith(span.min) else statements.SCAN
         rows: Any = file.reader.execute(statement, (after, span.min, span.max, limit)).fetchall()
         return [Row._make(row) for row in rows]
 
@@ -162,36 +132,40 @@ class SqliteSegment:
         if file is None:
             return []
         bounds = (after_lsn, span.min, span.max)
-        rows: list[Any] = file.reader.execute(_CHANGES, (*bounds, limit)).fetchall()
+        rows: list[Any] = file.reader.execute(statements.CHANGES, (*bounds, limit)).fetchall()
         if len(rows) == limit:
             last = Row._make(rows[-1])
             rows += file.reader.execute(
-                _CHANGES_ALONGSIDE, (last.lsn, span.min, span.max, last.number)
+                statements.CHANGES_ALONGSIDE, (last.lsn, span.min, span.max, last.number)
             ).fetchall()
         return [Row._make(row) for row in rows]
 
     async def state(self, partition: int) -> PartitionState:
         file = self._file or self._open_existing()
         # Not from the counters in memory, which run ahead of the disk while a commit waits for it.
-        found: Any = file.reader.execute(_STATE, (partition,)).fetchone() if file is not None else None
+        found: Any = (
+            file.reader.execute(statements.STATE, (partition,)).fetchone() if file is not None else None
+        )
         return Counters(partition, 0).state() if found is None else PartitionState(*found)
 
     async def logical_partitions(self, span: EpkRange) -> Sequence[LogicalPartition]:
         file = self._file or self._open_existing()
         if file is None:
             return []
-        rows: Any = file.reader.execute(_LOGICAL, (span.min, span.max)).fetchall()
+        rows: Any = file.reader.execute(statements.LOGICAL, (span.min, span.max)).fetchall()
         return [LogicalPartition(*row) for row in rows]
 
     async def expired(self, now: int, default_ttl: int | None, limit: int) -> Sequence[Row]:
         file = self._file or self._open_existing()
         if file is None or default_ttl is None:
             return []
-        rows: list[Any] = file.reader.execute(_EXPIRED_OWN, (now, limit)).fetchall()
+        rows: list[Any] = file.reader.execute(statements.EXPIRED_OWN, (now, limit)).fetchall()
         if default_ttl > 0 and len(rows) < limit:
             # Only a container with a default TTL pays for the index; its next commit makes it.
             self._wants_age_index = not schema.has_age_index(file.reader)
-            rows += file.reader.execute(_EXPIRED_DEFAULT, (now - default_ttl, limit - len(rows))).fetchall()
+            rows += file.reader.execute(
+                statements.EXPIRED_DEFAULT, (now - default_ttl, limit - len(rows))
+            ).fetchall()
         return [Row._make(row) for row in rows]
 
     # -- selections ----------------------------------------------------------------------------
@@ -307,7 +281,7 @@ class SqliteSegment:
         """Runs the statements of one group in an open transaction; on any surprise the caller rolls it back."""
         file.writer.execute("BEGIN IMMEDIATE")
         if self._wants_age_index:
-            file.writer.execute(_AGE_INDEX)
+            file.writer.execute(statements.AGE_INDEX)
             self._wants_age_index = False
         answers = []
         touched: dict[int, Counters] = {}
@@ -319,7 +293,7 @@ class SqliteSegment:
             answers.append(file.applier.apply(counters, write))
         for counters in touched.values():
             file.writer.execute(
-                _SAVE_COUNTERS,
+                statements.SAVE_COUNTERS,
                 (
                     counters.partition,
                     counters.epoch,

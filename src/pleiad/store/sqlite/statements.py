@@ -1,0 +1,31 @@
+"""The SQL of a segment: reading rows, their changes and counters, and what a commit saves beside them."""
+
+COLUMNS = "number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB)"
+READ = f"SELECT {COLUMNS} FROM item WHERE epk = ?1 AND id = ?2"
+FIND = f"SELECT {COLUMNS} FROM item WHERE number = ?1"
+# NOT INDEXED, or the planner would find a wide range by the key index and sort all of it for every page.
+SCAN = f"SELECT {COLUMNS} FROM item NOT INDEXED WHERE number > ?1 AND epk >= ?2 AND epk < ?3 ORDER BY number LIMIT ?4"
+SCAN_KEY = (
+    f"SELECT {COLUMNS} FROM item WHERE number IN (SELECT number FROM item INDEXED BY item_key "
+    "WHERE epk >= ?2 AND epk < ?3 AND number > ?1 ORDER BY number LIMIT ?4) ORDER BY number"
+)
+STATE = "SELECT id, epoch, lsn, next_sequence, items, size_bytes FROM partition WHERE id = ?1"
+CHANGES = (
+    f"SELECT {COLUMNS} FROM item INDEXED BY item_lsn WHERE lsn > ?1 AND epk >= ?2 AND epk < ?3 "
+    "ORDER BY lsn, number LIMIT ?4"
+)
+CHANGES_ALONGSIDE = (
+    f"SELECT {COLUMNS} FROM item WHERE lsn = ?1 AND epk >= ?2 AND epk < ?3 AND number > ?4 ORDER BY number"
+)
+LOGICAL = (
+    "SELECT logical.epk, items, bytes, CAST(json(body) AS BLOB) FROM (SELECT epk, count(*) AS items, "
+    "sum(size_bytes) AS bytes, min(number) AS first FROM item WHERE epk >= ?1 AND epk < ?2 GROUP BY epk) AS logical "
+    "JOIN item ON number = first ORDER BY logical.epk"
+)
+EXPIRED_OWN = f"SELECT {COLUMNS} FROM item WHERE ttl > 0 AND ts + ttl <= ?1 LIMIT ?2"
+EXPIRED_DEFAULT = f"SELECT {COLUMNS} FROM item WHERE ttl IS NULL AND ts <= ?1 LIMIT ?2"
+AGE_INDEX = "CREATE INDEX IF NOT EXISTS item_age ON item(ts) WHERE ttl IS NULL"
+SAVE_COUNTERS = (
+    "INSERT INTO partition VALUES(?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT(id) DO UPDATE SET "
+    "epoch = ?2, lsn = ?3, next_sequence = ?4, items = ?5, size_bytes = ?6"
+)
