@@ -53,6 +53,7 @@ class Limits:
     composite_index_paths: int = 8
     composite_indexes: int = 100
     computed_properties: int = 20
+    vector_dimensions: int = 4_096
     ttl_seconds_max: int = 2_147_483_647
 
     # items and requests

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pleiad import errors
+from pleiad.catalog.search_policy import check_full_text, embedding_dimensions
 from pleiad.index.policy import IndexingPolicy
 from pleiad.item.ttl import check_default_ttl
 from pleiad.keys.definition import KeyDefinition
@@ -51,7 +52,9 @@ class ContainerDefinition:
 def define(body: dict[str, Any], limits: Limits) -> ContainerDefinition:
     """Checks a new container's JSON and fills in what the service fills in."""
     key = KeyDefinition.from_json(body.get("partitionKey"), limits)
-    indexing = IndexingPolicy.from_json(body.get("indexingPolicy"), limits)
+    check_full_text(body.get("fullTextPolicy"))
+    dimensions = embedding_dimensions(body.get("vectorEmbeddingPolicy"), limits)
+    indexing = IndexingPolicy.from_json(body.get("indexingPolicy"), limits, dimensions or {})
     if "defaultTtl" in body and body["defaultTtl"] is None:
         raise errors.BAD_REQUEST(
             reason="'defaultTtl' cannot be null; leave it out to switch time to live off."
@@ -141,7 +144,8 @@ def _geospatial(config: object) -> dict[str, Any]:
 def _check_computed_properties(given: object, limits: Limits) -> None:
     if not isinstance(given, list) or len(given) > limits.computed_properties:
         raise errors.BAD_REQUEST(
-            reason=f"'computedProperties' must be a list of at most {limits.computed_properties} properties."
+            reason="One of the specified inputs is invalid. 'computedProperties' must be a list of at most "
+            f"{limits.computed_properties} properties."
         )
     names: set[str] = set()
     for entry in given:

@@ -26,7 +26,11 @@ class Throughput:
         minimum = limits.autoscale_ru_min if self.autoscale else limits.throughput_ru_min
         step = limits.autoscale_ru_step if self.autoscale else limits.throughput_ru_step
         what = "maximum autoscale throughput" if self.autoscale else "throughput"
-        if self.ru < minimum or self.ru > limits.throughput_ru_max or self.ru % step:
+        if self.ru < minimum:
+            raise errors.BAD_REQUEST(
+                reason=f"Requested throughput {self.ru} is less than required minimum throughput {minimum}."
+            )
+        if self.ru > limits.throughput_ru_max or self.ru % step:
             raise errors.BAD_REQUEST(
                 reason=f"The {what} of {self.ru} RU/s is not allowed: it must be between {minimum} and "
                 f"{limits.throughput_ru_max} in steps of {step}."

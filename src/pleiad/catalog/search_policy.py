@@ -1,0 +1,72 @@
+"""The policies of vector and full-text search: checked when a container is defined, kept as given.
+
+Embeddings have a path, a data type, a number of dimensions and a measure of distance; full-text paths have a
+language whose words can be split and stemmed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pleiad import errors
+from pleiad.errors import PleiadError
+from pleiad.limits import Limits
+from pleiad.query.functions.fulltext import STEMMERS
+
+_DATA_TYPES = frozenset({"float32", "float16", "int8", "uint8"})
+_DISTANCES = frozenset({"cosine", "euclidean", "dotproduct"})
+
+
+def check_full_text(policy: object) -> None:
+    """Refuses a full-text policy with a path that is none or a language nobody can split."""
+    if policy is None:
+        return
+    if not isinstance(policy, dict):
+        raise _invalid("'fullTextPolicy' must be an object.")
+    _check_language(policy.get("defaultLanguage", "en-US"))
+    for entry in _entries(policy.get("fullTextPaths", []), "fullTextPaths"):
+        path = entry.get("path")
+        if not isinstance(path, str) or not path.startswith("/"):
+            raise _invalid(f"The Full Text Policy contains an invalid Path: {path}.")
+        _check_language(entry.get("language", "en-US"))
+
+
+def embedding_dimensions(policy: object, limits: Limits) -> dict[str, int] | None:
+    """The dimensions of each embedding of a vector policy, checked; None without a policy."""
+    if policy is None:
+        return None
+    if not isinstance(policy, dict):
+        raise _invalid("'vectorEmbeddingPolicy' must be an object.")
+    found: dict[str, int] = {}
+    for entry in _entries(policy.get("vectorEmbeddings", []), "vectorEmbeddings"):
+        path, dimensions = entry.get("path"), entry.get("dimensions")
+        if not isinstance(path, str) or not path.startswith("/"):
+            raise _invalid(f"The Vector Embedding Policy contains an invalid Path: {path}.")
+        if type(dimensions) is not int or not 1 <= dimensions <= limits.vector_dimensions:
+            raise _invalid(
+                f"The Vector Embedding Policy contains invalid Dimensions for Path {path}: they must be a whole number "
+                f"from 1 to {limits.vector_dimensions}."
+            )
+        if str(entry.get("dataType", "float32")).lower() not in _DATA_TYPES:
+            raise _invalid(f"The Vector Embedding Policy contains an invalid DataType for Path {path}.")
+        if str(entry.get("distanceFunction", "cosine")).lower() not in _DISTANCES:
+            raise _invalid(
+                f"The Vector Embedding Policy contains an invalid DistanceFunction for Path {path}."
+            )
+        found[path] = dimensions
+    return found
+
+
+def _entries(given: Any, name: str) -> list[dict[str, Any]]:
+    if not isinstance(given, list) or not all(isinstance(entry, dict) for entry in given):
+        raise _invalid(f"'{name}' must be a list of objects.")
+    return given
+
+
+def _check_language(language: object) -> None:
+    if language not in STEMMERS:
+        raise _invalid(f"The Full Text Policy contains an unsupported language: {language}.")
+
+
+def _invalid(reason: str) -> PleiadError:
+    return errors.BAD_REQUEST(reason=f"One of the specified inputs is invalid. {reason}")
