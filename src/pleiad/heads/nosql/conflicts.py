@@ -10,6 +10,7 @@ from pleiad import charge, errors
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of
 from pleiad.heads.nosql.metadata import query_of
+from pleiad.heads.nosql.queries import CROSS_PARTITION
 from pleiad.heads.nosql.render import resource_answer
 from pleiad.query import compile_query
 from pleiad.server.message import Response
@@ -18,6 +19,8 @@ from pleiad.server.message import Response
 async def list_or_query(call: Call) -> Response:
     container = await container_of(call)
     if call.method == "POST":
+        if call.key is None and not call.flag(CROSS_PARTITION):
+            raise errors.CROSS_PARTITION_DISABLED()
         compile_query(query_of(call)[0], call.limits)
     body = {"_rid": container.resource.rid, "Conflicts": [], "_count": 0}
     return resource_answer(200, call, charge.metadata_read(), body, x_ms_item_count="0")

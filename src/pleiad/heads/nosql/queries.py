@@ -22,7 +22,7 @@ from pleiad.query.index_use import index_use, to_v1_header, to_v2_header
 from pleiad.query.metrics import QueryMetrics
 from pleiad.server.message import Response
 
-_CROSS_PARTITION = b"x-ms-documentdb-query-enablecrosspartition"
+CROSS_PARTITION = b"x-ms-documentdb-query-enablecrosspartition"
 _TOKEN_LIMIT = b"x-ms-documentdb-responsecontinuationtokenlimitinkb"
 
 
@@ -40,7 +40,7 @@ async def query(call: Call) -> Response:
         span=scope(call, container),
         key=call.key or None,
         is_confined=is_confined,
-        may_fan_out=call.flag(_CROSS_PARTITION),
+        may_fan_out=call.flag(CROSS_PARTITION),
         items_max=_page_items(call),
         token=call.text(b"x-ms-continuation"),
         token_bytes_max=_token_bytes_max(call),
