@@ -16,4 +16,4 @@ class Settings:
 
 
 FULL = Settings()
-QUICK = Settings(seconds=1.0)
+QUICK = Settings(rounds=3, seconds=1.0)

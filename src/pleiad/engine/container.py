@@ -53,6 +53,7 @@ class Container:
         self.definition: ContainerDefinition = define(resource.properties, self.limits)
         self.terms = TermCounter(self.definition.indexing)
         self.key = self.definition.key
+        self.key_names = frozenset([steps[0] for steps in self.key.path_steps])
         self.default_ttl = self.definition.default_ttl
         self.path = f"dbs/{database.id}/colls/{resource.id}"
         self.header_path = ascii_path(self.path)

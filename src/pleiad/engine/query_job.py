@@ -226,6 +226,8 @@ def _keys(container: Container, request: QueryRequest, query: Query) -> list[tup
     """The partition keys the filter allows, each with the id behind it where the filter names that too."""
     if query.block.where is None and query.is_per_item:
         return None if query.reads_items else []
+    if query.filter_names is not None and container.key_names.isdisjoint(query.filter_names):
+        return None
     return key_values(query.plan, request.parameters, (*container.key.path_steps, ("id",)))
 
 

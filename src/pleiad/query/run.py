@@ -36,7 +36,16 @@ _NO_TAGS: Final[dict[str, str]] = {}
 class Query:
     """One query text, parsed and bound; executions are made from it."""
 
-    __slots__ = ("_variants", "filters_plainly", "gives_items", "limits", "plan", "syntax", "text")
+    __slots__ = (
+        "_variants",
+        "filter_names",
+        "filters_plainly",
+        "gives_items",
+        "limits",
+        "plan",
+        "syntax",
+        "text",
+    )
 
     def __init__(self, text: str, limits: Limits) -> None:
         self.text = text
@@ -48,6 +57,8 @@ class Query:
         """Whether each result is an item as it is: SELECT * or SELECT VALUE of the root, without JOIN."""
         self.filters_plainly: bool = _filters_plainly(self.plan)
         """Whether the filter reads only properties that clients wrote, and no item as a whole."""
+        self.filter_names: frozenset[str] | None = _filter_names(self.plan)
+        """The top-level properties the filter names; None when it may read others too."""
 
     # -- what the query is -----------------------------------------------------------------------
 
@@ -283,6 +294,24 @@ def _filters_plainly(bound: plan.Plan) -> bool:
             is_plain = isinstance(key, str) and not key.startswith("_")
             plain += is_plain and node.target.index in bound.root_slots
     return plain == whole
+
+
+def _filter_names(bound: plan.Plan) -> frozenset[str] | None:
+    block = bound.block
+    if block.where is None or len(block.sources) != 1 or block.sources[0].kind is not plan.SourceKind.ITEMS:
+        return None
+    names: set[str] = set()
+    whole = 0
+    for node in plan.walk(block.where):
+        if isinstance(node, plan.Slot) and node.index in bound.root_slots:
+            whole += 1
+        elif isinstance(node, plan.Member) and isinstance(node.target, plan.Slot):
+            if not isinstance(node.key, plan.Constant) or not isinstance(node.key.value, str):
+                return None
+            if node.target.index in bound.root_slots:
+                whole -= 1
+                names.add(node.key.value)
+    return frozenset(names) if whole == 0 else None
 
 
 def _distinct(values: Iterable[Any]) -> Iterator[Any]:
