@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test lint bench conformance javascript crash requirements clean
+.PHONY: run test lint bench conformance javascript crash truth requirements clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -27,13 +27,16 @@ bench: $(READY)  ## ratios against the same HTTP loop answering a constant; writ
 	$(BIN)/python -m bench
 
 conformance: $(READY)  ## the official Python SDK's own tests against Pleiad; writes docs/compatibility.md
-	$(BIN)/python -m conformance.python_suite --write
+	$(BIN)/python -m conformance.python_suite --select foundation --select query --select search --select scripts --write
 
 javascript: $(READY)  ## every operation of the official JavaScript SDK; needs Node and npm
 	$(BIN)/python -m conformance.javascript.run
 
 crash: $(READY)  ## kill -9 the real server a hundred times under load
 	PLEIAD_CRASH_KILLS=100 $(BIN)/python -m pytest tests/crash
+
+truth: $(READY)  ## 100,000 random queries: oracle, compiled query and engine must agree; takes an hour or so
+	$(BIN)/python -m pytest -m long tests/query tests/query_engine
 
 requirements: $(READY)  ## which of R1-R170 are shown by a passing test, documented, or open
 	$(BIN)/python tools/requirements.py
