@@ -20,6 +20,7 @@ from pleiad.engine.query_job import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.scan import Scan
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.partition.partition import Partition
+from pleiad.query import plan
 from pleiad.query.run import Descending
 from pleiad.query.values import order_key
 from pleiad.store.contract import Row
@@ -276,7 +277,13 @@ async def _charge_matches(job: QueryJob) -> None:
 
 
 def _state_behind(job: QueryJob, last: Found, emitted: int) -> _State:
-    """The place of the last result, or how many were given where the place is too long for a token."""
+    """The place of the last result, or how many were given where its place cannot travel in a token.
+
+    That is so for a place too long, and for a distance: whether more or less of it comes first is for its measure to
+    say, so its value alone is no place.
+    """
+    if not all(isinstance(key.expression, plan.Member) for key in job.query.order_by):
+        return {"c": emitted}
     values = [[] if value is UNDEFINED else [value] for value in last.values]
     state = {"k": values, "t": list(last.tie), "e": emitted}
     # Base64 adds a third; the tally of the charge and the fingerprint need some room too.

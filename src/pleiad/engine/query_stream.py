@@ -105,6 +105,9 @@ async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None
         if job.is_out_of_time():
             break
         await asyncio.sleep(0)
+    if job.pushdown.is_whole and stream.left != 0 and not stream.given:
+        # Every row is a result here, so a look at the next one spares the client an empty last page.
+        await scan.skip_to_next_row()
     job.tally.partitions = scan.partitions_visited
     if scan.is_done or stream.left == 0:
         return stream.results, None

@@ -74,6 +74,12 @@ class Scan:
                 return rows
         return ()
 
+    async def skip_to_next_row(self) -> None:
+        """Moves on to where the next row is, or to the end when there is none."""
+        rows = await self.chunk(1)
+        if rows:
+            self.stop_after(None, rows)
+
     def stop_after(self, row: Row | None, rows: Sequence[Row]) -> None:
         """Gives back the rest of the last chunk: the walk goes on behind `row`, or with the whole chunk for None."""
         assert self._last is not None

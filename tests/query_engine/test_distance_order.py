@@ -1,0 +1,31 @@
+"""Pages of a query ordered by vector distance: together they are the whole result, nearest first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from azure.cosmos import PartitionKey
+
+
+@pytest.mark.parametrize("measure", ["cosine", "euclidean", "dotproduct"])
+def test_pages_ordered_by_distance_lose_nothing(pleiad_database: Any, measure: str) -> None:
+    embedding = {"path": "/v", "dataType": "float32", "dimensions": 2, "distanceFunction": measure}
+    container = pleiad_database.create_container(
+        measure,
+        PartitionKey("/pk"),
+        vector_embedding_policy={"vectorEmbeddings": [embedding]},
+        offer_throughput=12_000,
+    )
+    for number in range(30):
+        container.create_item({"id": str(number), "pk": str(number % 5), "v": [number, 1]})
+    text = "SELECT c.id, VectorDistance(c.v, [3, 4]) AS s FROM c ORDER BY VectorDistance(c.v, [3, 4])"
+
+    def run(page_items: int) -> list[Any]:
+        return list(container.query_items(text, enable_cross_partition_query=True, max_item_count=page_items))
+
+    whole = run(100)
+    assert len(whole) == 30
+    scores = [result["s"] for result in whole]
+    assert scores == sorted(scores, reverse=measure != "euclidean")
+    assert run(7) == whole
