@@ -39,7 +39,7 @@ def test_search_policies_are_kept_as_given() -> None:
         ({"fullTextPolicy": {"defaultLanguage": "xx-XX"}}, "unsupported language: xx-XX"),
         ({"vectorEmbeddingPolicy": 1}, "must be an object"),
         ({"vectorEmbeddingPolicy": {"vectorEmbeddings": [{"path": "v", "dimensions": 3}]}}, "invalid Path"),
-        ({"vectorEmbeddingPolicy": {"vectorEmbeddings": [{"path": "/v", "dimensions": 0}]}}, "Dimensions"),
+        ({"vectorEmbeddingPolicy": {"vectorEmbeddings": [{"path": "/v", "dimensions": 0}]}}, "Dimensions:0"),
         (
             {
                 "vectorEmbeddingPolicy": {

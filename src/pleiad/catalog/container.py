@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pleiad import errors
-from pleiad.catalog.search_policy import check_full_text, embedding_dimensions
+from pleiad.catalog.search_policy import check_full_text, check_replacement, embedding_dimensions
 from pleiad.index.policy import IndexingPolicy
 from pleiad.item.ttl import check_default_ttl
 from pleiad.keys.definition import KeyDefinition
@@ -88,6 +88,7 @@ def redefine(old: ContainerDefinition, body: dict[str, Any], limits: Limits) -> 
         raise errors.BAD_REQUEST(reason="Document collection partition key cannot be changed.")
     if new.unique_keys != old.unique_keys:
         raise errors.BAD_REQUEST(reason="The unique keys of a container cannot be changed.")
+    check_replacement(old.properties, new.properties)
     if new.key.version != old.key.version:
         merged["partitionKey"] = old.key.to_json()
         new = define(merged, limits)

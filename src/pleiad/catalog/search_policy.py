@@ -43,18 +43,41 @@ def embedding_dimensions(policy: object, limits: Limits) -> dict[str, int] | Non
         if not isinstance(path, str) or not path.startswith("/"):
             raise _invalid(f"The Vector Embedding Policy contains an invalid Path: {path}.")
         if type(dimensions) is not int or not 1 <= dimensions <= limits.vector_dimensions:
+            too_many = type(dimensions) is int and dimensions > limits.vector_dimensions
+            problem = "more than the maximum supported value" if too_many else "no whole number of at least 1"
             raise _invalid(
-                f"The Vector Embedding Policy contains invalid Dimensions for Path {path}: they must be a whole number "
-                f"from 1 to {limits.vector_dimensions}."
+                f"The Vector Embedding Policy has Dimensions:{dimensions} which is {problem}; "
+                f"the maximum is {limits.vector_dimensions}."
             )
         if str(entry.get("dataType", "float32")).lower() not in _DATA_TYPES:
-            raise _invalid(f"The Vector Embedding Policy contains an invalid DataType for Path {path}.")
+            raise _invalid(f"The Vector Embedding Policy has an invalid DataType for Path {path}.")
         if str(entry.get("distanceFunction", "cosine")).lower() not in _DISTANCES:
+            given = entry.get("distanceFunction")
             raise _invalid(
-                f"The Vector Embedding Policy contains an invalid DistanceFunction for Path {path}."
+                f"The Vector Embedding Policy has an invalid DistanceFunction:{given} for Path {path}."
             )
         found[path] = dimensions
     return found
+
+
+def check_replacement(old: dict[str, Any], new: dict[str, Any]) -> None:
+    """What a container's vectors are measured by is for its lifetime: paths may be added, not changed."""
+    _check_kept(
+        old.get("vectorEmbeddingPolicy", {}).get("vectorEmbeddings", []),
+        new.get("vectorEmbeddingPolicy", {}).get("vectorEmbeddings", []),
+        "embedding policy",
+    )
+    _check_kept(
+        old["indexingPolicy"].get("vectorIndexes", []),
+        new["indexingPolicy"].get("vectorIndexes", []),
+        "vector indexing policy",
+    )
+
+
+def _check_kept(old: list[dict[str, Any]], new: list[dict[str, Any]], what: str) -> None:
+    after = {entry["path"]: entry for entry in new}
+    if any(after.get(entry["path"], entry) != entry for entry in old):
+        raise _invalid(f"Paths in existing {what} cannot be modified in Collection Replace.")
 
 
 def _entries(given: Any, name: str) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from pleiad.item.body import load
 from pleiad.keys.range import EpkRange
 from pleiad.keys.value import KeyValue
 from pleiad.partition.partition import Partition
-from pleiad.query import Execution, Query, compile_query
+from pleiad.query import Execution, Query, compile_query, plan
 from pleiad.query.order_rules import check_order_by
 from pleiad.query.pushdown import PathOrder, Pushdown, path_order, pushdown
 from pleiad.query.routing import key_values
@@ -252,9 +252,28 @@ def _spans(
             raise errors.CROSS_PARTITION_NOT_SERVABLE(
                 reason="Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates."
             )
+        if query.is_ranked or not all(isinstance(key.expression, plan.Member) for key in query.order_by):
+            raise _search_refusal(query)
     if found is None or not query.reads_items:
         return [request.span]
     return sorted({span for key in found if (span := _span_of(container, request, key)) is not None})
+
+
+def _search_refusal(query: Query) -> PleiadError:
+    """Searches over all partitions are left to the client, which knows how many results it can hold.
+
+    Within one range of a container they are served as any other query.
+    """
+    if any(item.direction is not None for item in query.syntax.order_by):
+        what = (
+            "Specifying a sort order (ASC or DESC) in the ORDER BY RANK clause is not allowed."
+            if query.is_ranked
+            else "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported."
+        )
+        return errors.QUERY_ERROR(reason=f"One of the input values is invalid. {what}")
+    return errors.CROSS_PARTITION_NOT_SERVABLE(
+        reason="A search over several partitions is merged by the client, by its query plan."
+    )
 
 
 def _span_of(container: Container, request: QueryRequest, key: tuple[KeyValue, ...]) -> EpkRange | None:
