@@ -29,7 +29,7 @@ from pleiad.store.selection import (
     Predicate,
     Selection,
 )
-from pleiad.store.sqlite import select
+from pleiad.store.sqlite import order, select
 from pleiad.store.sqlite.path_index import IndexSettings
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.store import SqliteStore
@@ -344,10 +344,10 @@ def test_a_selection_gives_the_same_rows_as_the_model_in_every_state_of_its_inde
     names = (
         "FEW_MATCHES",
         "_PIECE_NUMBERS",
-        "_PIECE_ENTRIES",
+        "PIECE_ENTRIES",
         "_PIECE_ENTRIES_COUNTED",
         "_ROWS_SCANNED_PER_LOOKUP",
     )
     sizes: dict[str, Any] = dict.fromkeys(names, case.piece)
-    with patch.multiple(select, **sizes):
+    with patch.multiple(select, **sizes), patch.object(order, "PIECE_ENTRIES", sizes["PIECE_ENTRIES"]):
         with_segment(eager, work)

@@ -29,6 +29,7 @@ from pleiad import errors
 from pleiad.keys.range import EpkRange
 from pleiad.store.contract import LogicalPartition, Outcome, PartitionState, PartitionWrite, Row
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
+from pleiad.store.sqlite import order as ordering
 from pleiad.store.sqlite import schema, statements
 from pleiad.store.sqlite import select as selecting
 from pleiad.store.sqlite.mutate import Applier, Counters
@@ -176,7 +177,7 @@ class SqliteSegment:
     async def ordered(
         self, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int
     ) -> Sequence[tuple[Row, OrderPosition]] | None:
-        return await selecting.ordered(self._reading, selection, order, after, limit)
+        return await ordering.ordered(self._reading, selection, order, after, limit)
 
     async def count(self, selection: Selection, count_only: bool = False) -> tuple[int, int]:
         return await selecting.count(self._reading, selection, count_only)

@@ -22,8 +22,8 @@ import apsw
 
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.store.contract import Row
-from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Predicate, Selection
-from pleiad.store.sqlite.json_sql import ROW_COLUMNS, json_path, rank_of, value_of
+from pleiad.store.selection import IndexedPath, Predicate, Selection
+from pleiad.store.sqlite.json_sql import ROW_COLUMNS
 from pleiad.store.sqlite.path_index import PathIndex, PathIndexes, State
 from pleiad.store.sqlite.predicate_sql import Entries, Place, Sql, all_of, condition, entries, merged
 from pleiad.store.sqlite.schema import has_age_index
@@ -31,7 +31,7 @@ from pleiad.store.sqlite.schema import has_age_index
 ROW = "item.number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB)"
 FEW_MATCHES = 2_000
 _PIECE_NUMBERS = 2_000
-_PIECE_ENTRIES = 500
+PIECE_ENTRIES = 500
 _SHORT_ROWS_MAX = 1_000
 _PIECE_ENTRIES_COUNTED = 20_000
 _ROWS_SCANNED_PER_LOOKUP = 10
@@ -62,7 +62,7 @@ class _Piece(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class RowPlan:
     """Where the rows of a selection come from, and the predicates that are left to test on each row."""
 
     rest: tuple[Predicate, ...]
@@ -84,17 +84,17 @@ async def select(read: Read, selection: Selection, after: int, limit: int) -> li
         and (found_rows := _rows_of_one_value(read, selection, after, limit)) is not None
     ):
         return found_rows
-    selection = _merged(selection)
+    selection = merged_selection(selection)
     rows: list[Row] = []
-    plan: _Plan | None = None
+    plan: RowPlan | None = None
     while limit > len(rows) and (reading := read()) is not None:
         connection = reading.connection
         if plan is None or not plan.is_valid:
-            plan = _plan(reading, selection)
+            plan = plan_rows(reading, selection)
         piece = _piece(connection, plan, after)
         if piece is None:
             break
-        where = all_of(piece.where, *_row_conditions(connection, selection, plan.rest))
+        where = all_of(piece.where, *row_conditions(connection, selection, plan.rest))
         found: Any = connection.execute(
             f"SELECT {ROW} FROM item NOT INDEXED WHERE {where.text} ORDER BY number LIMIT ?",
             (*where.params, limit - len(rows)),
@@ -139,35 +139,18 @@ def _rows_of_one_value(read: Read, selection: Selection, after: int, limit: int)
 
 async def count(read: Read, selection: Selection, count_only: bool) -> tuple[int, int]:
     """How many rows a selection has and the sum of their sizes, which is 0 with `count_only`."""
-    selection = _merged(selection)
+    selection = merged_selection(selection)
     reading = read()
     if reading is None:
         return 0, 0
-    if not selection.predicates and not _row_conditions(reading.connection, selection, ()):
+    if not selection.predicates and not row_conditions(reading.connection, selection, ()):
         totals: Any = reading.connection.execute(_TOTALS).fetchone()
         return (totals[0], 0) if count_only else totals
     counted = await _count_entries(read, selection, count_only)
     return counted if counted is not None else await _count_rows(read, selection, count_only)
 
 
-async def ordered(
-    read: Read, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int
-) -> list[tuple[Row, OrderPosition]] | None:
-    """Rows of a selection in the order of a path behind a position; None when the path has no ready index."""
-    selection = _merged(selection)
-    reading = read()
-    if reading is None:
-        return []
-    index = reading.indexes.ready(IndexedPath(order.path))
-    if index is None:
-        return None
-    plan = _plan(reading, selection, except_path=order.path)
-    if plan.few is not None:
-        return _sort_few(reading.connection, selection, plan, plan.few, order, after, limit)
-    return await _walk(read, selection, index, order, after, limit)
-
-
-def _merged(selection: Selection) -> Selection:
+def merged_selection(selection: Selection) -> Selection:
     if len(selection.predicates) < 2:
         return selection
     return replace(selection, predicates=merged(selection.predicates))
@@ -176,15 +159,15 @@ def _merged(selection: Selection) -> Selection:
 # -- planning ----------------------------------------------------------------------------------
 
 
-def _plan(reading: Reading, selection: Selection, except_path: tuple[str, ...] | None = None) -> _Plan:
+def plan_rows(reading: Reading, selection: Selection, except_path: tuple[str, ...] | None = None) -> RowPlan:
     """Chooses where rows come from by looking how many each index would give."""
-    best: _Plan | None = None
+    best: RowPlan | None = None
     best_count = FEW_MATCHES + 1
-    one_value: _Plan | None = None
+    one_value: RowPlan | None = None
     predicates = selection.predicates
     if (key := _key_numbers(selection)) is not None:
         best_count = _matches(reading.connection, key, best_count)
-        best = _Plan(predicates, few=key) if best_count <= FEW_MATCHES else None
+        best = RowPlan(predicates, few=key) if best_count <= FEW_MATCHES else None
     for position, predicate in enumerate(predicates):
         index = reading.indexes.ready(IndexedPath(predicate.path, predicate.element))
         if index is None or (predicate.path == except_path and not predicate.element):
@@ -194,10 +177,10 @@ def _plan(reading: Reading, selection: Selection, except_path: tuple[str, ...] |
         numbers = _numbers_of(index, terms)
         matches = _matches(reading.connection, numbers, best_count)
         if matches < best_count:
-            best, best_count = _Plan(rest, index, few=numbers), matches
+            best, best_count = RowPlan(rest, index, few=numbers), matches
         elif best is None and len(terms) == 1 and terms[0].one_value:
-            one_value = _Plan(rest, index, one_value=terms[0].where)
-    return best or one_value or _Plan(predicates)
+            one_value = RowPlan(rest, index, one_value=terms[0].where)
+    return best or one_value or RowPlan(predicates)
 
 
 def _numbers_of(index: PathIndex, terms: Sequence[Entries]) -> Sql:
@@ -223,7 +206,7 @@ def _matches(connection: apsw.Connection, numbers: Sql, limit: int = -1) -> int:
     return int(found[0])
 
 
-def _row_conditions(
+def row_conditions(
     connection: apsw.Connection, selection: Selection, predicates: Sequence[Predicate]
 ) -> list[Sql]:
     """What is to be tested on each row, the cheapest tests first."""
@@ -270,7 +253,7 @@ def _may_expire(connection: apsw.Connection, now: int, default_ttl: int) -> bool
 # -- pieces ------------------------------------------------------------------------------------
 
 
-def _piece(connection: apsw.Connection, plan: _Plan, after: int) -> _Piece | None:
+def _piece(connection: apsw.Connection, plan: RowPlan, after: int) -> _Piece | None:
     """The next piece of a plan's rows, None when there is none."""
     if plan.few is not None:
         where = Sql(f"number > ? AND number IN ({plan.few.text})", (after, *plan.few.params))
@@ -280,7 +263,7 @@ def _piece(connection: apsw.Connection, plan: _Plan, after: int) -> _Piece | Non
         numbers = f"SELECT number FROM {plan.index.table} WHERE {plan.one_value.text} AND number > ?"
         params = (*plan.one_value.params, after)
         found = connection.execute(
-            f"{numbers} ORDER BY number LIMIT 1 OFFSET ?", (*params, _PIECE_ENTRIES - 1)
+            f"{numbers} ORDER BY number LIMIT 1 OFFSET ?", (*params, PIECE_ENTRIES - 1)
         ).fetchone()
         if found is None:
             return _Piece(Sql(f"number IN ({numbers})", params), None)
@@ -295,16 +278,16 @@ def _piece(connection: apsw.Connection, plan: _Plan, after: int) -> _Piece | Non
 
 async def _count_rows(read: Read, selection: Selection, count_only: bool) -> tuple[int, int]:
     rows = size_bytes = after = 0
-    plan: _Plan | None = None
+    plan: RowPlan | None = None
     columns = "count(*), 0" if count_only else "count(*), coalesce(sum(size_bytes), 0)"
     while (reading := read()) is not None:
         connection = reading.connection
         if plan is None or not plan.is_valid:
-            plan = _plan(reading, selection)
+            plan = plan_rows(reading, selection)
         piece = _piece(connection, plan, after)
         if piece is None:
             break
-        where = all_of(piece.where, *_row_conditions(connection, selection, plan.rest))
+        where = all_of(piece.where, *row_conditions(connection, selection, plan.rest))
         found: Any = connection.execute(
             f"SELECT {columns} FROM item NOT INDEXED WHERE {where.text}", where.params
         ).fetchone()
@@ -334,7 +317,7 @@ async def _count_entries(read: Read, selection: Selection, count_only: bool) -> 
             if reading is None or index is None:
                 return None
             connection = reading.connection
-            tests = _row_conditions(connection, selection, ())
+            tests = row_conditions(connection, selection, ())
             if (tests or not count_only) and not _is_sparse(connection, _numbers_of(index, [term])):
                 return None
             found, place = _count_piece(connection, index, term, place, tests, count_only)
@@ -363,7 +346,7 @@ def _count_piece(
     """Counts the next entries of an index; rows are looked at only for their size or for tests."""
     behind = term.where if place is None else term.behind(place)
     needs_rows = bool(tests) or not count_only
-    entries_max = _PIECE_ENTRIES if needs_rows else _PIECE_ENTRIES_COUNTED
+    entries_max = PIECE_ENTRIES if needs_rows else _PIECE_ENTRIES_COUNTED
     last: Any = connection.execute(
         f"SELECT rank, value, number FROM {index.table} WHERE {behind.text} "
         "ORDER BY rank, value, number LIMIT 1 OFFSET ?",
@@ -386,117 +369,3 @@ def _count_piece(
         (*behind.params, entries_max, *also.params),
     ).fetchone()
     return (counted[0], 0 if count_only else counted[1]), last
-
-
-# -- order -------------------------------------------------------------------------------------
-
-
-def _place(position: OrderPosition) -> Place:
-    return position.rank, position.value, position.number
-
-
-def _placed(found: Any) -> tuple[Row, OrderPosition]:
-    return Row._make(found[:9]), OrderPosition(found[9], found[10], found[0])
-
-
-def _sort_few(
-    connection: apsw.Connection,
-    selection: Selection,
-    plan: _Plan,
-    few: Sql,
-    order: PathOrder,
-    after: OrderPosition | None,
-    limit: int,
-) -> list[tuple[Row, OrderPosition]]:
-    """Sorts the few rows another index finds, which is cheaper than to walk along the whole order."""
-    where = all_of(
-        Sql(f"number IN ({few.text})", few.params), *_row_conditions(connection, selection, plan.rest)
-    )
-    rank, value = _order_keys(order.path)
-    keys = Sql(
-        f"SELECT number AS found, {rank.text} AS rank, {value.text} AS value FROM item NOT INDEXED "
-        f"WHERE {where.text}",
-        (*rank.params, *value.params, *where.params),
-    )
-    direction, operator = ("DESC", "<") if order.descending else ("ASC", ">")
-    text, params = f"SELECT found, rank, value FROM ({keys.text})", keys.params
-    if after is not None:
-        text += f" WHERE (rank, value, found) {operator} (?, ?, ?)"
-        params = (*params, *_place(after))
-    text += f" ORDER BY rank {direction}, value {direction}, found {direction} LIMIT ?"
-    rows: Any = connection.execute(
-        f"SELECT {ROW}, rank, value FROM ({text}) CROSS JOIN item ON item.number = found "
-        f"ORDER BY rank {direction}, value {direction}, found {direction}",
-        (*params, limit),
-    )
-    return [_placed(row) for row in rows]
-
-
-def _order_keys(path: tuple[str, ...]) -> tuple[Sql, Sql]:
-    column = ROW_COLUMNS.get(path)
-    if column:
-        rank = "4" if column == "id" else "3"
-        return Sql(rank), Sql(f"item.{column}" if column == "id" else f"CAST(item.{column} AS REAL)")
-    where = json_path(path)
-    rank, value = rank_of("body", "?"), value_of("body", "?")
-    return Sql(rank, (where,) * rank.count("?")), Sql(value, (where,) * value.count("?"))
-
-
-async def _walk(
-    read: Read,
-    selection: Selection,
-    index: PathIndex,
-    order: PathOrder,
-    after: OrderPosition | None,
-    limit: int,
-) -> list[tuple[Row, OrderPosition]] | None:
-    """Goes along the index in pieces until enough rows are found."""
-    direction, operator = ("DESC", "<") if order.descending else ("ASC", ">")
-    by_place = f"ORDER BY rank {direction}, value {direction}, number {direction}"
-    bound, rest = _order_bound(selection.predicates, order.path)
-    place = None if after is None else _place(after)
-    rows: list[tuple[Row, OrderPosition]] = []
-    while len(rows) < limit:
-        reading = read()
-        if reading is None or index.state is not State.READY:
-            return None
-        connection = reading.connection
-        if place is None:
-            behind = bound.where if bound is not None else Sql("1")
-        elif bound is not None:
-            behind = bound.behind(place, order.descending)
-        else:
-            behind = Sql(f"(rank, value, number) {operator} (?, ?, ?)", place)
-        tests = _row_conditions(connection, selection, rest)
-        entries_max = max(_PIECE_ENTRIES, limit) if tests else limit - len(rows)
-        among = (
-            f"SELECT rank, value, number AS found FROM {index.table} WHERE {behind.text} {by_place} LIMIT ?"
-        )
-        also = all_of(*tests) if tests else Sql("1")
-        found: Any = connection.execute(
-            f"SELECT {ROW}, rank, value FROM ({among}) CROSS JOIN item ON item.number = found "
-            f"WHERE {also.text} ORDER BY rank {direction}, value {direction}, found {direction} LIMIT ?",
-            (*behind.params, entries_max, *also.params, limit - len(rows)),
-        )
-        rows += [_placed(row) for row in found]
-        if not tests or len(rows) >= limit:
-            break
-        place = connection.execute(
-            f"SELECT rank, value, number FROM {index.table} WHERE {behind.text} {by_place} LIMIT 1 OFFSET ?",
-            (*behind.params, entries_max - 1),
-        ).fetchone()
-        if place is None:
-            break
-        await asyncio.sleep(0)
-    return rows
-
-
-def _order_bound(
-    predicates: tuple[Predicate, ...], path: tuple[str, ...]
-) -> tuple[Entries | None, tuple[Predicate, ...]]:
-    """The part of the index a predicate on its own path leaves, and the predicates that are left to test."""
-    for position, predicate in enumerate(predicates):
-        terms = entries(predicate) if predicate.path == path and not predicate.element else []
-        if len(terms) == 1:
-            return terms[0], predicates[:position] + predicates[position + 1 :]
-    return None, predicates
