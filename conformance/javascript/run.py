@@ -28,7 +28,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m conformance.javascript.run", description=__doc__)
     parser.add_argument(
-        "--sections", default="foundation", help="comma-separated sections of smoke.mjs, or all"
+        "--sections",
+        default="foundation,batch,bulk,queries,changefeed",
+        help="comma-separated sections of smoke.mjs, or all",
     )
     parser.add_argument("--endpoint", metavar="URL", help="use a server that already runs")
     parser.add_argument("--key", default=EMULATOR_KEY, help="account key for --endpoint")
