@@ -129,7 +129,7 @@ async def test_what_was_never_written_reads_as_nothing(opened: Opened) -> None:
         assert await segment.find(1) is None
         assert list(await segment.scan(WHOLE, 0, 10)) == []
         assert list(await segment.logical_partitions(WHOLE)) == []
-        assert list(await segment.expired(10_000, 1, 10)) == []
+        assert list(await segment.expired(WHOLE, 10_000, 1, 10)) == []
         state = await segment.state(7)
         assert (state.partition, state.lsn, state.items, state.size_bytes) == (7, 0, 0, 0)
 
@@ -206,7 +206,7 @@ async def test_expired_names_the_rows_whose_time_is_over(opened: Opened) -> None
         await upsert(segment, (EPK, "default"))
 
         async def ids(now: int, default_ttl: int | None, limit: int = 10) -> list[str]:
-            return sorted(row.id for row in await segment.expired(now, default_ttl, limit))
+            return sorted(row.id for row in await segment.expired(WHOLE, now, default_ttl, limit))
 
         for _ in range(2):
             assert await ids(1_004, 100) == []

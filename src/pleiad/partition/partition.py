@@ -123,7 +123,7 @@ class Partition:
 
     async def expired(self, now: int, default_ttl: int | None, limit: int) -> Sequence[Row]:
         """Rows whose time to live is over."""
-        return await self._segment.expired(now, default_ttl, limit)
+        return await self._segment.expired(self.span, now, default_ttl, limit)
 
     async def state(self) -> PartitionState:
         """Items, bytes and LSN of this partition."""

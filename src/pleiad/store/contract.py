@@ -12,6 +12,10 @@ Invariants every store keeps:
    write that made it. Document numbers of a partition grow with insertion and are never used twice.
 4. (epk, id) is unique in a segment, and so is each unique-key value within its epk.
 5. A row whose time to live is over counts as absent for every mutation.
+6. A write is applied only under the epoch its partition has at that moment; otherwise it ends GONE and leaves
+   nothing. Epochs only grow, so who knows an old one can never write again.
+7. A dropped segment raises SegmentDroppedError on every later call, and a call it interrupts ends the same way:
+   never with some of its rows.
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
+from pleiad import errors
+from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 
@@ -155,6 +161,45 @@ class Record:
     body: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What a range of hashes holds."""
+
+    items: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """A physical partition to be divided in two: rows with an epk below `at` go to `left`, the others to `right`."""
+
+    partition: int
+    epoch: int
+    span: EpkRange
+    at: bytes
+    left: int
+    right: int
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """What `catch_up` did: rows written anew, the last tracked delete it saw, and how it changed the totals."""
+
+    rows: int
+    last_delete: int
+    items_change: int
+    size_bytes_change: int
+
+
+class SegmentDroppedError(PleiadError):
+    """The segment is no more: its rows have moved to another one, or the container was deleted."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            errors.UNAVAILABLE, errors.UNAVAILABLE(reason="The container is being deleted.").message
+        )
+
+
 class Segment(Protocol):
     """Where the rows of one or more physical partitions of one container sit."""
 
@@ -182,8 +227,10 @@ class Segment(Protocol):
     def logical_partitions(self, span: EpkRange) -> Awaitable[Sequence[LogicalPartition]]:
         """Every logical partition that has at least one row in the range, in the order of its epk."""
 
-    def expired(self, now: int, default_ttl: int | None, limit: int) -> Awaitable[Sequence[Row]]:
-        """Up to `limit` rows whose time to live is over at `now`."""
+    def expired(
+        self, span: EpkRange, now: int, default_ttl: int | None, limit: int
+    ) -> Awaitable[Sequence[Row]]:
+        """Up to `limit` rows of the range whose time to live is over at `now`."""
 
     def select(self, selection: Selection, after: int, limit: int) -> Awaitable[Sequence[Row]]:
         """Up to `limit` rows of a selection with a document number above `after`, in the order of their numbers.
@@ -212,6 +259,49 @@ class Segment(Protocol):
     def drop_indexes(self, keep: Callable[[IndexedPath], bool]) -> None:
         """Stops using and then removes the indexes of all paths but those `keep` names."""
 
+    # -- split, merge and move -------------------------------------------------------------------
+
+    def middle(self, span: EpkRange) -> Awaitable[bytes | None]:
+        """The epk that halves the logical partitions of a range; None when it holds fewer than two."""
+
+    def fence(self, partition: int, epoch: int) -> Awaitable[PartitionState | None]:
+        """Closes a partition durably: its epoch becomes `epoch + 1`, so every write that knows `epoch` ends GONE.
+
+        The counters as they are from then on; None, and no change, when the partition has another epoch.
+        """
+
+    def divide(self, division: Division) -> Awaitable[tuple[PartitionState, PartitionState] | None]:
+        """Fences a partition and puts two in its place over the same rows, in one durable commit.
+
+        Both start with epoch 1, the LSN of the divided one and the exact counts of their halves. Rows of partitions
+        with these ids that a failed attempt left are overwritten. None, and no change, when the epoch is another.
+        """
+
+    def open_partition(self, state: PartitionState) -> Awaitable[None]:
+        """Sets the counters of a partition durably, and with its epoch who may write."""
+
+    def track_deletes(self, on: bool) -> Awaitable[None]:
+        """From now on remembers which rows are deleted, for `catch_up`; off forgets them."""
+
+    def copy_from(self, source: Segment, span: EpkRange, after: int, limit: int) -> Awaitable[int | None]:
+        """Copies about `limit` rows of the range with a document number above `after` from another segment.
+
+        The last number it came to, or None at the end. What belongs to the rows comes with them, and they keep
+        number, LSN and time. A row copied before that stands in the way is replaced: `catch_up` brings it back.
+        """
+
+    def catch_up(
+        self, source: Segment, span: EpkRange, after_lsn: int, after_delete: int
+    ) -> Awaitable[CaughtUp]:
+        """Repeats here what happened to the rows of a range in another segment since an LSN and a tracked delete.
+
+        The other segment tracks deletes since before the first `copy_from`; the first call names the LSN its
+        partition had then and delete 0, every later one an LSN read before the last call and that call's end.
+        """
+
+    def totals(self, span: EpkRange) -> Awaitable[Totals]:
+        """What the range holds now."""
+
 
 class Store(Protocol):
     """One account's durable state."""
@@ -219,8 +309,13 @@ class Store(Protocol):
     def load_records(self) -> Awaitable[Sequence[Record]]:
         """Every catalog record."""
 
-    def save_records(self, puts: Iterable[Record], deletes: Iterable[Record]) -> Awaitable[None]:
-        """Writes catalog changes in one durable transaction."""
+    def save_records(
+        self, puts: Iterable[Record], deletes: Iterable[Record], expected: Iterable[Record] = ()
+    ) -> Awaitable[bool]:
+        """Writes catalog changes in one durable transaction.
+
+        False, and no change, unless each expected record is stored exactly as given.
+        """
 
     def segment(self, name: str) -> Segment:
         """The segment of that name, made on its first write."""

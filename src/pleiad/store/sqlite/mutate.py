@@ -62,11 +62,34 @@ class Counters:
         )
 
 
+@dataclass(slots=True)
+class Watch:
+    """How the rows below an epk changed since a count of them began; void when something was rolled back."""
+
+    below: bytes
+    items: int = 0
+    size_bytes: int = 0
+    is_void: bool = False
+
+    def note(self, epk: bytes, items: int, size_bytes: int) -> None:
+        if epk < self.below:
+            self.items += items
+            self.size_bytes += size_bytes
+
+
 class Applier:
     """Applies writes through one connection; the caller owns BEGIN and COMMIT."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._execute: Execute = connection.cursor().execute
+        self.watch: Watch | None = None
+        self.deleted: list[int] | None = None
+        """The numbers of rows deleted while a copy of the segment is made, a few of them perhaps rolled back."""
+
+    def rolled_back(self) -> None:
+        """Tells that the last changes did not happen."""
+        if self.watch is not None:
+            self.watch.is_void = True
 
     def apply(self, counters: Counters, write: PartitionWrite) -> list[Outcome]:
         """Applies the mutations of a write in order and tells how each ended."""
@@ -91,6 +114,7 @@ class Applier:
             if outcome.result not in APPLIED:
                 self._execute("ROLLBACK TO whole")
                 self._execute("RELEASE whole")
+                self.rolled_back()
                 counters.lsn, counters.next_sequence, counters.items, counters.size_bytes = before
                 outcomes = [Outcome(Result.ABANDONED)] * len(write.mutations)
                 outcomes[index] = outcome
@@ -149,6 +173,8 @@ class Applier:
             counters.next_sequence += 1
             counters.items += 1
             counters.size_bytes += mutation.size_bytes
+            if self.watch is not None:
+                self.watch.note(mutation.epk, 1, mutation.size_bytes)
             self._execute(
                 _INSERT,
                 (
@@ -166,6 +192,8 @@ class Applier:
         else:
             number = old.number
             counters.size_bytes += mutation.size_bytes - old.size_bytes
+            if self.watch is not None:
+                self.watch.note(mutation.epk, 0, mutation.size_bytes - old.size_bytes)
             self._execute(
                 _UPDATE, (number, lsn, write.now, mutation.ttl, mutation.size_bytes, mutation.terms, text)
             )
@@ -193,6 +221,10 @@ class Applier:
         self._execute(_UNIQUE_DELETE, (row.number,))
         counters.items -= 1
         counters.size_bytes -= row.size_bytes
+        if self.watch is not None:
+            self.watch.note(row.epk, -1, -row.size_bytes)
+        if self.deleted is not None:
+            self.deleted.append(row.number)
 
     def _unique_value_taken(
         self, counters: Counters, write: PartitionWrite, epk: bytes, key: int, value: bytes, old: Row | None

@@ -22,8 +22,12 @@ LOGICAL = (
     "sum(size_bytes) AS bytes, min(number) AS first FROM item WHERE epk >= ?1 AND epk < ?2 GROUP BY epk) AS logical "
     "JOIN item ON number = first ORDER BY logical.epk"
 )
-EXPIRED_OWN = f"SELECT {COLUMNS} FROM item WHERE ttl > 0 AND ts + ttl <= ?1 LIMIT ?2"
-EXPIRED_DEFAULT = f"SELECT {COLUMNS} FROM item WHERE ttl IS NULL AND ts <= ?1 LIMIT ?2"
+EXPIRED_OWN = (
+    f"SELECT {COLUMNS} FROM item WHERE ttl > 0 AND ts + ttl <= ?1 AND epk >= ?2 AND epk < ?3 LIMIT ?4"
+)
+EXPIRED_DEFAULT = (
+    f"SELECT {COLUMNS} FROM item WHERE ttl IS NULL AND ts <= ?1 AND epk >= ?2 AND epk < ?3 LIMIT ?4"
+)
 AGE_INDEX = "CREATE INDEX IF NOT EXISTS item_age ON item(ts) WHERE ttl IS NULL"
 SAVE_COUNTERS = (
     "INSERT INTO partition VALUES(?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT(id) DO UPDATE SET "

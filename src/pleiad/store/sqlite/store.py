@@ -21,6 +21,7 @@ import orjson
 from pleiad import errors
 from pleiad.store.contract import Record
 from pleiad.store.sqlite import schema
+from pleiad.store.sqlite.file import SegmentFile
 from pleiad.store.sqlite.path_index import DEFAULT_INDEX_SETTINGS, IndexSettings
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.threads import DiskThreads
@@ -28,6 +29,8 @@ from pleiad.store.sqlite.threads import DiskThreads
 # Seven file descriptors each at most, so all of them fit the common limit of 1,024 with room for connections.
 OPEN_SEGMENTS_MAX = 100
 _DISK_THREADS = 4
+
+_HAS_RECORD = "SELECT 1 FROM record WHERE kind = ?1 AND rid = ?2 AND parent = ?3 AND name = ?4 AND body = ?5"
 
 _log = logging.getLogger(__name__)
 
@@ -58,18 +61,26 @@ class SqliteStore:
         self._catalog_turn = threading.Lock()
         self._threads = DiskThreads(_DISK_THREADS)
         self._segments: dict[str, SqliteSegment] = {}
-        self._open: list[SqliteSegment] = []
+        self._open: list[SegmentFile] = []
 
     async def load_records(self) -> Sequence[Record]:
         rows: Any = self._catalog.execute("SELECT kind, rid, parent, name, body FROM record").fetchall()
         return [Record(kind, rid, parent, name, orjson.loads(body)) for kind, rid, parent, name, body in rows]
 
-    async def save_records(self, puts: Iterable[Record], deletes: Iterable[Record]) -> None:
-        new = [(r.kind, r.rid, r.parent, r.name, orjson.dumps(r.body).decode()) for r in puts]
+    async def save_records(
+        self, puts: Iterable[Record], deletes: Iterable[Record], expected: Iterable[Record] = ()
+    ) -> bool:
+        new = [_columns(record) for record in puts]
         gone = [(record.kind, record.rid) for record in deletes]
+        demanded = [_columns(record) for record in expected]
+        is_saved = True
 
         def save() -> None:
+            nonlocal is_saved
             with self._catalog_turn, self._catalog:
+                is_saved = all(self._catalog.execute(_HAS_RECORD, columns).fetchall() for columns in demanded)
+                if not is_saved:
+                    return
                 self._catalog.executemany("DELETE FROM record WHERE kind = ?1 AND rid = ?2", gone)
                 self._catalog.executemany("INSERT OR REPLACE INTO record VALUES(?1, ?2, ?3, ?4, ?5)", new)
 
@@ -78,6 +89,7 @@ class SqliteStore:
         except apsw.Error as error:
             _log.error("a change of the catalog was rolled back: %s", error, exc_info=error)
             raise errors.UNAVAILABLE(reason="The store could not write; nothing was changed.") from error
+        return is_saved
 
     def segment(self, name: str) -> SqliteSegment:
         found = self._segments.get(name)
@@ -87,11 +99,11 @@ class SqliteStore:
             self._segments[name] = found
         return found
 
-    def _note_opened(self, opened: SqliteSegment) -> None:
+    def _note_opened(self, opened: SegmentFile) -> None:
         """Closes the files of idle segments beyond the limit, those opened first before the others."""
         self._open = [segment for segment in self._open if segment.is_open and segment is not opened]
         for segment in self._open[: max(0, len(self._open) + 1 - OPEN_SEGMENTS_MAX)]:
-            if segment.is_idle:
+            if segment.is_idle and not segment.is_tracked:
                 segment.close_file()
         self._open.append(opened)
 
@@ -111,6 +123,11 @@ class SqliteStore:
         self._catalog.close()
         self._threads.stop()
         os.close(self._lock)
+
+
+def _columns(record: Record) -> tuple[str, str, str, str, str]:
+    body = orjson.dumps(record.body, option=orjson.OPT_SORT_KEYS).decode()
+    return record.kind, record.rid, record.parent, record.name, body
 
 
 def _lock(directory: Path) -> int:

@@ -1,0 +1,394 @@
+"""The file of one segment: one writer with group commit, snapshots for reads, and steps between the groups.
+
+Writes that arrive while a commit waits for the disk share the next one. Statements run on the event loop; COMMIT
+runs in a disk thread, during which the writer connection belongs to that thread and reads go on over a second
+connection, which sees only what is committed.
+
+Invariants:
+- `_busy` is true from BEGIN until the end of COMMIT, and on while the log is truncated or a call runs alone on the
+  writer connection; only then is that connection out of the loop's hands.
+- A waiter is answered after COMMIT returned, never before, and exactly once.
+- A read never returns a state older than a commit that was answered before it: the snapshot that reads of one turn
+  of the loop share ends before a commit is answered.
+- The counters in memory equal the partition rows on disk whenever no transaction runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+
+from pleiad import errors
+from pleiad.store.contract import Outcome, PartitionWrite, SegmentDroppedError
+from pleiad.store.sqlite import schema, statements
+from pleiad.store.sqlite.mutate import Applier, Counters
+from pleiad.store.sqlite.path_index import IndexSettings, PathIndexes, PathUses, Step
+from pleiad.store.sqlite.threads import DiskThreads
+from pleiad.store.sqlite.wal import Log
+
+_log = logging.getLogger(__name__)
+
+_Waiter = tuple[PartitionWrite, "asyncio.Future[Sequence[Outcome]]"]
+_Answer = TypeVar("_Answer")
+Ended = Callable[[BaseException | None], None]
+Opened = Callable[["SegmentFile"], None]
+"""What the store wants to be told when a segment has opened its file."""
+
+
+@dataclass(slots=True)
+class OpenFile:
+    """The connections of an open segment; the checkpointer's is made when first needed."""
+
+    writer: apsw.Connection
+    reader: apsw.Connection
+    applier: Applier
+    counters: dict[int, Counters]
+    indexes: PathIndexes
+    read: Callable[..., apsw.Cursor]
+    """Runs a statement on a cursor kept for point reads; whoever calls it takes all rows at once."""
+    log: Log
+
+
+class SegmentFile:
+    """A file that is opened on first use, and the writes that wait for it."""
+
+    def __init__(
+        self,
+        path: Path,
+        threads: DiskThreads,
+        durable: bool,
+        opened: Opened,
+        index_settings: IndexSettings,
+    ) -> None:
+        self._path = path
+        self._opened = opened
+        self._threads = threads
+        self._durable = durable
+        self._file: OpenFile | None = None
+        self._waiting: list[_Waiter] = []
+        self._alone: list[_Waiter] = []
+        self._busy = False
+        self._scheduled = False
+        self._jobs: list[tuple[Step, Ended]] = []
+        self._idle: asyncio.Future[None] | None = None
+        self._dropped = False
+        self._wants_age_index = False
+        self._in_snapshot = False
+        self._index_settings = index_settings
+        self._uses = PathUses()
+        self._is_step_turn = False
+
+    def _begin_snapshot(self, file: OpenFile) -> None:
+        """Lets all reads of this turn of the loop share one snapshot: each of its own would lock the file twice."""
+        file.reader.execute("BEGIN")
+        self._in_snapshot = True
+        asyncio.get_running_loop().call_soon(self._end_snapshot)
+
+    def _end_snapshot(self) -> None:
+        # After a failed read SQLite may have ended the transaction by itself.
+        if self._in_snapshot and self._file is not None and self._file.reader.in_transaction:
+            self._file.reader.execute("COMMIT")
+        self._in_snapshot = False
+
+    # -- steps between the groups ----------------------------------------------------------------
+
+    @property
+    def _has_steps(self) -> bool:
+        """Whether steps are to be taken; none on indexes while somebody waits for the segment to come to rest."""
+        file = self._file
+        return bool(self._jobs) or (
+            file is not None and self._idle is None and not self._dropped and file.indexes.has_work
+        )
+
+    def _begin_step(self) -> bool:
+        """Takes one step if it is its turn: after each group, or when nobody waits."""
+        has_turn = self._is_step_turn or not (self._alone or self._waiting)
+        self._is_step_turn = not has_turn
+        work = self._next_step() if has_turn and self._has_steps else None
+        if work is None:
+            return False
+        self._busy = True
+        step, ended = work
+        self._threads.run(step, lambda error: self._stepped(ended, error))
+        return True
+
+    def _next_step(self) -> tuple[Step, Ended] | None:
+        if self._jobs:
+            return self._jobs.pop(0)
+        file = self._file
+        work = file.indexes.next_step() if file is not None else None
+        if file is None or work is None:
+            return None
+        step, done = work
+
+        def ended(error: BaseException | None) -> None:
+            if error is None:
+                done()
+            elif self._file is file:
+                file.indexes.fail(error)
+
+        return step, ended
+
+    def _stepped(self, ended: Ended, error: BaseException | None) -> None:
+        if error is not None:
+            self._recover()
+        # What a step made is used from now on only together with a snapshot that has it.
+        self._end_snapshot()
+        ended(error)
+        if self._file is not None and error is None:
+            self._continue(self._file)
+        else:
+            self._next()
+
+    async def _alone_on_writer(self, call: Callable[[OpenFile], _Answer]) -> _Answer:
+        """Runs a call in a disk thread with the writer connection to itself, between two groups of writes."""
+        if self._dropped:
+            raise SegmentDroppedError()
+        future: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()
+        answers: list[_Answer] = []
+
+        def ended(error: BaseException | None) -> None:
+            if error is None and self._file is not None:
+                self._reload_counters(self._file)
+            if not future.done():
+                if error is None:
+                    future.set_result(answers[0])
+                else:
+                    future.set_exception(error)
+
+        self._jobs.append((lambda: answers.append(call(self._open())), ended))
+        self._open()
+        self._wake()
+        return await future
+
+    async def _beside(self, call: Callable[[apsw.Connection], _Answer]) -> _Answer | None:
+        """Runs a long read in a disk thread, on a connection of its own; None when there is no file yet."""
+        if (self._file or self._open_existing()) is None:
+            return None
+        answers: list[_Answer] = []
+
+        def read() -> None:
+            with contextlib.closing(schema.connect_reader(self._path)) as reader:
+                answers.append(call(reader))
+
+        await self._threads.run_async(read)
+        return answers[0]
+
+    # -- writes --------------------------------------------------------------------------------
+
+    async def commit(self, write: PartitionWrite) -> Sequence[Outcome]:
+        if self._dropped:
+            raise SegmentDroppedError()
+        future: asyncio.Future[Sequence[Outcome]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((write, future))
+        self._wake()
+        return await future
+
+    def _wake(self) -> None:
+        if not self._busy and not self._scheduled:
+            # One loop turn later, so that every request read in this turn shares the commit.
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._begin)
+
+    def _begin(self) -> None:
+        self._scheduled = False
+        if self._begin_step():
+            return
+        if not (self._alone or self._waiting):
+            self._settle()
+            return
+        if self._alone:
+            waiters = [self._alone.pop()]
+        else:
+            waiters, self._waiting = self._waiting, []
+        self._busy = True
+        try:
+            file = self._open()
+            answers = self._apply(file, waiters)
+        except Exception as error:
+            self._recover()
+            self._fail(waiters, error)
+            return
+        self._threads.run(
+            lambda: file.writer.execute("COMMIT"),
+            lambda error: self._committed(file, waiters, answers, error),
+        )
+
+    def _apply(self, file: OpenFile, waiters: list[_Waiter]) -> list[list[Outcome]]:
+        """Runs the statements of one group in an open transaction; on any surprise the caller rolls it back."""
+        file.writer.execute("BEGIN IMMEDIATE")
+        if self._wants_age_index:
+            file.writer.execute(statements.AGE_INDEX)
+            self._wants_age_index = False
+        answers = []
+        touched: dict[int, Counters] = {}
+        for write, _ in waiters:
+            counters = file.counters.get(write.partition)
+            if counters is None:
+                counters = file.counters[write.partition] = Counters(write.partition, write.epoch)
+            touched[write.partition] = counters
+            answers.append(file.applier.apply(counters, write))
+        for counters in touched.values():
+            file.writer.execute(
+                statements.SAVE_COUNTERS,
+                (
+                    counters.partition,
+                    counters.epoch,
+                    counters.lsn,
+                    counters.next_sequence,
+                    counters.items,
+                    counters.size_bytes,
+                ),
+            )
+        return answers
+
+    def _recover(self) -> None:
+        """After a failed group: rolls it back; a file that cannot even do that is opened anew on its next use."""
+        file = self._file
+        if file is None:
+            return
+        try:
+            if file.writer.in_transaction:
+                file.writer.execute("ROLLBACK")
+            file.applier.rolled_back()
+            self._reload_counters(file)
+        except apsw.Error:
+            _log.exception("segment %s could not roll back and is closed", self._path.stem)
+            self._file = None
+            self._in_snapshot = False
+            for connection in (file.reader, file.writer):
+                with contextlib.suppress(apsw.Error):
+                    connection.close(True)
+
+    def _committed(
+        self,
+        file: OpenFile,
+        waiters: list[_Waiter],
+        answers: list[list[Outcome]],
+        error: BaseException | None,
+    ) -> None:
+        if error is not None:
+            self._recover()
+            self._fail(waiters, error)
+            return
+        # Whoever learns of this commit must see it in the next read.
+        self._end_snapshot()
+        for (_, future), outcomes in zip(waiters, answers, strict=True):
+            if not future.done():
+                future.set_result(outcomes)
+        self._continue(file)
+
+    def _fail(self, waiters: list[_Waiter], error: BaseException) -> None:
+        """Answers a group that was rolled back; a group of several is tried again one by one."""
+        if len(waiters) > 1:
+            self._alone = waiters[::-1]
+            self._next()
+            return
+        _log.error("a write to segment %s was rolled back: %s", self._path.stem, error, exc_info=error)
+        for _, future in waiters:
+            if not future.done():
+                future.set_exception(
+                    errors.UNAVAILABLE(reason="The store could not write; nothing was changed.")
+                )
+        self._next()
+
+    def _continue(self, file: OpenFile) -> None:
+        """After a group: keep the log short, then take the writes that arrived meanwhile."""
+        file.log.keep_short(self._next, self._settle)
+
+    def _next(self) -> None:
+        self._busy = False
+        if self._file is not None:
+            self._file.indexes.check()
+        if self._alone or self._waiting or self._has_steps:
+            self._wake()
+        else:
+            self._settle()
+
+    def _settle(self) -> None:
+        if self._idle is not None and self.is_idle:
+            self._idle.set_result(None)
+            self._idle = None
+
+    # -- the file ------------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        return self._file is not None
+
+    @property
+    def is_idle(self) -> bool:
+        busy = self._busy or self._scheduled or self._waiting or self._alone or self._jobs
+        return not busy and (self._file is None or not self._file.log.is_checkpointing)
+
+    @property
+    def is_tracked(self) -> bool:
+        """Whether the open file remembers something that is on no disk: deletes, or a running count."""
+        applier = self._file.applier if self._file is not None else None
+        return applier is not None and (applier.deleted is not None or applier.watch is not None)
+
+    def _open_existing(self) -> OpenFile | None:
+        if self._dropped:
+            raise SegmentDroppedError()
+        return self._open() if self._file is None and self._path.exists() else self._file
+
+    def _open(self) -> OpenFile:
+        if self._file is not None:
+            return self._file
+        if self._dropped:
+            raise SegmentDroppedError()
+        writer = schema.connect(self._path, schema.SEGMENT, self._durable)
+        if self._durable:
+            schema.sync_directory(self._path.parent)
+        indexes = PathIndexes(writer, self._index_settings, self._uses, self._count_items)
+        reader = schema.connect_reader(self._path)
+        log = Log(self._path, writer, self._threads, self._durable)
+        file = OpenFile(writer, reader, Applier(writer), {}, indexes, reader.cursor().execute, log)
+        self._reload_counters(file)
+        self._file = file
+        self._opened(self)
+        if indexes.has_work:
+            self._wake()
+        return file
+
+    def _count_items(self) -> int:
+        return sum(counters.items for counters in self._file.counters.values()) if self._file else 0
+
+    def _reload_counters(self, file: OpenFile) -> None:
+        rows: Any = file.writer.execute(
+            "SELECT id, epoch, lsn, next_sequence, items, size_bytes FROM partition"
+        ).fetchall()
+        file.counters = {row[0]: Counters(*row) for row in rows}
+
+    def close_file(self) -> None:
+        """Closes the connections of an idle segment; it opens again on its next use."""
+        self._end_snapshot()
+        file, self._file = self._file, None
+        if file is None:
+            return
+        file.log.close()
+        file.reader.close()
+        file.writer.close()
+
+    async def settle(self) -> None:
+        """Waits until no write is running or waiting."""
+        if self.is_idle:
+            return
+        if self._idle is None:
+            self._idle = asyncio.get_running_loop().create_future()
+        await self._idle
+
+    async def drop(self) -> None:
+        """Deletes the files of the segment."""
+        self._dropped = True
+        await self.settle()
+        self.close_file()
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{self._path}{suffix}").unlink(missing_ok=True)

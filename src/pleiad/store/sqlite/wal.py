@@ -1,0 +1,70 @@
+"""Keeping the write-ahead log of a segment short: checkpoints beside the writes, and truncation when those lag."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+
+from pleiad.store.sqlite import schema
+from pleiad.store.sqlite.threads import DiskThreads
+
+
+class Log:
+    """The log of one open file, looked after at the end of each group of writes."""
+
+    def __init__(self, path: Path, writer: apsw.Connection, threads: DiskThreads, durable: bool) -> None:
+        self._path = path
+        self._writer = writer
+        self._threads = threads
+        self._durable = durable
+        self._pages = 0
+        self._truncate_next: Callable[[], None] | None = None
+        self._connection: apsw.Connection | None = None
+        self.is_checkpointing = False
+        writer.set_wal_hook(self._note_pages)
+
+    def _note_pages(self, connection: apsw.Connection, database: str, pages: int) -> int:
+        self._pages = pages
+        return apsw.SQLITE_OK
+
+    def keep_short(self, go_on: Callable[[], None], settle: Callable[[], None]) -> None:
+        """Calls `go_on` at once, or behind a truncation; `settle` when a checkpoint that runs beside has ended."""
+        if self._pages >= schema.WAL_PAGES_TRUNCATE:
+            # Writes wait: faster than the checkpoints for long enough, they would fill the disk with the log.
+            if self.is_checkpointing:
+                self._truncate_next = go_on
+            else:
+                self._truncate(go_on)
+            return
+        if self._pages >= schema.WAL_PAGES_CHECKPOINT and not self.is_checkpointing:
+            self.is_checkpointing = True
+            self._threads.run(self._checkpoint, lambda _: self._checkpointed(settle))
+        go_on()
+
+    def _truncate(self, go_on: Callable[[], None]) -> None:
+        self._pages = 0
+        self._threads.run(
+            lambda: self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE), lambda _: go_on()
+        )
+
+    def _checkpoint(self) -> None:
+        if self._connection is None:
+            self._connection = schema.connect_reader(self._path)
+            self._connection.execute(
+                f"PRAGMA query_only=0; PRAGMA synchronous={'FULL' if self._durable else 'OFF'}"
+            ).fetchall()
+        self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def _checkpointed(self, settle: Callable[[], None]) -> None:
+        self.is_checkpointing = False
+        if self._truncate_next is not None:
+            go_on, self._truncate_next = self._truncate_next, None
+            self._truncate(go_on)
+        else:
+            settle()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()

@@ -1,0 +1,208 @@
+"""Fences, divisions and copies of segments: no row lost, none doubled, no writer with an old epoch."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+import pytest
+
+from pleiad.keys.range import WHOLE, EpkRange
+from pleiad.store.contract import (
+    Division,
+    Mutation,
+    PartitionState,
+    PartitionWrite,
+    Result,
+    Row,
+    Segment,
+    SegmentDroppedError,
+    Store,
+    Totals,
+    Verb,
+)
+
+Opened = Callable[[], AbstractAsyncContextManager[Store]]
+
+MIDDLE = b"\x20"
+LOWER, UPPER = EpkRange(WHOLE.min, MIDDLE), EpkRange(MIDDLE, WHOLE.max)
+
+
+def epk(number: int) -> bytes:
+    return bytes([number]) * 16
+
+
+def put(key: int, id: str, size_bytes: int = 10, unique: tuple[bytes, ...] = ()) -> Mutation:
+    return Mutation(Verb.UPSERT, epk(key), id, b'{"n":1}', size_bytes, 1, None, unique)
+
+
+def write(*mutations: Mutation, partition: int = 0, epoch: int = 1) -> PartitionWrite:
+    return PartitionWrite(partition, epoch, 1_000, mutations)
+
+
+async def results(segment: Segment, given: PartitionWrite) -> list[Result]:
+    return [outcome.result for outcome in await segment.commit(given)]
+
+
+async def all_rows(segment: Segment, span: EpkRange = WHOLE) -> list[Row]:
+    return list(await segment.scan(span, 0, 100_000))
+
+
+async def test_a_fence_shuts_out_who_knows_the_old_epoch(opened: Opened) -> None:
+    async with opened() as store:
+        segment = store.segment("s")
+        await segment.commit(write(put(1, "a")))
+        assert await segment.fence(0, 7) is None
+        fenced = await segment.fence(0, 1)
+        assert fenced == PartitionState(0, 2, 1, fenced.next_sequence if fenced else 0, 1, 10)
+        assert await results(segment, write(put(1, "b"))) == [Result.GONE]
+        assert await segment.fence(0, 1) is None
+    async with opened() as store:
+        segment = store.segment("s")
+        assert await results(segment, write(put(1, "b"))) == [Result.GONE]
+        assert fenced is not None
+        await segment.open_partition(fenced)
+        assert await results(segment, write(put(1, "b"), epoch=2)) == [Result.CREATED]
+
+
+async def test_a_partition_that_was_never_written_can_be_fenced(opened: Opened) -> None:
+    async with opened() as store:
+        segment = store.segment("s")
+        fenced = await segment.fence(3, 1)
+        assert fenced is not None
+        assert (fenced.epoch, fenced.items) == (2, 0)
+        assert await results(segment, write(put(1, "a"), partition=3)) == [Result.GONE]
+
+
+async def test_a_division_opens_two_partitions_over_the_same_rows(opened: Opened) -> None:
+    async with opened() as store:
+        segment = store.segment("s")
+        await segment.commit(write(*[put(key, f"i{key}", 10 + key) for key in range(60)]))
+        halves = await segment.divide(Division(0, 1, WHOLE, MIDDLE, 1, 2))
+        assert halves is not None
+        left, right = halves
+        assert (left.items, left.size_bytes, left.lsn) == (32, sum(range(10, 42)), 60)
+        assert (right.items, right.size_bytes, right.lsn) == (28, sum(range(42, 70)), 60)
+        assert await results(segment, write(put(1, "late"))) == [Result.GONE]
+        assert await segment.divide(Division(0, 1, WHOLE, MIDDLE, 1, 2)) is None
+        (made,) = await segment.commit(write(put(1, "new"), partition=1))
+        assert (made.result, made.lsn) == (Result.CREATED, 61)
+        assert (await segment.state(2)).lsn == 60
+
+
+async def test_the_halves_are_counted_exactly_while_writes_go_on(opened: Opened) -> None:
+    async with opened() as store:
+        segment = store.segment("s")
+        await segment.commit(write(*[put(key % 64, f"i{key}") for key in range(3_000)]))
+        stop = asyncio.Event()
+        random_of = random.Random(1)
+
+        async def keep_writing() -> None:
+            while not stop.is_set():
+                key, id = random_of.randrange(64), f"i{random_of.randrange(4_000)}"
+                delete = Mutation(Verb.DELETE, epk(key), id)
+                failing = Mutation(Verb.REPLACE, epk(key), "absent", b"{}", 1)
+                await segment.commit(write(put(key, id, random_of.randrange(50)), delete))
+                await segment.commit(write(put(key, id + "x"), failing)._replace(atomic=True))
+                await segment.commit(write(put(key, id + "y")))
+
+        writers = [asyncio.create_task(keep_writing()) for _ in range(4)]
+        await asyncio.sleep(0.05)
+        halves = await segment.divide(Division(0, 1, WHOLE, MIDDLE, 1, 2))
+        stop.set()
+        await asyncio.gather(*writers)
+        assert halves is not None
+        for state, span in zip(halves, (LOWER, UPPER), strict=True):
+            assert await segment.totals(span) == Totals(state.items, state.size_bytes)
+
+
+async def copied(source: Segment, target: Segment, span: EpkRange, meanwhile: Callable[[], object]) -> Totals:
+    """Copies a range while `meanwhile` changes it, and gives what the target should hold."""
+    lsn = (await source.state(0)).lsn
+    await source.track_deletes(True)
+    after: int | None = 0
+    while (after := await target.copy_from(source, span, after, 100)) is not None:
+        await asyncio.sleep(0)
+    base = await target.totals(span)
+    deletes = items = size_bytes = 0
+    for _ in range(3):
+        at = (await source.state(0)).lsn
+        done = await target.catch_up(source, span, lsn, deletes)
+        lsn, deletes = at, done.last_delete
+        items, size_bytes = items + done.items_change, size_bytes + done.size_bytes_change
+    meanwhile()
+    fenced = await source.fence(0, 1)
+    assert fenced is not None
+    done = await target.catch_up(source, span, lsn, deletes)
+    return Totals(
+        base.items + items + done.items_change, base.size_bytes + size_bytes + done.size_bytes_change
+    )
+
+
+@pytest.mark.parametrize("span", [WHOLE, LOWER, UPPER])
+async def test_a_copy_catches_up_with_a_busy_source(opened: Opened, span: EpkRange) -> None:
+    async with opened() as store:
+        source, target = store.segment("source"), store.segment("target")
+        for key in range(1_500):
+            await source.commit(write(put(key % 64, f"i{key}", unique=(b"%d" % key,))))
+        stop = asyncio.Event()
+        random_of = random.Random(2)
+
+        async def keep_writing() -> None:
+            while not stop.is_set():
+                number = random_of.randrange(1_600)
+                key, id = number % 64, f"i{number}"
+                unique = (b"%d" % random_of.randrange(2_000),)
+                rename = Mutation(
+                    Verb.REPLACE,
+                    epk(key),
+                    id,
+                    b"{}",
+                    5,
+                    1,
+                    None,
+                    unique,
+                    new_id=f"i{random_of.randrange(1_600)}",
+                )
+                delete = Mutation(Verb.DELETE, epk(key), id)
+                await source.commit(write(random_of.choice([put(key, id, 20, unique), rename, delete])))
+
+        writers = [asyncio.create_task(keep_writing()) for _ in range(4)]
+        expected = await copied(source, target, span, stop.set)
+        await asyncio.gather(*writers)
+        assert await all_rows(target) == await all_rows(source, span)
+        assert await target.totals(WHOLE) == expected == await source.totals(span)
+
+
+async def test_unique_values_come_with_the_rows(opened: Opened) -> None:
+    async with opened() as store:
+        source, target = store.segment("source"), store.segment("target")
+        await source.commit(write(put(1, "a", unique=(b"x",))))
+        await copied(source, target, WHOLE, lambda: None)
+        await target.open_partition(PartitionState(0, 2, 1, 2, 1, 10))
+        assert await results(target, write(put(1, "b", unique=(b"x",)), epoch=2)) == [Result.UNIQUE_CONFLICT]
+
+
+async def test_the_middle_has_as_many_logical_partitions_on_each_side(opened: Opened) -> None:
+    async with opened() as store:
+        segment = store.segment("s")
+        assert await segment.middle(WHOLE) is None
+        await segment.commit(write(*[put(7, f"i{index}") for index in range(50)]))
+        assert await segment.middle(WHOLE) is None
+        await segment.commit(write(*[put(key, "one") for key in range(10)]))
+        assert await segment.middle(WHOLE) == epk(5)
+        assert await segment.middle(EpkRange(epk(6), epk(8))) == epk(7)
+
+
+async def test_a_dropped_segment_says_so(opened: Opened) -> None:
+    async with opened() as store:
+        segment = store.segment("s")
+        await segment.commit(write(put(1, "a")))
+        await store.drop_segments(["s"])
+        for call in (segment.read(epk(1), "a"), segment.scan(WHOLE, 0, 1), segment.fence(0, 1)):
+            with pytest.raises(SegmentDroppedError):
+                await call
+        with pytest.raises(SegmentDroppedError):
+            await segment.commit(write(put(1, "b")))
