@@ -167,6 +167,11 @@ RESOURCE_EXISTS = ErrorRow(
     409, 0, "Resource with specified id, name, or unique index already exists: {kind} '{id}'."
 )
 UNIQUE_KEY_CONFLICT = ErrorRow(409, 3301, "Unique index constraint violation on {paths}.")
+CANNOT_SPLIT = ErrorRow(400, 0, "The partition key range {range} cannot be split: {reason}.")
+CANNOT_MERGE = ErrorRow(400, 0, "These partition key ranges cannot be merged: {reason}")
+COMPLETING_SPLIT = ErrorRow(
+    410, 1007, "The partition key range {range} is being split or merged. Try again in a moment."
+)
 RANGE_GONE = ErrorRow(410, 1002, "The partition key range '{range}' is gone; refresh the ranges and retry.")
 PRECONDITION_FAILED = ErrorRow(
     412, 0, "Operation cannot be performed because one of the specified precondition is not met."

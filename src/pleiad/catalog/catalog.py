@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pleiad import errors
@@ -32,6 +33,7 @@ class Catalog:
         self._by_rid: dict[tuple[Kind, str], Resource] = {}
         self._by_name: dict[tuple[Kind, str, str], Resource] = {}
         self._placements: dict[str, list[Placement]] = {}
+        self._operations: dict[str, Record] = {}
         self._last_number = 0
         self.lock = asyncio.Lock()
 
@@ -42,6 +44,8 @@ class Catalog:
                 self._show(from_record(record))
             elif record.kind == placements.KIND:
                 self._placements.setdefault(record.parent, []).append(placements.from_record(record))
+            elif record.kind == placements.OPERATION:
+                self._operations[record.parent] = record
             elif record.kind == _COUNTER:
                 self._last_number = record.body["last"]
 
@@ -70,7 +74,21 @@ class Catalog:
         return sorted(found, key=lambda resource: resource.number)
 
     def placements(self, container_rid: str) -> list[Placement]:
-        return self._placements.get(container_rid, [])
+        """The live physical partitions of a container."""
+        return [placement for placement in self.history(container_rid) if placement.is_live]
+
+    def history(self, container_rid: str) -> list[Placement]:
+        """Every physical partition a container has and had, in the order of their ids."""
+        return sorted(self._placements.get(container_rid, []), key=lambda placement: placement.id)
+
+    def is_interrupted(self, container_rid: str) -> bool:
+        """Whether a change of a container's partition map has begun and not ended."""
+        return container_rid in self._operations
+
+    def is_unfinished(self, container_rid: str) -> bool:
+        """Whether a change of a container's partition map is to be undone, or brought to its end."""
+        segments = [placement.segment for placement in self.placements(container_rid)]
+        return self.is_interrupted(container_rid) or len(set(segments)) < len(segments)
 
     def offer_of(self, resource_rid: str) -> Resource | None:
         """The offer that holds the throughput of a database or container, if it has its own."""
@@ -81,7 +99,9 @@ class Catalog:
 
     def segment_names(self) -> set[str]:
         """The segments that hold data of a container that exists."""
-        return {placement.segment for many in self._placements.values() for placement in many}
+        return {
+            placement.segment for many in self._placements.values() for placement in many if placement.is_live
+        }
 
     # -- changes -------------------------------------------------------------------------------
 
@@ -144,16 +164,57 @@ class Catalog:
         self._hide(old)
         self._show(new)
 
+    async def begin_operation(self, container_rid: str, kind: str, ids: Iterable[int]) -> None:
+        """Notes that a change of a container's map begins, before it fences anything."""
+        if container_rid not in self._placements:
+            raise errors.UNAVAILABLE(reason="The container is being deleted.")
+        record = placements.operation_record(container_rid, kind, ids)
+        await self._store.save_records([record], [])
+        self._operations[container_rid] = record
+
+    async def change_map(
+        self,
+        container_rid: str,
+        old: Sequence[Placement],
+        new: Sequence[Placement],
+        ends_operation: bool = False,
+    ) -> bool:
+        """Puts new placements in the place of old ones, in one durable step.
+
+        Old ones whose id is not among the new are kept as retired. False, and no change, when an old one is not as
+        given.
+        """
+        now = int(time.time())
+        ids = {placement.id for placement in new}
+        retired = [replace(placement, retired_at=now) for placement in old if placement.id not in ids]
+        changed = [*retired, *new]
+        operation = self._operations.get(container_rid) if ends_operation else None
+        is_saved = await self._store.save_records(
+            [placement.to_record() for placement in changed],
+            [operation] if operation is not None else [],
+            [placement.to_record() for placement in old],
+        )
+        if not is_saved:
+            return False
+        if operation is not None:
+            del self._operations[container_rid]
+        kept = {placement.id: placement for placement in self._placements[container_rid]}
+        kept.update((placement.id, placement) for placement in changed)
+        self._placements[container_rid] = list(kept.values())
+        return True
+
     async def remove(self, resource: Resource) -> list[str]:
         """Removes a resource and everything beneath it; returns the segments that nobody names any more."""
         doomed = self._subtree(resource)
-        gone = [p for r in doomed if r.kind is Kind.CONTAINER for p in self.placements(r.rid)]
-        records = [r.to_record() for r in doomed] + [placement.to_record() for placement in gone]
+        gone = [p for r in doomed if r.kind is Kind.CONTAINER for p in self.history(r.rid)]
+        running = [self._operations[r.rid] for r in doomed if r.rid in self._operations]
+        records = [r.to_record() for r in doomed] + [placement.to_record() for placement in gone] + running
         await self._store.save_records([], records)
         for each in doomed:
             self._hide(each)
             self._placements.pop(each.rid, None)
-        return [placement.segment for placement in gone]
+            self._operations.pop(each.rid, None)
+        return sorted({placement.segment for placement in gone if placement.is_live})
 
     def _subtree(self, resource: Resource) -> list[Resource]:
         found = [resource]

@@ -1,11 +1,14 @@
-"""The durable partition map: one record per physical partition, live or retired.
+"""The durable partition map: one record per physical partition, live or retired, and one per running change of it.
 
 Invariant: the live records of a container tile the whole hash space, without a gap or an overlap. Ids are never
-used twice in a container, and `parents` lists every ancestor.
+used twice in a container, and `parents` lists every ancestor. While a change of the map may have fenced partitions
+its operation record is there, so that a restart knows which containers to mend.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pleiad.keys.definition import KeyDefinition
@@ -13,6 +16,7 @@ from pleiad.keys.range import EpkRange, even_ranges
 from pleiad.store.contract import Record
 
 KIND = "partition"
+OPERATION = "operation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,13 @@ class Placement:
     segment: str
     epoch: int
     parents: tuple[int, ...] = ()
+    made_at: int = 0
+    retired_at: int | None = None
+    """When a split or merge put others in its place; None while it is live."""
+
+    @property
+    def is_live(self) -> bool:
+        return self.retired_at is None
 
     def to_record(self) -> Record:
         low, high = self.span.to_hex()
@@ -34,7 +45,10 @@ class Placement:
             "segment": self.segment,
             "epoch": self.epoch,
             "parents": list(self.parents),
+            "made": self.made_at,
         }
+        if self.retired_at is not None:
+            body["retired"] = self.retired_at
         return Record(KIND, f"{self.container_rid}/{self.id}", self.container_rid, str(self.id), body)
 
 
@@ -43,13 +57,26 @@ def from_record(record: Record) -> Placement:
     body = record.body
     span = EpkRange.from_hex(body["min"], body["max"])
     return Placement(
-        record.parent, int(record.name), span, body["segment"], body["epoch"], tuple(body["parents"])
+        record.parent,
+        int(record.name),
+        span,
+        body["segment"],
+        body["epoch"],
+        tuple(body["parents"]),
+        body.get("made", 0),
+        body.get("retired"),
     )
+
+
+def operation_record(container_rid: str, kind: str, ids: Iterable[int]) -> Record:
+    """The record of a change of a container's map that is under way."""
+    return Record(OPERATION, container_rid, container_rid, kind, {"partitions": list(ids)})
 
 
 def place(container_rid: str, container_number: int, count: int, key: KeyDefinition) -> list[Placement]:
     """The physical partitions of a new container: `count` even shares of the hash space."""
+    now = int(time.time())
     return [
-        Placement(container_rid, index, span, f"c{container_number}-p{index}", epoch=1)
+        Placement(container_rid, index, span, f"c{container_number}-p{index}", epoch=1, made_at=now)
         for index, span in enumerate(even_ranges(count, key))
     ]

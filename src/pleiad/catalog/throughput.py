@@ -99,5 +99,10 @@ def partition_count(throughput: Throughput, limits: Limits, shared: bool = False
     return math.ceil(throughput.ru / per_partition)
 
 
+def partitions_to_serve(throughput: Throughput, limits: Limits) -> int:
+    """How many physical partitions it takes to serve a throughput; raising it beyond them splits some."""
+    return max(1, math.ceil(throughput.ru / limits.physical_partition_ru))
+
+
 def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)

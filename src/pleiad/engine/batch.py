@@ -186,6 +186,7 @@ async def run_transaction(
         for id in sorted(_ids_changed_after_a_look([plan.operation for plan in plans])):
             await turns.enter_async_context(items.patch_turn(container.resource.rid, epk, id))
         for _ in range(_ATTEMPTS):
+            partition = container.map.find(epk)
             attempt = _Attempt(container, partition, epk, int(time.time()))
             answers = await attempt.run(plans)
             if answers is not None:
@@ -272,9 +273,10 @@ class _Attempt:
                 continue
             if result in _STALE:
                 return None
-            refusal = self._failed(items.refusal_of(container, partition, self._mutations[mutation], outcome))
             if result is Result.GONE:
-                raise refusal
+                await container.successor(partition, self._epk)
+                return None
+            refusal = self._failed(items.refusal_of(container, self._mutations[mutation], outcome))
             culprit = next(index for index, step in enumerate(steps) if step.mutation == mutation)
             return _all_but_one_abandoned(len(plans), culprit, refusal)
         return [self._answer(step, outcomes) for step in steps]

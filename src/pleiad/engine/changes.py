@@ -13,7 +13,7 @@ from enum import Enum
 
 from pleiad import charge, errors
 from pleiad.charge import Charge
-from pleiad.engine.container import Container
+from pleiad.engine.container import Container, over_moves
 from pleiad.keys.range import EpkRange
 from pleiad.partition.partition import Partition
 from pleiad.store.contract import Row
@@ -36,6 +36,7 @@ class ChangePage:
     charge: Charge
 
 
+@over_moves
 async def page(
     container: Container,
     span: EpkRange,

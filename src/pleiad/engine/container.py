@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 from binascii import b2a_base64
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote
 
 import orjson
@@ -12,6 +14,7 @@ import orjson
 from pleiad import errors
 from pleiad.catalog.catalog import Catalog
 from pleiad.catalog.container import ContainerDefinition, define
+from pleiad.catalog.placement import Placement
 from pleiad.catalog.resource import Resource
 from pleiad.index.policy import ELEMENT
 from pleiad.index.terms import TermCounter
@@ -28,8 +31,11 @@ from pleiad.partition.partition import Partition
 from pleiad.query import QueryContext, compile_query
 from pleiad.query.context import no_tick
 from pleiad.query.pushdown import policy_paths
-from pleiad.store.contract import Row, Store
+from pleiad.store.contract import Row, SegmentDroppedError, Store
 from pleiad.store.selection import IndexedPath
+
+_Arguments = ParamSpec("_Arguments")
+_Answer = TypeVar("_Answer")
 
 
 class Container:
@@ -39,6 +45,7 @@ class Container:
         self, resource: Resource, database: Resource, partition_map: PartitionMap, limits: Limits
     ) -> None:
         self.map = partition_map
+        self._map_changed: asyncio.Event = asyncio.Event()
         self.limits = limits
         self.rid_bytes = resource.rid.encode()
         self._docs_link = f"{resource.self_link}docs/"
@@ -63,6 +70,29 @@ class Container:
         self.routes: dict[Any, Any] = {}
         """Where queries on this version of the container go, by text and parameters; `query_job` fills it."""
         self.is_indexed = policy_paths(self.definition.indexing, self.computed_names)
+
+    # -- the partition map -----------------------------------------------------------------------
+
+    def adopt_map(self, new: PartitionMap) -> None:
+        """Puts a new partition map in place, and lets those who wait for it go on."""
+        self.map = new
+        self._map_changed.set()
+        self._map_changed = asyncio.Event()
+
+    async def successor(self, gone: Partition, epk: bytes) -> Partition:
+        """The partition of a hash after the one it belonged to was closed to writers; waits while there is none."""
+        partition = self.map.find(epk)
+        waited = self.limits.operation_seconds
+        try:
+            async with asyncio.timeout(waited):
+                while partition is gone:
+                    await self._map_changed.wait()
+                    partition = self.map.find(epk)
+        except TimeoutError:
+            raise errors.COMPLETING_SPLIT(range=gone.range_id) from None
+        return partition
+
+    # -- physical indexes ------------------------------------------------------------------------
 
     def drop_surplus_indexes(self) -> None:
         """Drops the physical indexes on paths that the indexing policy excludes."""
@@ -172,6 +202,26 @@ class Container:
         return f"{partition.range_id}:{self.resource.number}#{partition.lsn}"
 
 
+def over_moves(
+    page: Callable[Concatenate[Container, _Arguments], Coroutine[Any, Any, _Answer]],
+) -> Callable[Concatenate[Container, _Arguments], Coroutine[Any, Any, _Answer]]:
+    """A read of several steps that starts over when rows it was reading have moved to another segment."""
+
+    @functools.wraps(page)
+    async def whole(
+        container: Container, /, *arguments: _Arguments.args, **named: _Arguments.kwargs
+    ) -> _Answer:
+        while True:
+            seen = container.map
+            try:
+                return await page(container, *arguments, **named)
+            except SegmentDroppedError:
+                if container.map is seen:
+                    raise
+
+    return whole
+
+
 def ascii_path(path: str) -> str:
     """A path by names as a header carries it: characters beyond printable ASCII percent-encoded."""
     return path if path.isascii() and path.isprintable() else quote(path, safe="/ !#$&'()*+,:;=?@[]~")
@@ -181,15 +231,18 @@ async def open_container(
     resource: Resource, database: Resource, catalog: Catalog, store: Store, limits: Limits
 ) -> Container:
     """Builds the working form of a container from its catalog records."""
-    partitions = []
-    for placement in catalog.placements(resource.rid):
-        segment = store.segment(placement.segment)
-        partition = Partition(
-            placement.id, placement.span, placement.epoch, placement.parents, placement.segment, segment
-        )
+    partitions = [partition_of(placement, store) for placement in catalog.placements(resource.rid)]
+    for partition in partitions:
         await partition.load()
-        partitions.append(partition)
     return Container(resource, database, PartitionMap(partitions), limits)
+
+
+def partition_of(placement: Placement, store: Store, lsn: int = 0) -> Partition:
+    """The working form of a placement."""
+    segment = store.segment(placement.segment)
+    return Partition(
+        placement.id, placement.span, placement.epoch, placement.parents, placement.segment, segment, lsn
+    )
 
 
 def _value_at(item: dict[str, Any], steps: tuple[str, ...]) -> Any:

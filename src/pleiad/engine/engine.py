@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from pleiad import errors
@@ -19,9 +19,12 @@ from pleiad.catalog.container import define, redefine
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine.container import Container, open_container
+from pleiad.engine.keeper import Keeper
+from pleiad.engine.reshape import Reshaper
 from pleiad.engine.sweeper import sweep_for_ever
 from pleiad.item.id import check_resource_name
 from pleiad.limits import Limits
+from pleiad.partition.partition import Partition
 from pleiad.store.contract import Store
 
 _Arguments = ParamSpec("_Arguments")
@@ -53,6 +56,8 @@ class Engine:
         self._containers: dict[str, Container] = {}
         self._by_path: dict[tuple[str, str], Container] = {}
         self._background: list[asyncio.Task[None]] = []
+        self.reshaper = Reshaper(store, self.catalog, limits)
+        self.keeper = Keeper(self.reshaper, limits, self._containers.values, self._partitions_needed)
 
     async def open(self) -> None:
         """Loads the catalog, removes what deleted containers left behind, and starts the background work."""
@@ -60,15 +65,17 @@ class Engine:
             await self.catalog.load()
             await self.store.keep_segments(self.catalog.segment_names())
             for resource in self.catalog.all(Kind.CONTAINER):
-                if "defaultTtl" in resource.properties:
-                    await self._container_of(resource)
+                if "defaultTtl" in resource.properties or self.catalog.is_unfinished(resource.rid):
+                    await self.reshaper.mend(await self._container_of(resource))
         except BaseException:
             await self.store.close()
             raise
         self._background.append(asyncio.create_task(sweep_for_ever(self._containers.values)))
+        self.keeper.start()
 
     async def close(self) -> None:
         """Stops the background work and closes the store."""
+        await self.keeper.stop()
         for task in self._background:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -195,6 +202,34 @@ class Engine:
                 del self._containers[rid]
             await self.store.drop_segments(segments)
 
+    # -- physical partitions -----------------------------------------------------------------------
+
+    @_to_the_end
+    async def split(self, container: Container, range_id: str) -> tuple[Partition, Partition]:
+        """Splits a physical partition in two; its children get segments of their own in the background."""
+        children = await self.reshaper.split(container, range_id)
+        self.keeper.wake()
+        return children
+
+    @_to_the_end
+    async def merge(self, container: Container, range_ids: Sequence[str]) -> Partition:
+        """Makes one physical partition of neighbours, if those that remain can serve the throughput."""
+        remaining = len(container.map.partitions) - len(range_ids) + 1
+        needed = self._partitions_needed(container)
+        if remaining < needed:
+            raise errors.CANNOT_MERGE(
+                reason=f"the container's throughput needs {needed} physical partitions; lower it first."
+            )
+        return await self.reshaper.merge(container, range_ids)
+
+    def _partitions_needed(self, container: Container) -> int:
+        offer = self.catalog.offer_of(container.resource.rid) or self.catalog.offer_of(container.database.rid)
+        if offer is None:
+            return 1
+        return throughput.partitions_to_serve(
+            throughput.from_offer_content(offer.properties["content"]), self.limits
+        )
+
     # -- throughput --------------------------------------------------------------------------------
 
     def _offer(self, owner: Resource, given: Throughput, number: int) -> Resource:
@@ -220,7 +255,16 @@ class Engine:
             content[ever]["maxThroughputEverProvisioned"] = max(highest, wanted.ru)
             new = old.changed({**old.properties, "content": content})
             await self.catalog.replace(old, new)
+        await self._open_containers_of(new)
+        self.keeper.wake()
         return new
+
+    async def _open_containers_of(self, offer: Resource) -> None:
+        """Sets the containers an offer serves to work, so that the keeper sees them."""
+        rid = offer.properties["offerResourceId"]
+        for resource in self.catalog.all(Kind.CONTAINER):
+            if rid in (resource.rid, resource.parent_rid) and resource.rid not in self._containers:
+                await self._container_of(resource)
 
     # -- users, permissions, client encryption keys -------------------------------------------------
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pleiad import charge
 from pleiad.charge import Charge
 from pleiad.engine import token as tokens
-from pleiad.engine.container import Container
+from pleiad.engine.container import Container, over_moves
 from pleiad.engine.scan import Scan
 from pleiad.keys.range import EpkRange
 from pleiad.partition.partition import Partition
@@ -26,6 +26,7 @@ class FeedPage:
     token: str | None
 
 
+@over_moves
 async def page(
     container: Container, span: EpkRange, token: str, items_max: int, multiplier: int = 1
 ) -> FeedPage:

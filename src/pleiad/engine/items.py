@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pleiad import charge, errors
 from pleiad.charge import Charge
 from pleiad.engine import session
-from pleiad.engine.container import Container
+from pleiad.engine.container import Container, over_moves
 from pleiad.errors import PleiadError
 from pleiad.item import body as bodies
 from pleiad.item import patch as patches
@@ -94,6 +94,7 @@ async def read(
     return ItemAnswer(partition, cost, row, False, same_version)
 
 
+@over_moves
 async def id_of_rid(container: Container, number: int) -> str | None:
     """The id of the item with a document number, for clients that address items by rid."""
     for partition in container.map.partitions:
@@ -123,9 +124,8 @@ async def replace(
 async def delete(container: Container, id: str, key: Key | None, conditions: Conditions) -> ItemAnswer:
     """Deletes an item."""
     epk = container.epk_of(container.full_key(key))
-    partition = container.map.find(epk)
     mutation = Mutation(Verb.DELETE, epk, id, precondition=precondition(container, conditions))
-    outcome = await _commit(container, partition, mutation)
+    partition, outcome = await _commit(container, mutation)
     assert outcome.old is not None
     return ItemAnswer(partition, charge.delete(outcome.old.size_bytes, outcome.old.terms))
 
@@ -140,10 +140,10 @@ async def patch(
     """
     planned = plan_patch(container, raw)
     epk = container.epk_of(container.full_key(key))
-    partition = container.map.find(epk)
     demanded = precondition(container, conditions)
     async with patch_turn(container.resource.rid, epk, id):
         for _ in range(_PATCH_ATTEMPTS):
+            partition = container.map.find(epk)
             row = await partition.read(epk, id)
             if row is None or _is_expired(container, row):
                 raise failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.failed())
@@ -152,7 +152,7 @@ async def patch(
             item = apply_patch(container, partition, planned, row)
             mutation = mutation_of(container, Verb.REPLACE, item, epk, Precondition(lsn=row.lsn))
             try:
-                outcome = await _commit(container, partition, mutation)
+                partition, outcome = await _commit(container, mutation)
             except PleiadError as error:
                 if error.row in (errors.PRECONDITION_FAILED, errors.ITEM_NOT_FOUND):
                     continue
@@ -162,17 +162,21 @@ async def patch(
     raise failed(container, partition, errors.RETRY_WITH(), charge.failed())
 
 
+@over_moves
 async def delete_partition_key(container: Container, key: Key | None) -> ItemAnswer:
     """Deletes every item of one logical partition."""
     full = container.full_key(key)
     span = prefix_range(full, container.key)
     partition = container.map.find(span.min)
     cost = Charge(())
-    after = 0
-    while rows := await partition.scan(span, after, _DELETE_CHUNK):
-        after = rows[-1].number
+    while rows := await partition.scan(span, 0, _DELETE_CHUNK):
         mutations = [Mutation(Verb.DELETE, row.epk, row.id) for row in rows]
-        await partition.commit(mutations, int(time.time()), container.default_ttl, container.limits)
+        outcomes = await partition.commit(
+            mutations, int(time.time()), container.default_ttl, container.limits
+        )
+        if outcomes[0].result is Result.GONE:
+            partition = await container.successor(partition, span.min)
+            continue
         for row in rows:
             cost += charge.delete(row.size_bytes, row.terms)
     return ItemAnswer(partition, cost)
@@ -201,11 +205,10 @@ async def _write(
 ) -> ItemAnswer:
     item = measure(container, raw, container.limits)
     epk = container.epk_of(container.key_of(item.value, key))
-    partition = container.map.find(epk)
     mutation = mutation_of(container, verb, item, epk, precondition(container, conditions))
     if id is not None and item.id != id:
         mutation = mutation._replace(id=id, new_id=item.id)
-    outcome = await _commit(container, partition, mutation)
+    partition, outcome = await _commit(container, mutation)
     cost = write_charge(container, outcome.old, item)
     return ItemAnswer(partition, cost, outcome.row, created=outcome.old is None)
 
@@ -261,19 +264,25 @@ def mutation_of(
     )
 
 
-async def _commit(container: Container, partition: Partition, mutation: Mutation) -> Outcome:
-    """Commits one mutation; a refusal becomes its row of the error table."""
+async def _commit(container: Container, mutation: Mutation) -> tuple[Partition, Outcome]:
+    """Commits one mutation where it belongs; a refusal becomes its row of the error table.
+
+    A partition that closed meanwhile has applied nothing, so the one that took its place gets the mutation.
+    """
     now = int(time.time())
-    (outcome,) = await partition.commit((mutation,), now, container.default_ttl, container.limits)
-    result = outcome.result
-    if result is Result.CREATED or result is Result.REPLACED or result is Result.DELETED:
-        return outcome
-    raise failed(container, partition, refusal_of(container, partition, mutation, outcome), charge.failed())
+    partition = container.map.find(mutation.epk)
+    while True:
+        (outcome,) = await partition.commit((mutation,), now, container.default_ttl, container.limits)
+        result = outcome.result
+        if result is Result.CREATED or result is Result.REPLACED or result is Result.DELETED:
+            return partition, outcome
+        if result is not Result.GONE:
+            break
+        partition = await container.successor(partition, mutation.epk)
+    raise failed(container, partition, refusal_of(container, mutation, outcome), charge.failed())
 
 
-def refusal_of(
-    container: Container, partition: Partition, mutation: Mutation, outcome: Outcome
-) -> PleiadError:
+def refusal_of(container: Container, mutation: Mutation, outcome: Outcome) -> PleiadError:
     """The row of the error table for a mutation that the store refused."""
     result = outcome.result
     if result is Result.EXISTS:
@@ -287,7 +296,7 @@ def refusal_of(
         return errors.UNIQUE_KEY_CONFLICT(paths=", ".join(paths))
     if result is Result.LOGICAL_PARTITION_FULL:
         return errors.PARTITION_KEY_FULL(limit=container.limits.logical_partition_text)
-    return errors.RANGE_GONE(range=partition.range_id)
+    raise AssertionError(f"the store refused a mutation for no reason: {result}")
 
 
 def failed(container: Container, partition: Partition, error: PleiadError, cost: Charge) -> PleiadError:

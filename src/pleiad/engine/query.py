@@ -19,7 +19,7 @@ from typing import Any
 from pleiad.charge import Charge
 from pleiad.engine import query_stream, query_whole
 from pleiad.engine import token as tokens
-from pleiad.engine.container import Container
+from pleiad.engine.container import Container, over_moves
 from pleiad.engine.query_job import QueryJob, QueryRequest, Tally, prepare
 from pleiad.partition.partition import Partition
 from pleiad.query import compile_query, is_compiled
@@ -41,6 +41,7 @@ class QueryPage:
     milliseconds: float
 
 
+@over_moves
 async def run(container: Container, request: QueryRequest) -> QueryPage:
     """The next page of a query."""
     if len(request.text) > LONG_TEXT_CHARS and not is_compiled(request.text, container.limits):

@@ -1,8 +1,9 @@
 """Session tokens: which LSN of which physical partition a client has seen.
 
 A token is a comma list of `range:version#lsn`. The version is the number of the container, so the token of a deleted
-container says nothing about its successor of the same name. A read must not be older than its token; a token from
-the future, such as one of another server, is refused instead of ignored.
+container says nothing about its successor of the same name. LSNs go on over splits and merges, so what a token says of
+a partition holds for its children. A read must not be older than its token; a token from the future, such as one of
+another server, is refused instead of ignored.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ def check(token: str, partition: Partition, version: int) -> None:
         range_id, colon, vector = part.strip().partition(":")
         if not colon:
             raise errors.BAD_HEADER(name="x-ms-session-token", value=token, hint="")
-        if range_id != partition.range_id:
+        if range_id not in partition.lineage:
             continue
         wanted_version, wanted = _vector(vector, version, token)
         if wanted_version > version or (wanted_version == version and wanted > partition.lsn):

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from pleiad.engine.container import Container
-from pleiad.store.contract import NEVER, Mutation, Precondition, Result, Verb
+from pleiad.store.contract import NEVER, Mutation, Precondition, Result, SegmentDroppedError, Verb
 
 _log = logging.getLogger(__name__)
 _STEP_ITEMS = 100
@@ -47,5 +47,7 @@ async def sweep_for_ever(containers: Callable[[], Iterable[Container]]) -> None:
         for container in list(containers()):
             try:
                 await sweep(container)
+            except SegmentDroppedError:
+                continue  # its rows have moved; the next round finds them
             except Exception:
                 _log.exception("sweeping %s failed", container.path)

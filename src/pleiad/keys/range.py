@@ -100,6 +100,21 @@ def midpoint(cut: EpkRange, definition: KeyDefinition) -> bytes | None:
     return None
 
 
+def share(cut: EpkRange, definition: KeyDefinition) -> float:
+    """How much of all hashes a range has, from 0 to 1; roughly where its ends are keys and not hashes."""
+    if definition.version == 1:
+        low, high = _hash_v1_near(cut.min, 0), _hash_v1_near(cut.max, HASH_V1_MAX)
+        return (high - low) / HASH_V1_MAX
+    return (_level_number(cut.max, 1) - _level_number(cut.min, 1)) / HASH_V2_MAX
+
+
+def _hash_v1_near(boundary: bytes, otherwise: int) -> int:
+    try:
+        return decode_hash_v1(boundary)
+    except ValueError:
+        return otherwise
+
+
 def _midpoint_v1(cut: EpkRange) -> bytes | None:
     low = 0 if cut.min == MIN else decode_hash_v1(cut.min)
     high = HASH_V1_MAX if cut.max == MAX else decode_hash_v1(cut.max)

@@ -26,7 +26,7 @@ from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Select
 class Partition:
     """A live physical partition of one container."""
 
-    __slots__ = ("_segment", "epoch", "id", "lsn", "parents", "range_id", "segment_name", "span")
+    __slots__ = ("epoch", "id", "lineage", "lsn", "parents", "range_id", "segment", "segment_name", "span")
 
     def __init__(
         self,
@@ -36,27 +36,30 @@ class Partition:
         parents: tuple[int, ...],
         segment_name: str,
         segment: Segment,
+        lsn: int = 0,
     ) -> None:
         self.id = id
         self.range_id = str(id)
         self.span = span
         self.epoch = epoch
         self.parents = parents
+        self.lineage = frozenset([self.range_id, *map(str, parents)])
+        """The range ids under which clients know this partition: its own and those of all its ancestors."""
         self.segment_name = segment_name
-        self.lsn = 0
-        self._segment = segment
+        self.lsn = lsn
+        self.segment = segment
 
     async def load(self) -> None:
         """Learns the LSN the partition reached before this process started."""
-        self.lsn = (await self._segment.state(self.id)).lsn
+        self.lsn = (await self.segment.state(self.id)).lsn
 
     def read(self, epk: bytes, id: str) -> Awaitable[Row | None]:
         """The row of an item as last committed, expired or not."""
-        return self._segment.read(epk, id)
+        return self.segment.read(epk, id)
 
     async def find(self, number: int) -> Row | None:
         """The row with a document number, if it lies in this partition."""
-        row = await self._segment.find(number)
+        row = await self.segment.find(number)
         return row if row is not None and self.span.contains(row.epk) else None
 
     async def commit(
@@ -77,7 +80,7 @@ class Partition:
             limits.logical_partition_bytes,
             atomic,
         )
-        outcomes = await self._segment.commit(write)
+        outcomes = await self.segment.commit(write)
         for outcome in outcomes:
             if outcome.lsn > self.lsn:
                 self.lsn = outcome.lsn
@@ -86,49 +89,49 @@ class Partition:
     async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
         """Rows of a part of this partition's range, expired or not, in the order they were inserted."""
         part = self.span.intersect(span)
-        return await self._segment.scan(part, after, limit) if part is not None else ()
+        return await self.segment.scan(part, after, limit) if part is not None else ()
 
     async def select(self, selection: Selection, after: int, limit: int) -> Sequence[Row]:
         """Live rows that satisfy the predicates, in the order they were inserted."""
         if not selection.predicates and selection.default_ttl is None:
-            return await self._segment.scan(selection.span, after, limit)
-        return await self._segment.select(selection, after, limit)
+            return await self.segment.scan(selection.span, after, limit)
+        return await self.segment.select(selection, after, limit)
 
     async def ordered(
         self, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int
     ) -> Sequence[tuple[Row, OrderPosition]] | None:
         """Live rows in the order of a property, or None when no index has that order."""
-        return await self._segment.ordered(selection, order, after, limit)
+        return await self.segment.ordered(selection, order, after, limit)
 
     async def count(self, selection: Selection, count_only: bool = False) -> tuple[int, int]:
         """How many live rows satisfy the predicates, and their bytes unless only the count is asked for."""
-        return await self._segment.count(selection, count_only)
+        return await self.segment.count(selection, count_only)
 
     def index_progress(self) -> float:
         """How much of the indexes under construction is built, from 0 to 1."""
-        return self._segment.index_progress()
+        return self.segment.index_progress()
 
     def drop_indexes(self, keep: Callable[[IndexedPath], bool]) -> None:
         """Drops the physical indexes a new indexing policy does not allow."""
-        self._segment.drop_indexes(keep)
+        self.segment.drop_indexes(keep)
 
     def note_use(self, paths: Iterable[IndexedPath]) -> None:
         """Tells the store which paths a query asked for, so that its indexes follow."""
-        self._segment.note_use(paths)
+        self.segment.note_use(paths)
 
     async def changes(self, span: EpkRange, after_lsn: int, limit: int) -> Sequence[Row]:
         """Rows of a part of this partition written after an LSN, oldest change first."""
         part = self.span.intersect(span)
-        return await self._segment.changes(part, after_lsn, limit) if part is not None else ()
+        return await self.segment.changes(part, after_lsn, limit) if part is not None else ()
 
     async def expired(self, now: int, default_ttl: int | None, limit: int) -> Sequence[Row]:
         """Rows whose time to live is over."""
-        return await self._segment.expired(self.span, now, default_ttl, limit)
+        return await self.segment.expired(self.span, now, default_ttl, limit)
 
     async def state(self) -> PartitionState:
         """Items, bytes and LSN of this partition."""
-        return await self._segment.state(self.id)
+        return await self.segment.state(self.id)
 
     async def logical_partitions(self) -> Sequence[LogicalPartition]:
         """The logical partitions that live here now."""
-        return await self._segment.logical_partitions(self.span)
+        return await self.segment.logical_partitions(self.span)

@@ -1,0 +1,417 @@
+"""Changing the physical partitions of a container while it is at work: split, merge, and rehome.
+
+A split is two commits, whatever the size: the segment fences the parent and opens two partitions over the same rows,
+then the catalog puts them into the map. Afterwards each child is *rehomed*: its rows are copied into a segment of its
+own. A merge is the same copy, of two or more neighbours into one segment.
+
+A copy is made beside the writes: first all rows, then what changed since, again and again until little is left.
+Then the sources are fenced, the rest is repeated, the totals are compared, and the catalog commits.
+
+Invariants:
+- the commit of the catalog is the moment of the change; before it everything can be undone, after it nothing;
+- a partition that was fenced without that commit is opened again under a new epoch, so that neither a writer nor a
+  mover who knows an older one can do anything;
+- who was fenced out waits for `Container.adopt_map`, which ends every change, done or undone;
+- one change at a time in a container.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import pairwise
+
+from pleiad import errors
+from pleiad.catalog.catalog import Catalog
+from pleiad.catalog.placement import Placement
+from pleiad.engine.container import Container, partition_of
+from pleiad.keys.range import EpkRange, midpoint
+from pleiad.limits import Limits
+from pleiad.partition.map import PartitionMap
+from pleiad.partition.partition import Partition
+from pleiad.store.contract import Division, PartitionState, Segment, Store
+
+_log = logging.getLogger(__name__)
+
+_COPY_ROWS = 1_000
+_DELTA_ROWS_MAX = 100
+_CATCH_UP_ROUNDS_MAX = 50
+
+
+class Phase(Enum):
+    """The steps of a change, in their order; each is reported when it begins."""
+
+    PREPARING = "preparing"
+    DIVIDING = "dividing"
+    COPYING = "copying"
+    CATCHING_UP = "catching up"
+    FENCED = "fenced"
+    COMMITTING = "committing"
+    CLEANING = "cleaning"
+
+
+Report = Callable[[Container, Phase], Awaitable[None]]
+
+
+async def _nothing(container: Container, phase: Phase) -> None:
+    """Reports to nobody."""
+
+
+class StoppedError(Exception):
+    """The database is being closed: the change was undone and can be made again after a restart."""
+
+
+class _OvertakenError(Exception):
+    """Somebody else changed the partition meanwhile."""
+
+
+class _MismatchError(Exception):
+    """A copy does not hold what its source holds."""
+
+
+@dataclass(slots=True)
+class _Source:
+    """A partition whose rows are being copied: how far, and what the copy must hold."""
+
+    partition: Partition
+    segment: Segment
+    lsn: int
+    last_delete: int = 0
+    items: int = 0
+    size_bytes: int = 0
+    fenced: PartitionState | None = None
+
+
+class Reshaper:
+    """Splits, merges and rehomes physical partitions."""
+
+    def __init__(self, store: Store, catalog: Catalog, limits: Limits) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._limits = limits
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._is_stopping = False
+        self._held: set[Phase] = set()
+        self._released = asyncio.Event()
+        self.report: Report = _nothing
+        """Is awaited at the beginning of each phase."""
+
+    async def stop(self) -> None:
+        """Undoes what is under way and lets nothing new begin."""
+        self._is_stopping = True
+        self.release()
+        for turn in list(self._turns.values()):
+            async with turn:
+                pass
+
+    def hold(self, phase: Phase) -> None:
+        """Makes every change wait at the beginning of a phase, until `release`: for tests of those who use it."""
+        self._held.add(phase)
+
+    def release(self) -> None:
+        """Lets all changes go on."""
+        self._held.clear()
+        self._released.set()
+        self._released = asyncio.Event()
+
+    async def _enter(self, container: Container, phase: Phase) -> None:
+        await self.report(container, phase)
+        while phase in self._held:
+            await self._released.wait()
+        self._check_going()
+
+    def _check_going(self) -> None:
+        if self._is_stopping:
+            raise StoppedError
+
+    # -- split -----------------------------------------------------------------------------------
+
+    async def split(self, container: Container, range_id: str) -> tuple[Partition, Partition]:
+        """Divides a partition in two; the children share its segment until `rehome` has been there."""
+        async with self._turn(container):
+            parent = _live(container, range_id)
+            at = await self._where(container, parent)
+            old = self._placement(container, parent)
+            left_id = 1 + max(placement.id for placement in self._catalog.history(old.container_rid))
+            await self._begin(container, "split", [parent])
+            await self._enter(container, Phase.DIVIDING)
+            try:
+                division = Division(parent.id, parent.epoch, parent.span, at, left_id, left_id + 1)
+                halves = await parent.segment.divide(division)
+                if halves is None:
+                    raise _OvertakenError
+                await self._enter(container, Phase.COMMITTING)
+                children = [
+                    replace(
+                        old,
+                        id=state.partition,
+                        span=span,
+                        epoch=state.epoch,
+                        parents=(*old.parents, old.id),
+                        made_at=int(time.time()),
+                    )
+                    for state, span in zip(halves, _cut(parent.span, at), strict=True)
+                ]
+                await self._commit(container, [old], children)
+            except BaseException:
+                await asyncio.shield(self._undo(container, [parent]))
+                raise
+            lsns = [state.lsn for state in halves]
+            left, right = (
+                partition_of(child, self._store, lsn) for child, lsn in zip(children, lsns, strict=True)
+            )
+            self._adopt(container, [parent], [left, right])
+            _log.info(
+                "split %s range %s into %s and %s", container.path, range_id, left.range_id, right.range_id
+            )
+            return left, right
+
+    async def _where(self, container: Container, parent: Partition) -> bytes:
+        """The epk a partition is cut at: half of its logical partitions on each side."""
+        at = await parent.segment.middle(parent.span)
+        if at is None and (await parent.state()).items:
+            raise errors.CANNOT_SPLIT(
+                range=parent.range_id,
+                reason="it holds a single logical partition, and those are never divided",
+            )
+        if at is None:
+            at = _midpoint(parent.span, container)
+        if at is None or not parent.span.min < at < parent.span.max:
+            raise errors.CANNOT_SPLIT(range=parent.range_id, reason="its range of hashes is too narrow")
+        return at
+
+    # -- merge and rehome ------------------------------------------------------------------------
+
+    async def merge(self, container: Container, range_ids: Sequence[str]) -> Partition:
+        """Makes one partition of neighbours."""
+        async with self._turn(container):
+            sources = sorted([_live(container, each) for each in range_ids], key=lambda each: each.span.min)
+            _check_neighbours(sources)
+            size_bytes = sum([(await source.state()).size_bytes for source in sources])
+            if size_bytes > self._limits.physical_partition_bytes:
+                raise errors.CANNOT_MERGE(
+                    reason=f"together they hold {size_bytes} bytes, and a physical partition holds at most "
+                    f"{self._limits.physical_partition_bytes}."
+                )
+            rid = container.resource.rid
+            old = [self._placement(container, source) for source in sources]
+            ancestors = {id for placement in old for id in (*placement.parents, placement.id)}
+            id = 1 + max(placement.id for placement in self._catalog.history(rid))
+            span = EpkRange(sources[0].span.min, sources[-1].span.max)
+            new = Placement(
+                rid, id, span, _segment_name(container, id), 1, tuple(sorted(ancestors)), int(time.time())
+            )
+            merged = await self._relocate(container, "merge", sources, old, new)
+            _log.info("merged %s ranges %s into %s", container.path, ", ".join(range_ids), merged.range_id)
+            return merged
+
+    async def rehome(self, container: Container, range_id: str) -> None:
+        """Gives a partition a segment of its own."""
+        async with self._turn(container):
+            source = _live(container, range_id)
+            old = self._placement(container, source)
+            new = replace(old, segment=_segment_name(container, source.id), epoch=old.epoch + 1)
+            await self._relocate(container, "rehome", [source], [old], new)
+
+    def homeless(self, container: Container) -> list[Partition]:
+        """The partitions that share a segment with another one."""
+        names = [partition.segment_name for partition in container.map.partitions]
+        return [
+            partition for partition in container.map.partitions if names.count(partition.segment_name) > 1
+        ]
+
+    async def _relocate(
+        self,
+        container: Container,
+        kind: str,
+        partitions: Sequence[Partition],
+        old: Sequence[Placement],
+        new: Placement,
+    ) -> Partition:
+        """Copies partitions into a new segment, and puts one partition over it in their place."""
+        target = self._store.segment(new.segment)
+        segments = {partition.segment_name: partition.segment for partition in partitions}
+        sources: list[_Source] = []
+        await self._begin(container, kind, partitions)
+        try:
+            for segment in segments.values():
+                await segment.track_deletes(True)
+            await self._enter(container, Phase.COPYING)
+            for partition in partitions:
+                sources.append(await self._copy(target, partition))
+            await self._enter(container, Phase.CATCHING_UP)
+            for _ in range(_CATCH_UP_ROUNDS_MAX):
+                if await self._catch_up(target, sources) <= _DELTA_ROWS_MAX:
+                    break
+            for source in sources:
+                source.fenced = await source.segment.fence(source.partition.id, source.partition.epoch)
+                if source.fenced is None:
+                    raise _OvertakenError
+            await self._enter(container, Phase.FENCED)
+            await self._catch_up(target, sources)
+            state = _together(new, sources)
+            await target.open_partition(state)
+            await self._enter(container, Phase.COMMITTING)
+            await self._commit(container, old, [new])
+        except BaseException:
+            await asyncio.shield(self._undo(container, partitions, new.segment))
+            raise
+        result = partition_of(new, self._store, state.lsn)
+        self._adopt(container, partitions, [result])
+        await self.report(container, Phase.CLEANING)
+        await self._drop_unused(segments)
+        return result
+
+    async def _copy(self, target: Segment, partition: Partition) -> _Source:
+        source = _Source(partition, partition.segment, (await partition.state()).lsn)
+        after: int | None = 0
+        while after is not None:
+            self._check_going()
+            after = await target.copy_from(source.segment, partition.span, after, _COPY_ROWS)
+        totals = await target.totals(partition.span)
+        source.items, source.size_bytes = totals.items, totals.size_bytes
+        return source
+
+    async def _catch_up(self, target: Segment, sources: Sequence[_Source]) -> int:
+        """Repeats what happened at the sources since the last time; how many rows that were."""
+        rows = 0
+        for source in sources:
+            partition = source.partition
+            reached = (await partition.state()).lsn
+            done = await target.catch_up(source.segment, partition.span, source.lsn, source.last_delete)
+            source.lsn = reached
+            source.last_delete = done.last_delete
+            source.items += done.items_change
+            source.size_bytes += done.size_bytes_change
+            rows += done.rows
+        return rows
+
+    async def _drop_unused(self, segments: dict[str, Segment]) -> None:
+        """Frees the segments that hold no live partition any more; the others go on as they are."""
+        live = self._catalog.segment_names()
+        for name, segment in segments.items():
+            if name in live:
+                await segment.track_deletes(False)
+            else:
+                await self._store.drop_segments([name])
+
+    # -- what every change does --------------------------------------------------------------------
+
+    async def mend(self, container: Container) -> None:
+        """Undoes the change that the last process left half done."""
+        async with self._turn(container):
+            if self._catalog.is_interrupted(container.resource.rid):
+                await self._undo(container, container.map.partitions)
+
+    def _turn(self, container: Container) -> asyncio.Lock:
+        return self._turns.setdefault(container.resource.rid, asyncio.Lock())
+
+    def _placement(self, container: Container, partition: Partition) -> Placement:
+        for placement in self._catalog.placements(container.resource.rid):
+            if placement.id == partition.id:
+                return placement
+        raise errors.RANGE_GONE(range=partition.range_id)
+
+    async def _begin(self, container: Container, kind: str, partitions: Sequence[Partition]) -> None:
+        await self._enter(container, Phase.PREPARING)
+        async with self._catalog.lock:
+            await self._catalog.begin_operation(
+                container.resource.rid, kind, [each.id for each in partitions]
+            )
+
+    async def _commit(self, container: Container, old: Sequence[Placement], new: Sequence[Placement]) -> None:
+        async with self._catalog.lock:
+            if not await self._catalog.change_map(container.resource.rid, old, new, ends_operation=True):
+                raise _OvertakenError
+
+    def _adopt(self, container: Container, old: Sequence[Partition], new: Sequence[Partition]) -> None:
+        stay = [partition for partition in container.map.partitions if partition not in old]
+        container.adopt_map(PartitionMap([*stay, *new]))
+
+    async def _undo(
+        self, container: Container, partitions: Sequence[Partition], copy_name: str | None = None
+    ) -> None:
+        """Opens again what a change has fenced, and removes its copy; all of it has no effect the second time."""
+        rid = container.resource.rid
+        if copy_name is not None:
+            await self._store.drop_segments([copy_name])
+        if not self._catalog.placements(rid):
+            return  # the container was deleted, and its segments with it
+        reopened = [await self._reopen(container, partition) for partition in partitions]
+        async with self._catalog.lock:
+            await self._catalog.change_map(rid, (), (), ends_operation=True)
+        self._adopt(container, partitions, reopened)
+        for segment in {partition.segment_name: partition.segment for partition in partitions}.values():
+            await segment.track_deletes(False)
+
+    async def _reopen(self, container: Container, partition: Partition) -> Partition:
+        """Opens a partition under an epoch nobody knows yet: first the catalog learns it, then the segment."""
+        old = self._placement(container, partition)
+        state = await partition.state()
+        if state.epoch in (0, old.epoch):
+            return partition
+        new = replace(old, epoch=max(state.epoch, old.epoch) + 1)
+        async with self._catalog.lock:
+            if not await self._catalog.change_map(container.resource.rid, [old], [new]):
+                raise _OvertakenError
+        await partition.segment.open_partition(replace(state, epoch=new.epoch))
+        return partition_of(new, self._store, state.lsn)
+
+
+def _live(container: Container, range_id: str) -> Partition:
+    partition = container.map.by_range_id(range_id)
+    if partition is None:
+        raise errors.RANGE_GONE(range=range_id)
+    return partition
+
+
+def _cut(span: EpkRange, at: bytes) -> tuple[EpkRange, EpkRange]:
+    return EpkRange(span.min, at), EpkRange(at, span.max)
+
+
+def _midpoint(span: EpkRange, container: Container) -> bytes | None:
+    try:
+        return midpoint(span, container.key)
+    except ValueError:
+        return None  # a range of version 1 that was cut at a key and not at a hash
+
+
+def _check_neighbours(sources: Sequence[Partition]) -> None:
+    if len(sources) < 2 or len({source.id for source in sources}) < len(sources):
+        raise errors.CANNOT_MERGE(reason="a merge takes two or more different physical partitions.")
+    for lower, upper in pairwise(sources):
+        if lower.span.max != upper.span.min:
+            raise errors.CANNOT_MERGE(reason=f"{lower.range_id} and {upper.range_id} are not neighbours.")
+
+
+def _segment_name(container: Container, id: int) -> str:
+    """A name that was never used: what a mover of the past still writes to is not what this one reads."""
+    return f"c{container.resource.number}-p{id}-{secrets.token_hex(4)}"
+
+
+def _together(new: Placement, sources: Sequence[_Source]) -> PartitionState:
+    """The counters of the partition over a finished copy, which must hold what the sources count."""
+    states = []
+    for source in sources:
+        fenced = source.fenced
+        assert fenced is not None
+        if (source.items, source.size_bytes) != (fenced.items, fenced.size_bytes):
+            raise _MismatchError(
+                f"the copy of partition {fenced.partition} holds {source.items} items of {source.size_bytes} bytes "
+                f"and not {fenced.items} of {fenced.size_bytes}"
+            )
+        states.append(fenced)
+    stays = len(states) == 1 and states[0].partition == new.id
+    return PartitionState(
+        new.id,
+        new.epoch,
+        max(state.lsn for state in states),
+        states[0].next_sequence if stays else 1,
+        sum(state.items for state in states),
+        sum(state.size_bytes for state in states),
+    )
