@@ -172,7 +172,7 @@ async def delete_partition_key(container: Container, key: Key | None) -> ItemAns
     while rows := await partition.scan(span, after, _DELETE_CHUNK):
         after = rows[-1].number
         mutations = [Mutation(Verb.DELETE, row.epk, row.id) for row in rows]
-        await partition.commit(mutations, int(time.time()), container.default_ttl, container.limits)
+        await container.commit(partition, mutations, int(time.time()))
         for row in rows:
             cost += charge.delete(row.size_bytes, row.terms)
     return ItemAnswer(partition, cost)
@@ -263,8 +263,7 @@ def mutation_of(
 
 async def _commit(container: Container, partition: Partition, mutation: Mutation) -> Outcome:
     """Commits one mutation; a refusal becomes its row of the error table."""
-    now = int(time.time())
-    (outcome,) = await partition.commit((mutation,), now, container.default_ttl, container.limits)
+    (outcome,) = await container.commit(partition, (mutation,), int(time.time()))
     result = outcome.result
     if result is Result.CREATED or result is Result.REPLACED or result is Result.DELETED:
         return outcome
