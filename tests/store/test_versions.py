@@ -134,6 +134,25 @@ async def test_old_versions_are_forgotten_and_newer_ones_stay(opened: Opened) ->
         assert [version.lsn for version in await all_versions(store.segment("s"))] == [5, 6]
 
 
+async def test_versions_move_with_the_rows_of_a_range(opened: Opened) -> None:
+    async with opened() as store:
+        first, second, merged = (store.segment(name) for name in ("first", "second", "merged"))
+        for segment, epk in ((first, LOW), (second, HIGH)):
+            await commit(segment, put("early", epk=epk), put("kept", epk=epk))
+            await commit(segment, gone("early", epk=epk))
+            await segment.track_deletes(True)
+            lsn = (await segment.state(0)).lsn
+            assert await merged.copy_from(segment, WHOLE, 0, 100) is not None
+            assert await merged.copy_from(segment, WHOLE, 1 << 40, 100) is None
+            await commit(segment, put("kept", 2, epk=epk), put("late", epk=epk), gone("late", epk=epk))
+            await merged.catch_up(segment, WHOLE, lsn, 0)
+            await merged.catch_up(segment, WHOLE, lsn, 0)
+        low, high = EpkRange(b"", HIGH), EpkRange(HIGH, b"\xff")
+        assert list(await merged.versions(low, 0, 100)) == await all_versions(first)
+        assert list(await merged.versions(high, 0, 100)) == await all_versions(second)
+        assert len(await all_versions(merged)) == 12
+
+
 async def test_changes_can_start_at_a_time_and_walk_far(opened: Opened) -> None:
     async with opened() as store:
         segment = store.segment("s")
