@@ -120,6 +120,24 @@ CONTAINER_RID_MISMATCH = ErrorRow(
     1024,
     "The container '{id}' has been recreated: its _rid is {found}, the request was meant for {given}.",
 )
+VERSIONS_NOT_KEPT = ErrorRow(
+    400,
+    0,
+    "The change feed mode 'All Versions and Deletes' must be enabled for the container '{id}' before it can be read: "
+    "give it a 'changeFeedPolicy' with a 'retentionDuration'.",
+)
+VERSIONS_START = ErrorRow(
+    400,
+    0,
+    "The change feed mode 'All Versions and Deletes' starts from now (If-None-Match: *) or from a continuation, not "
+    "from {origin}.",
+)
+VERSIONS_FORGOTTEN = ErrorRow(
+    400,
+    0,
+    "The place in the change feed of all versions and deletes is older than the {minutes} minutes for which the "
+    "container keeps them; start again from now.",
+)
 QUERY_ERROR = ErrorRow(400, 0, "{reason}")
 UNSUPPORTED = ErrorRow(400, 0, "Not supported by this version of Pleiad: {what}.")
 WEAKER_CONSISTENCY_ONLY = ErrorRow(

@@ -55,6 +55,7 @@ class Limits:
     computed_properties: int = 20
     vector_dimensions: int = 4_096
     ttl_seconds_max: int = 2_147_483_647
+    change_feed_retention_minutes_max: int = 43_200
 
     # items and requests
     item_bytes: int = 2 * MB

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from azure.cosmos import CosmosClient, PartitionKey
-from azure.cosmos.exceptions import CosmosHttpResponseError
 
 import pleiad
 
@@ -111,10 +110,3 @@ def test_a_place_in_the_feed_outlives_a_restart(tmp_path: Path) -> None:
             CosmosClient(server.endpoint, server.key).get_database_client("d").get_container_client("c")
         )
         assert sorted(ids(container.query_items_change_feed(continuation=place))) == ["10", "11"]
-
-
-def test_the_feed_of_all_versions_says_that_it_is_not_there(container: Any) -> None:
-    with pytest.raises(CosmosHttpResponseError) as caught:
-        list(container.query_items_change_feed(mode="AllVersionsAndDeletes"))
-    assert caught.value.status_code == 400
-    assert "Not supported by this version" in caught.value.message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +18,11 @@ _KEPT_AS_GIVEN = (
     "computedProperties",
     "vectorEmbeddingPolicy",
     "fullTextPolicy",
-    "changeFeedPolicy",
     "clientEncryptionPolicy",
     "globalSecondaryIndexDefinition",
     "materializedViewDefinition",
 )
+_VERSIONS_SINCE = ".versionsSince"
 _COMPUTED_NAME_RESERVED = frozenset({"id", "_rid", "_ts", "_etag", "_self", "_attachments"})
 _DEFAULT_CONFLICT_POLICY = {
     "mode": "LastWriterWins",
@@ -45,6 +46,8 @@ class ContainerDefinition:
     key: KeyDefinition
     indexing: IndexingPolicy
     default_ttl: int | None
+    versions_seconds: int | None
+    """How long every change can be read again from the change feed; None when only latest versions can."""
     unique_keys: tuple[UniqueKey, ...]
     properties: dict[str, Any]
 
@@ -60,18 +63,22 @@ def define(body: dict[str, Any], limits: Limits) -> ContainerDefinition:
             reason="'defaultTtl' cannot be null; leave it out to switch time to live off."
         )
     default_ttl = check_default_ttl(body.get("defaultTtl"), limits)
+    retention_minutes = _retention_minutes(body.get("changeFeedPolicy"), limits)
     unique_keys = _unique_keys(body.get("uniqueKeyPolicy"), limits)
     properties: dict[str, Any] = {"indexingPolicy": indexing.to_json(), "partitionKey": key.to_json()}
     if default_ttl is not None:
         properties["defaultTtl"] = default_ttl
     properties["uniqueKeyPolicy"] = {"uniqueKeys": [{"paths": list(unique.paths)} for unique in unique_keys]}
     properties["conflictResolutionPolicy"] = _conflict_policy(body.get("conflictResolutionPolicy"))
+    if retention_minutes is not None:
+        properties["changeFeedPolicy"] = {"retentionDuration": retention_minutes}
     properties["geospatialConfig"] = _geospatial(body.get("geospatialConfig"))
     for name in _KEPT_AS_GIVEN:
         if body.get(name) is not None:
             properties[name] = body[name]
     _check_computed_properties(properties.get("computedProperties", []), limits)
-    return ContainerDefinition(key, indexing, default_ttl, unique_keys, properties)
+    versions_seconds = retention_minutes * 60 if retention_minutes else None
+    return ContainerDefinition(key, indexing, default_ttl, versions_seconds, unique_keys, properties)
 
 
 def redefine(old: ContainerDefinition, body: dict[str, Any], limits: Limits) -> ContainerDefinition:
@@ -81,6 +88,9 @@ def redefine(old: ContainerDefinition, body: dict[str, Any], limits: Limits) -> 
         merged["partitionKey"] = old.key.to_json()
     if merged.get("conflictResolutionPolicy") is None:
         merged["conflictResolutionPolicy"] = old.properties["conflictResolutionPolicy"]
+    if merged.get("changeFeedPolicy") is None:
+        # Only a retention of 0 ends the history: not every client sends the policy along with a replacement.
+        merged["changeFeedPolicy"] = old.properties.get("changeFeedPolicy")
     if merged.get("uniqueKeyPolicy") is None:
         merged["uniqueKeyPolicy"] = old.properties["uniqueKeyPolicy"]
     new = define(merged, limits)
@@ -93,6 +103,37 @@ def redefine(old: ContainerDefinition, body: dict[str, Any], limits: Limits) -> 
         merged["partitionKey"] = old.key.to_json()
         new = define(merged, limits)
     return new
+
+
+def versions_since(properties: dict[str, Any]) -> int:
+    """From when on a container has kept all versions without a gap, in seconds since the epoch."""
+    return int(properties.get(_VERSIONS_SINCE, 0))
+
+
+def with_versions_since(old_properties: dict[str, Any], new: ContainerDefinition) -> dict[str, Any]:
+    """The properties of a replacement, which remember when its versions began to be kept."""
+    if new.versions_seconds is None:
+        return new.properties
+    policy = old_properties.get("changeFeedPolicy")
+    kept_before = policy is not None and policy["retentionDuration"] > 0
+    since = versions_since(old_properties) if kept_before else int(time.time())
+    return {**new.properties, _VERSIONS_SINCE: since}
+
+
+def _retention_minutes(policy: object, limits: Limits) -> int | None:
+    """The retention of a change feed policy; 0 says in words that no versions are kept."""
+    if policy is None:
+        return None
+    minutes = policy.get("retentionDuration") if isinstance(policy, dict) else None
+    if isinstance(minutes, float) and minutes.is_integer():
+        minutes = int(minutes)
+    most = limits.change_feed_retention_minutes_max
+    if not isinstance(minutes, int) or isinstance(minutes, bool) or not 0 <= minutes <= most:
+        raise errors.BAD_REQUEST(
+            reason="'changeFeedPolicy' must be an object with a 'retentionDuration' in whole minutes, from 0 (only "
+            f"latest versions) to {most}."
+        )
+    return minutes
 
 
 def _unique_keys(policy: object, limits: Limits) -> tuple[UniqueKey, ...]:

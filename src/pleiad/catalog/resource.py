@@ -64,10 +64,10 @@ class Resource:
     properties: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The resource as clients see it."""
+        """The resource as clients see it: without the properties whose names begin with a dot, which are our own."""
         return {
             "id": self.id,
-            **self.properties,
+            **{name: value for name, value in self.properties.items() if not name.startswith(".")},
             "_rid": self.rid,
             "_self": self.self_link,
             "_etag": self.etag,

@@ -9,8 +9,7 @@ Bulk is many single operations that share a request and, since they run at once,
 together.
 
 Invariants of a transaction:
-- nothing is awaited that gives up the event loop between its first and its last read of a row, which is what makes
-  the rows one snapshot;
+- all rows it may look at are read at once, as of one moment, before its first operation;
 - a batch without changes never reaches the store's writer;
 - exactly one operation of a failed batch has an error of its own, all others have FAILED_DEPENDENCY.
 
@@ -36,6 +35,7 @@ from pleiad.partition.partition import Partition
 from pleiad.store.contract import (
     APPLIED,
     NO_PRECONDITION,
+    ItemKey,
     Mutation,
     Outcome,
     Precondition,
@@ -203,6 +203,13 @@ class _Plan(NamedTuple):
     patch: PlannedPatch | None = None
     error: PleiadError | None = None
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The items the operation looks at."""
+        if self.error is not None:
+            return ()
+        return (self.operation.id,) if self.item is None else (self.operation.id, self.item.id)
+
 
 def _plan(container: Container, key: Key | None, operation: Operation) -> _Plan:
     demanded = items.precondition(container, operation.conditions)
@@ -248,6 +255,7 @@ class _Attempt:
         self._epk = epk
         self._now = now
         self._rows: dict[str, Row | None] = {}
+        """The rows as the batch sees them: of the snapshot, or as its own operations left them."""
         self._writer_of: dict[str, int] = {}
         self._looked_into: set[str] = set()
         self._mutations: list[Mutation] = []
@@ -255,18 +263,17 @@ class _Attempt:
 
     async def run(self, plans: Sequence[_Plan]) -> list[Answer] | None:
         """How each operation ended, or None when the snapshot was overtaken."""
+        await self._take_snapshot(plans)
         steps: list[_Step] = []
         for index, plan in enumerate(plans):
             try:
-                steps.append(await self._step(plan))
+                steps.append(self._step(plan))
             except PleiadError as error:
                 return _all_but_one_abandoned(len(plans), index, error)
         if not self._mutations:
             return [self._answer(step, ()) for step in steps]
         container, partition = self._container, self._partition
-        outcomes = await partition.commit(
-            self._mutations, self._now, container.default_ttl, container.limits, atomic=True
-        )
+        outcomes = await container.commit(partition, self._mutations, self._now, atomic=True)
         for mutation, outcome in enumerate(outcomes):
             result = outcome.result
             if result in APPLIED or result is Result.ABANDONED:
@@ -281,13 +288,21 @@ class _Attempt:
             return _all_but_one_abandoned(len(plans), culprit, refusal)
         return [self._answer(step, outcomes) for step in steps]
 
+    async def _take_snapshot(self, plans: Sequence[_Plan]) -> None:
+        """Reads every row the operations name: the ids they are about, and those they rename an item to."""
+        ids = dict.fromkeys(id for plan in plans for id in plan.ids)
+        rows = await self._partition.read_many([ItemKey(self._epk, id) for id in ids])
+        for id, row in zip(ids, rows, strict=True):
+            is_live = row is not None and not self._container.is_expired(row, self._now)
+            self._rows[id] = row if is_live else None
+
     # -- one operation ---------------------------------------------------------------------------------
 
-    async def _step(self, plan: _Plan) -> _Step:
+    def _step(self, plan: _Plan) -> _Step:
         if plan.error is not None:
             raise plan.error
         operation = plan.operation
-        row = await self._row(operation.id)
+        row = self._rows[operation.id]
         if operation.kind is OperationKind.READ:
             return self._read(plan, row)
         self._refuse(plan, row)
@@ -304,7 +319,7 @@ class _Attempt:
         verb = _VERBS[operation.kind]
         mutation = items.mutation_of(self._container, verb, item, self._epk, NO_PRECONDITION)
         if item.id != operation.id:
-            if await self._row(item.id) is not None:
+            if self._rows[item.id] is not None:
                 raise self._failed(errors.ITEM_EXISTS(id=item.id))
             mutation = mutation._replace(id=operation.id, new_id=item.id)
         return _Step(plan, self._write(mutation, plan, row), item=item)
@@ -363,15 +378,6 @@ class _Attempt:
                 mutation.body,
             )
         return index
-
-    async def _row(self, id: str) -> Row | None:
-        """The row as the batch sees it: of the snapshot, or as its own operations left it."""
-        if id not in self._rows:
-            row = await self._partition.read(self._epk, id)
-            if row is not None and self._container.is_expired(row, self._now):
-                row = None
-            self._rows[id] = row
-        return self._rows[id]
 
     def _count(self, size_bytes: int) -> None:
         self._answer_bytes += size_bytes

@@ -1,19 +1,18 @@
-"""The change feed, latest version: every item once, at its last change, in the order of those changes.
-
-A place in the feed is an LSN for each physical partition that is read. One partition's place is its LSN alone, so a
-client that follows one range of a container sends plain LSNs; for several it is a list. A place below the changes of
-a partition's parent is good for the partition itself, since LSNs go on over a split.
-"""
+"""The change feed, latest version: every item once, at its last change, in the order of those changes."""
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from pleiad import charge, errors
+from pleiad import charge
 from pleiad.charge import Charge
+from pleiad.engine import feed_place
 from pleiad.engine.container import Container, over_moves
+from pleiad.engine.feed_place import Walk
 from pleiad.keys.range import EpkRange
 from pleiad.partition.partition import Partition
 from pleiad.store.contract import Row
@@ -46,43 +45,27 @@ async def page(
     items_max: int,
     multiplier: int = 1,
 ) -> ChangePage:
-    """The next changes in a range of hashes after a place, or from the origin when there is none."""
-    partitions = container.map.overlapping(span)
-    lsns = _places(place, partitions) if place else [_start(partition, origin) for partition in partitions]
-    rows: list[Row] = []
-    now = time.time()
-    partition = partitions[0]
-    for index, each in enumerate(partitions):
-        if len(rows) >= items_max:
-            break
-        partition = each
-        upto = each.lsn
-        found = await each.changes(span, lsns[index], items_max - len(rows))
-        if found:
-            lsns[index] = found[-1].lsn
-        else:
-            lsns[index] = max(lsns[index], upto)
-        rows.extend(row for row in found if row.ts >= since and not container.is_expired(row, now))
-    cost = charge.feed_page([row.size_bytes for row in rows], len(partitions), multiplier)
-    return ChangePage(rows, ",".join(map(str, lsns)), partition, cost)
+    """The next changes in a range of hashes after a place, or from the origin when there is none.
 
+    Changes from before `since`, in seconds since the epoch, are left out.
+    """
+    if place:
+        start = feed_place.latest_from_text(container, span, place)
+    elif origin is Origin.NOW:
+        start = feed_place.now(container, span)
+    else:
+        start = feed_place.beginning(span)
+    moment = time.time()
+    since_ts = max(0, math.ceil(since))
 
-def _start(partition: Partition, origin: Origin) -> int:
-    return partition.lsn if origin is Origin.NOW else 0
+    def fetch(partition: Partition, part: EpkRange, after: int, limit: int) -> Awaitable[Sequence[Row]]:
+        return partition.changes(part, after, limit, since_ts)
 
+    def is_live(row: Row) -> bool:
+        return not container.is_expired(row, moment)
 
-def _places(place: str, partitions: list[Partition]) -> list[int]:
-    """The LSNs of a place; one LSN stands for every partition, as after a split."""
-    fields = place.split(",")
-    if not all(field.isascii() and field.isdigit() and len(field) < 19 for field in fields):
-        raise errors.BAD_HEADER(
-            name="If-None-Match", value=place[:100], hint=" It is not a place in the change feed."
-        )
-    lsns = [int(field) for field in fields]
-    if len(lsns) == 1:
-        return lsns * len(partitions)
-    if len(lsns) != len(partitions):
-        raise errors.BAD_HEADER(
-            name="If-None-Match", value=place[:100], hint=" It belongs to another range of the container."
-        )
-    return lsns
+    walk = Walk(container, fetch, is_live, items_max)
+    await walk.run(start)
+    cost = charge.feed_page([row.size_bytes for row in walk.changes], len(walk.polled), multiplier)
+    text = feed_place.latest_to_text(container, walk.place)
+    return ChangePage(walk.changes, text, walk.polled[-1], cost)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from binascii import b2a_base64
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote
 
@@ -13,7 +13,7 @@ import orjson
 
 from pleiad import errors
 from pleiad.catalog.catalog import Catalog
-from pleiad.catalog.container import ContainerDefinition, define
+from pleiad.catalog.container import ContainerDefinition, define, versions_since
 from pleiad.catalog.placement import Placement
 from pleiad.catalog.resource import Resource
 from pleiad.index.policy import ELEMENT
@@ -31,7 +31,7 @@ from pleiad.partition.partition import Partition
 from pleiad.query import QueryContext, compile_query
 from pleiad.query.context import no_tick
 from pleiad.query.pushdown import policy_paths
-from pleiad.store.contract import Row, SegmentDroppedError, Store
+from pleiad.store.contract import Mutation, Outcome, Row, SegmentDroppedError, Store
 from pleiad.store.selection import IndexedPath
 
 _Arguments = ParamSpec("_Arguments")
@@ -62,6 +62,10 @@ class Container:
         self.key = self.definition.key
         self.key_names = frozenset([steps[0] for steps in self.key.path_steps])
         self.default_ttl = self.definition.default_ttl
+        self.versions_seconds = self.definition.versions_seconds
+        self.versions_since = versions_since(resource.properties)
+        self.has_versions_to_forget = True
+        """False when a container that keeps no versions is known to have none left of earlier days."""
         self.path = f"dbs/{database.id}/colls/{resource.id}"
         self.header_path = ascii_path(self.path)
         computed = resource.properties.get("computedProperties", [])
@@ -107,6 +111,19 @@ class Container:
     def index_progress_percent(self) -> int:
         """How far the physical indexes are built, over all partitions."""
         return int(100 * min(partition.index_progress() for partition in self.map.partitions))
+
+    def commit(
+        self, partition: Partition, mutations: Sequence[Mutation], now: int, atomic: bool = False
+    ) -> Awaitable[Sequence[Outcome]]:
+        """Commits mutations on one of the container's partitions by the container's rules."""
+        return partition.commit(
+            mutations,
+            now,
+            self.default_ttl,
+            self.limits,
+            atomic=atomic,
+            keep_versions=self.versions_seconds is not None,
+        )
 
     # -- keys ----------------------------------------------------------------------------------
 

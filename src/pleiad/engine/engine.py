@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 from pleiad import errors
 from pleiad.catalog import placement, throughput
 from pleiad.catalog.catalog import ACCOUNT_RID, Catalog
-from pleiad.catalog.container import define, redefine
+from pleiad.catalog.container import define, redefine, with_versions_since
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine.container import Container, open_container
@@ -65,7 +65,8 @@ class Engine:
             await self.catalog.load()
             await self.store.keep_segments(self.catalog.segment_names())
             for resource in self.catalog.all(Kind.CONTAINER):
-                if "defaultTtl" in resource.properties or self.catalog.is_unfinished(resource.rid):
+                has_chores = "defaultTtl" in resource.properties or "changeFeedPolicy" in resource.properties
+                if has_chores or self.catalog.is_unfinished(resource.rid):
                     await self.reshaper.mend(await self._container_of(resource))
         except BaseException:
             await self.store.close()
@@ -153,7 +154,7 @@ class Engine:
             count = throughput.partition_count(shared or own, self.limits, shared is not None)
             placed = placement.place(container.rid, container.number, count, definition.key)
             await self.catalog.add([container, *offers], placed)
-        if definition.default_ttl is not None:
+        if definition.default_ttl is not None or definition.versions_seconds is not None:
             await self._container_of(container)
         return container
 
@@ -180,7 +181,7 @@ class Engine:
                 raise errors.BAD_REQUEST(reason=f"The id of a container cannot be changed: it is '{old.id}'.")
             _check_etag(old, if_match)
             definition = redefine(define(old.properties, self.limits), body, self.limits)
-            new = old.changed(definition.properties)
+            new = old.changed(with_versions_since(old.properties, definition))
             await self.catalog.replace(old, new)
         container = self._containers.get(new.rid) or await self._container_of(new)
         container.adopt(new, database)

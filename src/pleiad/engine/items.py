@@ -171,9 +171,7 @@ async def delete_partition_key(container: Container, key: Key | None) -> ItemAns
     cost = Charge(())
     while rows := await partition.scan(span, 0, _DELETE_CHUNK):
         mutations = [Mutation(Verb.DELETE, row.epk, row.id) for row in rows]
-        outcomes = await partition.commit(
-            mutations, int(time.time()), container.default_ttl, container.limits
-        )
+        outcomes = await container.commit(partition, mutations, int(time.time()))
         if outcomes[0].result is Result.GONE:
             partition = await container.successor(partition, span.min)
             continue
@@ -272,7 +270,7 @@ async def _commit(container: Container, mutation: Mutation) -> tuple[Partition, 
     now = int(time.time())
     partition = container.map.find(mutation.epk)
     while True:
-        (outcome,) = await partition.commit((mutation,), now, container.default_ttl, container.limits)
+        (outcome,) = await container.commit(partition, (mutation,), now)
         result = outcome.result
         if result is Result.CREATED or result is Result.REPLACED or result is Result.DELETED:
             return partition, outcome

@@ -21,7 +21,7 @@ from pleiad.store.selection import Predicate, Selection
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of the hash space, read up to and with document number `after`."""
+    """A part of the hash space, read up to and with `after`: a document number, or an LSN in a change feed."""
 
     span: EpkRange
     after: int = 0

@@ -1,7 +1,7 @@
-"""The sweeper: deletes expired items in the background.
+"""The sweeper: deletes expired items and forgets old versions in the background.
 
-Reads hide an expired item at once; sweeping only gives its space back, so it works in small steps and yields to
-every request between them.
+Reads hide an expired item at once; sweeping gives its space back and, where versions are kept, tells the change feed.
+It works in small steps and yields to every request between them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from pleiad.store.contract import NEVER, Mutation, Precondition, Result, Segment
 
 _log = logging.getLogger(__name__)
 _STEP_ITEMS = 100
+_STEP_VERSIONS = 500
+_ALL_TIMES = 1 << 62
+VERSIONS_GRACE_SECONDS = 60
+"""Versions are kept that much longer than promised, so that no place the feed still accepts has lost some."""
 INTERVAL_SECONDS = 1.0
 
 
@@ -34,10 +38,26 @@ async def sweep(container: Container, now: int | None = None) -> int:
             # holds, keeps a row that was written anew after it was found expired.
             never = Precondition(lsn=NEVER)
             mutations = [Mutation(Verb.DELETE, row.epk, row.id, precondition=never) for row in rows]
-            outcomes = await partition.commit(mutations, moment, container.default_ttl, container.limits)
+            outcomes = await container.commit(partition, mutations, moment)
             swept += sum(outcome.result is Result.MISSING for outcome in outcomes)
             await asyncio.sleep(0)
     return swept
+
+
+async def forget_versions(container: Container, now: int | None = None) -> int:
+    """Removes the versions a container need not keep any longer; returns how many that were."""
+    if not container.has_versions_to_forget:
+        return 0
+    seconds = container.versions_seconds
+    moment = int(time.time()) if now is None else now
+    before_ts = _ALL_TIMES if seconds is None else moment - seconds - VERSIONS_GRACE_SECONDS
+    forgotten = 0
+    for partition in container.map.partitions:
+        while step := await partition.forget_versions(before_ts, _STEP_VERSIONS):
+            forgotten += step
+            await asyncio.sleep(0)
+    container.has_versions_to_forget = seconds is not None or container.versions_seconds is not None
+    return forgotten
 
 
 async def sweep_for_ever(containers: Callable[[], Iterable[Container]]) -> None:
@@ -47,6 +67,7 @@ async def sweep_for_ever(containers: Callable[[], Iterable[Container]]) -> None:
         for container in list(containers()):
             try:
                 await sweep(container)
+                await forget_versions(container)
             except SegmentDroppedError:
                 continue  # its rows have moved; the next round finds them
             except Exception:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pleiad.keys.range import EpkRange
 from pleiad.limits import Limits
 from pleiad.store.contract import (
+    ItemKey,
     LogicalPartition,
     Mutation,
     Outcome,
@@ -19,6 +20,7 @@ from pleiad.store.contract import (
     PartitionWrite,
     Row,
     Segment,
+    Version,
 )
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 
@@ -57,6 +59,10 @@ class Partition:
         """The row of an item as last committed, expired or not."""
         return self.segment.read(epk, id)
 
+    def read_many(self, keys: Sequence[ItemKey]) -> Awaitable[Sequence[Row | None]]:
+        """The rows of several items as of one moment, expired or not."""
+        return self.segment.read_many(keys)
+
     async def find(self, number: int) -> Row | None:
         """The row with a document number, if it lies in this partition."""
         row = await self.segment.find(number)
@@ -69,6 +75,8 @@ class Partition:
         default_ttl: int | None,
         limits: Limits,
         atomic: bool = False,
+        *,
+        keep_versions: bool,
     ) -> Sequence[Outcome]:
         """Applies mutations durably; each is whole or not at all, and all or none when atomic."""
         write = PartitionWrite(
@@ -79,6 +87,7 @@ class Partition:
             default_ttl,
             limits.logical_partition_bytes,
             atomic,
+            keep_versions,
         )
         outcomes = await self.segment.commit(write)
         for outcome in outcomes:
@@ -119,10 +128,19 @@ class Partition:
         """Tells the store which paths a query asked for, so that its indexes follow."""
         self.segment.note_use(paths)
 
-    async def changes(self, span: EpkRange, after_lsn: int, limit: int) -> Sequence[Row]:
-        """Rows of a part of this partition written after an LSN, oldest change first."""
+    async def changes(self, span: EpkRange, after_lsn: int, limit: int, since_ts: int = 0) -> Sequence[Row]:
+        """Rows of a part of this partition written after an LSN and not before a time, oldest change first."""
         part = self.span.intersect(span)
-        return await self.segment.changes(part, after_lsn, limit) if part is not None else ()
+        return await self.segment.changes(part, after_lsn, limit, since_ts) if part is not None else ()
+
+    async def versions(self, span: EpkRange, after_lsn: int, limit: int) -> Sequence[Version]:
+        """Every change of a part of this partition after an LSN, oldest first."""
+        part = self.span.intersect(span)
+        return await self.segment.versions(part, after_lsn, limit) if part is not None else ()
+
+    async def forget_versions(self, before_ts: int, limit: int) -> int:
+        """Removes versions from before a time; how many."""
+        return await self.segment.forget_versions(before_ts, limit)
 
     async def expired(self, now: int, default_ttl: int | None, limit: int) -> Sequence[Row]:
         """Rows whose time to live is over."""

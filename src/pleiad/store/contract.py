@@ -11,11 +11,16 @@ Invariants every store keeps:
 3. LSNs of a partition grow by one with every applied write and are never used twice; a row carries the LSN of the
    write that made it. Document numbers of a partition grow with insertion and are never used twice.
 4. (epk, id) is unique in a segment, and so is each unique-key value within its epk.
-5. A row whose time to live is over counts as absent for every mutation.
+5. A row whose time to live is over counts as absent for every mutation; one that a mutation comes upon is removed,
+   whatever becomes of the mutation, unless the whole atomic write is undone.
 6. A write is applied only under the epoch its partition has at that moment; otherwise it ends GONE and leaves
    nothing. Epochs only grow, so who knows an old one can never write again.
 7. A dropped segment raises SegmentDroppedError on every later call, and a call it interrupts ends the same way:
    never with some of its rows.
+8. A write with `keep_versions` leaves, in the same commit, one `Version` for each change of a row: for each applied
+   mutation, and for each expired row that was removed on the way. Such a removal is a change with an LSN of its own,
+   just below that of the mutation; in an atomic write it has the LSN of the write. Replayed in order, the versions
+   of a partition give its rows. Without `keep_versions` no version is left, and removing expired rows takes no LSN.
 """
 
 from __future__ import annotations
@@ -43,6 +48,13 @@ class Row(NamedTuple):
     size_bytes: int
     terms: int
     body: bytes
+
+
+class ItemKey(NamedTuple):
+    """What names an item in its segment."""
+
+    epk: bytes
+    id: str
 
 
 class Verb(Enum):
@@ -104,7 +116,10 @@ APPLIED = frozenset({Result.CREATED, Result.REPLACED, Result.DELETED})
 
 
 class Outcome(NamedTuple):
-    """The end of one mutation: its LSN, the row it left, the row it found, the unique key that stood in the way."""
+    """The end of one mutation: its LSN, the row it left, the row it found, the unique key that stood in the way.
+
+    The LSN of a mutation that was not applied is 0, or that of the last expired row it removed with a version.
+    """
 
     result: Result
     lsn: int = 0
@@ -123,6 +138,40 @@ class PartitionWrite(NamedTuple):
     default_ttl: int | None = None
     logical_partition_bytes: int = 0
     atomic: bool = False
+    keep_versions: bool = False
+    """Whether each change is to be remembered as a `Version`."""
+
+
+class Version(NamedTuple):
+    """One change of one item, with the item before and after it.
+
+    (lsn, epk, position) names a version in its segment, also when the versions of several partitions meet there; it
+    is their order too. Everything about a change is in its version, so versions may be copied between segments as
+    they are.
+    """
+
+    lsn: int
+    epk: bytes
+    position: int
+    """The place among the changes of one write; those of an atomic write share an LSN."""
+    verb: Verb
+    """CREATE, REPLACE or DELETE: what happened, not what was asked for."""
+    is_expiry: bool
+    """A DELETE because the time to live was over."""
+    ts: int
+    """When it happened: `now` of the write."""
+    number: int
+    id: str
+    """The id after the change; of a DELETE the id the item had."""
+    size_bytes: int
+    """Of both images together."""
+    body: bytes
+    """The item after the change; empty for DELETE."""
+    previous_lsn: int
+    """LSN and time of the version before, both 0 for CREATE."""
+    previous_ts: int
+    previous_body: bytes
+    """The item before the change; empty for CREATE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +255,9 @@ class Segment(Protocol):
     def read(self, epk: bytes, id: str) -> Awaitable[Row | None]:
         """The row as last committed, expired or not."""
 
+    def read_many(self, keys: Sequence[ItemKey]) -> Awaitable[Sequence[Row | None]]:
+        """The rows of several items in the order of the keys, all as of one moment between two commits."""
+
     def find(self, number: int) -> Awaitable[Row | None]:
         """The row with a document number."""
 
@@ -215,11 +267,24 @@ class Segment(Protocol):
     def scan(self, span: EpkRange, after: int, limit: int) -> Awaitable[Sequence[Row]]:
         """Up to `limit` rows of the range with a document number above `after`, in the order of their numbers."""
 
-    def changes(self, span: EpkRange, after_lsn: int, limit: int) -> Awaitable[Sequence[Row]]:
-        """Rows of the range written after an LSN, in the order of their LSNs.
+    def changes(
+        self, span: EpkRange, after_lsn: int, limit: int, since_ts: int = 0
+    ) -> Awaitable[Sequence[Row]]:
+        """Rows of the range written after an LSN and not before a time, in the order (LSN, document number).
 
-        At least `limit` of them where there are so many; rows that one write left under one LSN stay together.
+        At least `limit` of them where there are so many; fewer mean that there are no more. Rows that one write left
+        under one LSN stay together.
         """
+
+    def versions(self, span: EpkRange, after_lsn: int, limit: int) -> Awaitable[Sequence[Version]]:
+        """Versions of the range above an LSN, in the order (LSN, epk, position).
+
+        At least `limit` of them where there are so many; fewer mean that there are no more. Versions with one LSN
+        stay together.
+        """
+
+    def forget_versions(self, before_ts: int, limit: int) -> Awaitable[int]:
+        """Durably removes up to `limit` versions with a `ts` below a time; returns how many that were."""
 
     def state(self, partition: int) -> Awaitable[PartitionState]:
         """The counters of a partition as last committed."""
@@ -287,13 +352,15 @@ class Segment(Protocol):
         """Copies about `limit` rows of the range with a document number above `after` from another segment.
 
         The last number it came to, or None at the end. What belongs to the rows comes with them, and they keep
-        number, LSN and time. A row copied before that stands in the way is replaced: `catch_up` brings it back.
+        number, LSN and time; so do versions. A row copied before that stands in the way is replaced: `catch_up`
+        brings it back.
         """
 
     def catch_up(
         self, source: Segment, span: EpkRange, after_lsn: int, after_delete: int
     ) -> Awaitable[CaughtUp]:
-        """Repeats here what happened to the rows of a range in another segment since an LSN and a tracked delete.
+        """Repeats here what happened to the rows of a range in another segment since an LSN and a tracked delete,
+        and copies the versions of that.
 
         The other segment tracks deletes since before the first `copy_from`; the first call names the LSN its
         partition had then and delete 0, every later one an LSN read before the last call and that call's end.

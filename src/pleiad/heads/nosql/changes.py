@@ -1,48 +1,128 @@
 """The change feed over REST: `GET …/docs` with `A-IM`.
 
-The place in the feed travels as the etag of the answer, which a client sends back as If-None-Match.
+The place in the feed travels as the etag of the answer, which a client sends back as If-None-Match. An answer of
+latest versions holds items; one of all versions and deletes holds objects with `current`, `previous` and `metadata`.
 """
 
 from __future__ import annotations
 
 from email.utils import parsedate_to_datetime
+from typing import Any
+
+import orjson
 
 from pleiad import errors
-from pleiad.engine import changes
+from pleiad.engine import changes, versions
 from pleiad.engine.changes import Origin
+from pleiad.engine.container import Container
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import ACCOUNT_CONSISTENCY, container_of, scope
 from pleiad.heads.nosql.render import feed_body, item_headers
-from pleiad.item.body import splice
+from pleiad.item.body import load, splice
+from pleiad.keys.range import EpkRange
+from pleiad.keys.undefined import UNDEFINED
+from pleiad.partition.partition import Partition
 from pleiad.server.message import Response
+from pleiad.store.contract import Row, Verb, Version
 
 _LATEST = ("incremental feed", "incremental-feed", "incremental")
-_ALL_VERSIONS = "full-fidelity feed"
+_ALL_VERSIONS = ("full-fidelity feed", "full fidelity feed")
+_WIRE_FORMAT = b"x-ms-cosmos-changefeed-wire-format-version"
+_WIRE_FORMAT_KNOWN = "2021-09-15"
+_NOW = "*"
 
 
 async def page(call: Call) -> Response:
     """The next changes of a container, of one of its ranges or of one partition key; 304 when there are none."""
     container = await container_of(call)
     call.check_consistency(ACCOUNT_CONSISTENCY)
-    mode = call.text(b"a-im").lower()
-    if mode == _ALL_VERSIONS:
-        raise errors.UNSUPPORTED(what="The change feed of all versions and deletes")
-    if mode not in _LATEST:
-        raise errors.BAD_HEADER(name="A-IM", value=call.text(b"a-im"), hint="")
-    place = call.text(b"if-none-match").strip('"')
-    origin = Origin.NOW if place == "*" else Origin.BEGINNING
-    since = _since(call)
-    found = await changes.page(
-        container, scope(call, container), "" if place == "*" else place, origin, since, call.page_items()
+    mode = call.text(b"a-im").strip().lower()
+    if mode in _LATEST:
+        return await _latest_page(call, container, scope(call, container))
+    if mode in _ALL_VERSIONS:
+        return await _versions_page(call, container, scope(call, container))
+    raise errors.BAD_HEADER(
+        name="A-IM",
+        value=call.text(b"a-im")[:100],
+        hint=" It must be 'Incremental Feed' or 'Full-Fidelity Feed'.",
     )
-    block = item_headers(call, container, found.partition, found.charge.ru)
-    block += f'etag: "{found.place}"\r\nx-ms-item-count: {len(found.rows)}\r\n'
-    if not found.rows:
-        return Response(304, block.encode("latin-1"))
+
+
+def _place(call: Call) -> str:
+    """The place a client goes on from, `*` for now, or nothing."""
+    return call.text(b"if-none-match").strip().strip('"')
+
+
+async def _latest_page(call: Call, container: Container, span: EpkRange) -> Response:
+    place = _place(call)
+    origin = Origin.NOW if place == _NOW else Origin.BEGINNING
+    found = await changes.page(
+        container, span, "" if place == _NOW else place, origin, _since(call), call.page_items()
+    )
     texts = container.render_all(found.rows)
     members = [splice(text, b',"_lsn":%d}' % row.lsn) for text, row in zip(texts, found.rows, strict=True)]
+    return _answer(call, container, found.partition, found.charge.ru, found.place, members)
+
+
+async def _versions_page(call: Call, container: Container, span: EpkRange) -> Response:
+    wire_format = call.text(_WIRE_FORMAT)
+    if wire_format not in ("", _WIRE_FORMAT_KNOWN):
+        raise errors.BAD_HEADER(
+            name=_WIRE_FORMAT.decode(), value=wire_format[:100], hint=f" It must be {_WIRE_FORMAT_KNOWN}."
+        )
+    place = _place(call)
+    if call.text(b"if-modified-since"):
+        raise errors.VERSIONS_START(origin="a time")
+    if not place:
+        raise errors.VERSIONS_START(origin="the beginning")
+    found = await versions.page(container, span, "" if place == _NOW else place, call.page_items())
+    members = [_entry(container, version) for version in found.versions]
+    return _answer(call, container, found.partition, found.charge.ru, found.place, members)
+
+
+def _answer(
+    call: Call, container: Container, partition: Partition, charge_ru: float, place: str, members: list[bytes]
+) -> Response:
+    block = item_headers(call, container, partition, charge_ru)
+    block += f'etag: "{place}"\r\nx-ms-item-count: {len(members)}\r\n'
+    if not members:
+        return Response(304, block.encode("latin-1"))
     body = feed_body(container.resource.rid, "Documents", members, len(members))
     return Response(200, block.encode("latin-1"), body)
+
+
+def _entry(container: Container, version: Version) -> bytes:
+    """One change: the item now, the item before where there was one, and what happened."""
+    metadata: dict[str, Any] = {
+        "operationType": version.verb.value,
+        "lsn": version.lsn,
+        "crts": version.ts,
+    }
+    if version.previous_lsn:
+        metadata["previousImageLSN"] = version.previous_lsn
+    if version.verb is Verb.DELETE:
+        metadata["timeToLiveExpired"] = version.is_expiry
+        metadata["id"] = version.id
+        metadata["partitionKey"] = _key_by_path(container, load(version.previous_body))
+        current = b"{}"
+    else:
+        current = container.render(_image(version, version.lsn, version.ts, version.body))
+    entry = b'{"current":' + current
+    if version.previous_lsn:
+        before = _image(version, version.previous_lsn, version.previous_ts, version.previous_body)
+        entry += b',"previous":' + container.render(before)
+    return entry + b',"metadata":' + orjson.dumps(metadata) + b"}"
+
+
+def _key_by_path(container: Container, item: dict[str, Any]) -> dict[str, Any]:
+    """The partition key of an item, each value under its path; what the item does not have is left out."""
+    values = zip(container.key.paths, container.key.extract(item), strict=True)
+    return {path.removeprefix("/"): value for path, value in values if value is not UNDEFINED}
+
+
+def _image(version: Version, lsn: int, ts: int, body: bytes) -> Row:
+    """The item of a version as the row it was."""
+    return Row(version.number, version.epk, version.id, lsn, ts, None, 0, 0, body)
 
 
 def _since(call: Call) -> float:

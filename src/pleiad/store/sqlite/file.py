@@ -345,6 +345,7 @@ class SegmentFile:
         if self._dropped:
             raise SegmentDroppedError()
         writer = schema.connect(self._path, schema.SEGMENT, self._durable)
+        writer.execute(schema.VERSIONS)
         if self._durable:
             schema.sync_directory(self._path.parent)
         indexes = PathIndexes(writer, self._index_settings, self._uses, self._count_items)

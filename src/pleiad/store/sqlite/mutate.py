@@ -24,6 +24,7 @@ from pleiad.store.contract import (
     Row,
     Verb,
 )
+from pleiad.store.sqlite.changes import VersionLog
 
 SEQUENCE_BITS = 36
 """A document number is partition << SEQUENCE_BITS | sequence, so it is unique in the container for ever."""
@@ -82,6 +83,7 @@ class Applier:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._execute: Execute = connection.cursor().execute
+        self._versions = VersionLog(self._execute)
         self.watch: Watch | None = None
         self.deleted: list[int] | None = None
         """The numbers of rows deleted while a copy of the segment is made, a few of them perhaps rolled back."""
@@ -95,22 +97,26 @@ class Applier:
         """Applies the mutations of a write in order and tells how each ended."""
         if counters.epoch != write.epoch:
             return [Outcome(Result.GONE)] * len(write.mutations)
+        self._versions.begin()
         if not write.atomic:
-            outcomes = []
-            for mutation in write.mutations:
-                outcome = self._mutate(counters, write, mutation, counters.lsn + 1)
-                if outcome.result in APPLIED:
-                    counters.lsn += 1
-                outcomes.append(outcome)
-            return outcomes
+            return [self._apply_alone(counters, write, mutation) for mutation in write.mutations]
         return self._apply_atomically(counters, write)
+
+    def _apply_alone(self, counters: Counters, write: PartitionWrite, mutation: Mutation) -> Outcome:
+        before = counters.lsn
+        outcome = self._mutate(counters, write, mutation)
+        if outcome.result in APPLIED:
+            counters.lsn += 1
+        elif counters.lsn > before:
+            outcome = outcome._replace(lsn=counters.lsn)
+        return outcome
 
     def _apply_atomically(self, counters: Counters, write: PartitionWrite) -> list[Outcome]:
         before = (counters.lsn, counters.next_sequence, counters.items, counters.size_bytes)
         self._execute("SAVEPOINT whole")
         outcomes: list[Outcome] = []
         for index, mutation in enumerate(write.mutations):
-            outcome = self._mutate(counters, write, mutation, before[0] + 1)
+            outcome = self._mutate(counters, write, mutation)
             if outcome.result not in APPLIED:
                 self._execute("ROLLBACK TO whole")
                 self._execute("RELEASE whole")
@@ -124,18 +130,21 @@ class Applier:
         counters.lsn = before[0] + 1
         return outcomes
 
-    def _mutate(self, counters: Counters, write: PartitionWrite, mutation: Mutation, lsn: int) -> Outcome:
+    def _mutate(self, counters: Counters, write: PartitionWrite, mutation: Mutation) -> Outcome:
+        """Applies one mutation under the LSN after the counters', which its caller then raises."""
         old = self._find(mutation)
         if old is not None and is_expired(old.ts, old.ttl, write.default_ttl, write.now):
-            self._remove(counters, old)
+            self._expire(counters, write, old)
             old = None
         refusal = _refusal(mutation, old)
         if refusal is not None:
             return Outcome(refusal, old=old)
         if mutation.verb is Verb.DELETE:
             assert old is not None
+            if write.keep_versions:
+                self._versions.note_removal(write, old.number, counters.lsn + 1, is_expiry=False)
             self._remove(counters, old)
-            return Outcome(Result.DELETED, lsn, old=old)
+            return Outcome(Result.DELETED, counters.lsn + 1, old=old)
         if mutation.new_id is not None and self._is_taken(counters, write, mutation.epk, mutation.new_id):
             return Outcome(Result.EXISTS, old=old)
         for key, value in enumerate(mutation.unique_values):
@@ -143,7 +152,7 @@ class Applier:
                 return Outcome(Result.UNIQUE_CONFLICT, old=old, unique_key=key)
         if write.logical_partition_bytes and self._is_full(counters, write, mutation, old):
             return Outcome(Result.LOGICAL_PARTITION_FULL, old=old)
-        return self._put(counters, write, mutation, lsn, old)
+        return self._put(counters, write, mutation, old)
 
     def _is_taken(self, counters: Counters, write: PartitionWrite, epk: bytes, id: str) -> bool:
         """Whether a live row has the id an item is to be renamed to."""
@@ -151,7 +160,7 @@ class Applier:
         if holder is None:
             return False
         if is_expired(holder.ts, holder.ttl, write.default_ttl, write.now):
-            self._remove(counters, holder)
+            self._expire(counters, write, holder)
             return False
         return True
 
@@ -164,12 +173,14 @@ class Applier:
         number, lsn, ts, ttl, size_bytes, terms, body = found
         return Row(number, mutation.epk, mutation.id, lsn, ts, ttl, size_bytes, terms, body)
 
-    def _put(
-        self, counters: Counters, write: PartitionWrite, mutation: Mutation, lsn: int, old: Row | None
-    ) -> Outcome:
+    def _put(self, counters: Counters, write: PartitionWrite, mutation: Mutation, old: Row | None) -> Outcome:
         text = mutation.body.decode()
+        lsn = counters.lsn + 1
+        new_number = counters.partition << SEQUENCE_BITS | counters.next_sequence
+        number = new_number if old is None else old.number
+        if write.keep_versions:
+            self._versions.note_put(write, mutation, lsn, number, is_new=old is None)
         if old is None:
-            number = counters.partition << SEQUENCE_BITS | counters.next_sequence
             counters.next_sequence += 1
             counters.items += 1
             counters.size_bytes += mutation.size_bytes
@@ -190,7 +201,6 @@ class Applier:
                 ),
             )
         else:
-            number = old.number
             counters.size_bytes += mutation.size_bytes - old.size_bytes
             if self.watch is not None:
                 self.watch.note(mutation.epk, 0, mutation.size_bytes - old.size_bytes)
@@ -216,6 +226,14 @@ class Applier:
         )
         return Outcome(Result.CREATED if old is None else Result.REPLACED, lsn, row, old)
 
+    def _expire(self, counters: Counters, write: PartitionWrite, row: Row) -> None:
+        """Removes a row whose time is over: a change of its own where changes are remembered."""
+        if write.keep_versions:
+            self._versions.note_removal(write, row.number, counters.lsn + 1, is_expiry=True)
+            if not write.atomic:
+                counters.lsn += 1
+        self._remove(counters, row)
+
     def _remove(self, counters: Counters, row: Row) -> None:
         self._execute(_DELETE, (row.number,))
         self._execute(_UNIQUE_DELETE, (row.number,))
@@ -235,7 +253,7 @@ class Applier:
         holder: Any = self._execute(_TTL_OF, (found[0],)).fetchone()
         row = Row._make((*holder, b""))
         if is_expired(row.ts, row.ttl, write.default_ttl, write.now):
-            self._remove(counters, row)
+            self._expire(counters, write, row)
             return False
         return True
 

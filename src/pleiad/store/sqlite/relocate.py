@@ -34,6 +34,11 @@ _COPY_UNIQUE = (
     "INSERT OR REPLACE INTO main.unique_value SELECT * FROM source.unique_value "
     "WHERE number > ?1 AND number <= ?2 AND epk >= ?3 AND epk < ?4"
 )
+_COPY_VERSIONS = (
+    "INSERT OR IGNORE INTO main.version SELECT * FROM source.version "
+    "WHERE number > ?1 AND number <= ?2 AND epk >= ?3 AND epk < ?4"
+)
+_NUMBER_MAX = (1 << 63) - 1
 _CHANGED = (
     "CREATE TEMP TABLE changed AS SELECT number FROM source.item INDEXED BY item_lsn "
     "WHERE lsn > ?1 AND epk >= ?2 AND epk < ?3"
@@ -48,6 +53,10 @@ _FORGET_ITEMS = f"DELETE FROM main.item {_OF_CHANGED}"
 _FORGET_UNIQUE = f"DELETE FROM main.unique_value {_OF_CHANGED}"
 _REPEAT_ITEMS = f"INSERT INTO main.item SELECT * FROM source.item {_OF_CHANGED}"
 _REPEAT_UNIQUE = f"INSERT INTO main.unique_value SELECT * FROM source.unique_value {_OF_CHANGED}"
+_REPEAT_VERSIONS = (
+    "INSERT OR IGNORE INTO main.version SELECT * FROM source.version "
+    "WHERE lsn > ?1 AND epk >= ?2 AND epk < ?3"
+)
 _TOTALS = "SELECT count(*), coalesce(sum(size_bytes), 0) FROM item NOT INDEXED WHERE epk >= ?1 AND epk < ?2"
 _KEYS = "SELECT count(DISTINCT epk) FROM item INDEXED BY item_key WHERE epk >= ?1 AND epk < ?2"
 _KEY_AT = (
@@ -129,8 +138,11 @@ def copy(target: apsw.Connection, source: Path, span: EpkRange, after: int, limi
     with _attached(target, source), _transaction(target):
         found: Any = target.execute(_CHUNK_END, (after, limit)).fetchone()
         if found[0] is None:
+            # Rows that were deleted have left versions with numbers behind the last row.
+            target.execute(_COPY_VERSIONS, (after, _NUMBER_MAX, span.min, span.max))
             return None
         bounds = (after, found[0], span.min, span.max)
+        target.execute(_COPY_VERSIONS, bounds)
         target.execute(_COPY_ITEMS, bounds)
         target.execute(_COPY_UNIQUE, bounds)
     return int(found[0])
@@ -156,6 +168,7 @@ def catch_up(
             target.execute(statement)
         after: Any = target.execute(_SIZE_OF_CHANGED).fetchone()
         target.execute("DROP TABLE temp.changed")
+        target.execute(_REPEAT_VERSIONS, (after_lsn, span.min, span.max))
     return CaughtUp(after[0], after_delete + len(deleted), after[0] - before[0], after[1] - before[1])
 
 

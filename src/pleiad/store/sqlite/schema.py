@@ -1,10 +1,11 @@
 """The files of the SQLite store: their tables, their settings and their version.
 
     DATA/catalog.sqlite            record(kind, rid, parent, name, body)
-    DATA/segments/<name>.sqlite    item, partition, unique_value, path_index, path_<id>
+    DATA/segments/<name>.sqlite    item, partition, unique_value, version, path_index, path_<id>
 
 An item is one row keyed by its document number; (epk, id) is a unique index beside it. Integer row ids keep the
-secondary indexes small and the inserts of a busy partition next to each other.
+secondary indexes small and the inserts of a busy partition next to each other. The versions of a container that
+keeps them lie in a table of their own, each with both images of the item and without a reference to any other table.
 """
 
 from __future__ import annotations
@@ -40,6 +41,17 @@ CREATE TABLE unique_value(
   PRIMARY KEY (epk, key, value)) WITHOUT ROWID;
 CREATE INDEX unique_value_number ON unique_value(number);
 """
+
+VERSIONS = """
+CREATE TABLE IF NOT EXISTS version(
+  lsn INTEGER NOT NULL, epk BLOB NOT NULL, position INTEGER NOT NULL, verb TEXT NOT NULL, is_expiry INTEGER NOT NULL,
+  ts INTEGER NOT NULL, number INTEGER NOT NULL, id TEXT NOT NULL, size_bytes INTEGER NOT NULL, body BLOB,
+  previous_lsn INTEGER NOT NULL, previous_ts INTEGER NOT NULL, previous_body BLOB);
+CREATE UNIQUE INDEX IF NOT EXISTS version_place ON version(lsn, epk, position);
+CREATE INDEX IF NOT EXISTS version_ts ON version(ts);
+CREATE INDEX IF NOT EXISTS version_number ON version(number);
+"""
+"""Made when a segment is opened: files of the first days do not have it."""
 
 WAL_PAGES_CHECKPOINT = 1_000
 WAL_PAGES_TRUNCATE = 16_000

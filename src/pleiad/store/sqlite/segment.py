@@ -12,14 +12,17 @@ from pleiad.keys.range import EpkRange
 from pleiad.store.contract import (
     CaughtUp,
     Division,
+    ItemKey,
     LogicalPartition,
     PartitionState,
     Row,
     Segment,
     SegmentDroppedError,
     Totals,
+    Version,
 )
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
+from pleiad.store.sqlite import changes as changing
 from pleiad.store.sqlite import order as ordering
 from pleiad.store.sqlite import relocate, schema, statements
 from pleiad.store.sqlite import select as selecting
@@ -41,33 +44,42 @@ class SqliteSegment(SegmentFile):
         found: Any = file.read(statements.READ, (epk, id)).fetchall()
         return Row._make(found[0]) if found else None
 
+    async def read_many(self, keys: Sequence[ItemKey]) -> Sequence[Row | None]:
+        reading = self._reading()
+        if reading is None:
+            return [None] * len(keys)
+        execute = reading.connection.cursor().execute
+        found: list[Any] = [execute(statements.READ, key).fetchone() for key in keys]
+        return [None if columns is None else Row._make(columns) for columns in found]
+
     async def find(self, number: int) -> Row | None:
         file = self._file or self._open_existing()
         found: Any = file.reader.execute(statements.FIND, (number,)).fetchone() if file is not None else None
         return None if found is None else Row._make(found)
 
     async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
-        file = self._file or self._open_existing()
-        if file is None:
+        reading = self._reading()
+        if reading is None:
             return []
         # The range of one key, or of one prefix of a key, is narrow: the key index finds its rows, and only their
         # numbers are sorted. A wide range is read in the order of the table.
         statement = statements.SCAN_KEY if span.min and span.max.startswith(span.min) else statements.SCAN
-        rows: Any = file.reader.execute(statement, (after, span.min, span.max, limit)).fetchall()
+        rows: Any = reading.connection.execute(statement, (after, span.min, span.max, limit)).fetchall()
         return [Row._make(row) for row in rows]
 
-    async def changes(self, span: EpkRange, after_lsn: int, limit: int) -> Sequence[Row]:
-        file = self._file or self._open_existing()
-        if file is None:
-            return []
-        bounds = (after_lsn, span.min, span.max)
-        rows: list[Any] = file.reader.execute(statements.CHANGES, (*bounds, limit)).fetchall()
-        if len(rows) == limit:
-            last = Row._make(rows[-1])
-            rows += file.reader.execute(
-                statements.CHANGES_ALONGSIDE, (last.lsn, span.min, span.max, last.number)
-            ).fetchall()
-        return [Row._make(row) for row in rows]
+    async def changes(self, span: EpkRange, after_lsn: int, limit: int, since_ts: int = 0) -> Sequence[Row]:
+        return await changing.changes(self._reading, span, after_lsn, limit, since_ts)
+
+    async def versions(self, span: EpkRange, after_lsn: int, limit: int) -> Sequence[Version]:
+        return await changing.versions(self._reading, span, after_lsn, limit)
+
+    async def forget_versions(self, before_ts: int, limit: int) -> int:
+        reading = self._reading()
+        if reading is None or not changing.has_versions_before(reading.connection, before_ts):
+            return 0
+        return await self._alone_on_writer(
+            lambda file: changing.forget_versions(file.writer, before_ts, limit)
+        )
 
     async def state(self, partition: int) -> PartitionState:
         file = self._file or self._open_existing()

@@ -1,4 +1,4 @@
-"""The SQL of a segment: reading rows, their changes and counters, and what a commit saves beside them."""
+"""The SQL of a segment: reading rows and counters, and what a commit saves beside them."""
 
 COLUMNS = "number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB)"
 READ = f"SELECT {COLUMNS} FROM item WHERE epk = ?1 AND id = ?2"
@@ -10,13 +10,6 @@ SCAN_KEY = (
     "WHERE epk >= ?2 AND epk < ?3 AND number > ?1 ORDER BY number LIMIT ?4) ORDER BY number"
 )
 STATE = "SELECT id, epoch, lsn, next_sequence, items, size_bytes FROM partition WHERE id = ?1"
-CHANGES = (
-    f"SELECT {COLUMNS} FROM item INDEXED BY item_lsn WHERE lsn > ?1 AND epk >= ?2 AND epk < ?3 "
-    "ORDER BY lsn, number LIMIT ?4"
-)
-CHANGES_ALONGSIDE = (
-    f"SELECT {COLUMNS} FROM item WHERE lsn = ?1 AND epk >= ?2 AND epk < ?3 AND number > ?4 ORDER BY number"
-)
 LOGICAL = (
     "SELECT logical.epk, items, bytes, CAST(json(body) AS BLOB) FROM (SELECT epk, count(*) AS items, "
     "sum(size_bytes) AS bytes, min(number) AS first FROM item WHERE epk >= ?1 AND epk < ?2 GROUP BY epk) AS logical "

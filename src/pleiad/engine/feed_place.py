@@ -1,0 +1,183 @@
+"""A place in a change feed, and the walk from one place to the next.
+
+A place says for each part of the hash space up to which LSN it has been read. Parts are ranges of hashes and not
+physical partitions, so a place outlives a restart, a split and a merge: rows keep their LSNs, and new ones are higher
+than those of all parents.
+
+Invariants of a walk:
+- within a logical partition changes come in the order they were made, and none is left out between two places;
+- changes with one LSN are never on two pages;
+- it reads no more than a response may hold, and a page without changes means that there were none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Generic, TypeVar
+
+from pleiad import errors
+from pleiad.engine import token as tokens
+from pleiad.engine.container import Container
+from pleiad.engine.scan import Piece
+from pleiad.errors import PleiadError
+from pleiad.keys.range import EpkRange
+from pleiad.partition.partition import Partition
+from pleiad.store.contract import Row, Version
+
+_CHUNK = 100
+
+Change = TypeVar("Change", Row, Version)
+Fetch = Callable[[Partition, EpkRange, int, int], Awaitable[Sequence[Change]]]
+"""Changes of a part of a partition after an LSN, at least as many as asked for where there are so many."""
+
+
+def beginning(span: EpkRange) -> list[Piece]:
+    return [Piece(span, 0)]
+
+
+def now(container: Container, span: EpkRange) -> list[Piece]:
+    """The place behind everything that is committed."""
+    return [
+        Piece(part, partition.lsn)
+        for partition in container.map.overlapping(span)
+        if (part := partition.span.intersect(span)) is not None
+    ]
+
+
+def within(pieces: Sequence[Piece], span: EpkRange, text: str) -> list[Piece]:
+    """What a place says about a range; it must cover the range without a gap."""
+    inside = [
+        Piece(part, piece.after) for piece in pieces if (part := piece.span.intersect(span)) is not None
+    ]
+    edges = [span.min, *(piece.span.max for piece in inside)]
+    if [piece.span.min for piece in inside] != edges[:-1] or edges[-1] != span.max:
+        raise bad_place(text, " It belongs to another range of the container.")
+    return inside
+
+
+def latest_to_text(container: Container, pieces: Sequence[Piece]) -> str:
+    """A place in the feed of latest versions; one LSN for the whole range is written as that number."""
+    if len(pieces) == 1:
+        return str(pieces[0].after)
+    return tokens.encode(_latest_mark(container), {"p": tokens.pieces_to_json(pieces)})
+
+
+def latest_from_text(container: Container, span: EpkRange, text: str) -> list[Piece]:
+    """The place a client sent; a number stands for every part of the range, as after a split."""
+    if text.isascii() and text.isdigit() and len(text) < 19:
+        return [Piece(span, int(text))]
+    return within(_decoded(text, _latest_mark(container))[0], span, text)
+
+
+def versions_to_text(container: Container, pieces: Sequence[Piece], read_until: int) -> str:
+    """A place in the feed of all versions, with the time up to which everything was read."""
+    return tokens.encode(_versions_mark(container), {"p": tokens.pieces_to_json(pieces), "t": read_until})
+
+
+def versions_from_text(container: Container, span: EpkRange, text: str) -> tuple[list[Piece], int]:
+    """The place a client sent, and the time up to which everything before it was read."""
+    pieces, read_until = _decoded(text, _versions_mark(container))
+    return within(pieces, span, text), read_until
+
+
+def _latest_mark(container: Container) -> int:
+    return tokens.fingerprint(container.resource.rid, "latest versions")
+
+
+def _versions_mark(container: Container) -> int:
+    """Places from before an interruption of the versions are those of another feed."""
+    return tokens.fingerprint(container.resource.rid, "all versions", container.versions_since)
+
+
+def _decoded(text: str, mark: int) -> tuple[list[Piece], int]:
+    try:
+        state = tokens.decode(text, mark)
+        return tokens.pieces_from_json(state.get("p"), text), tokens.whole_number(state, "t", text)
+    except PleiadError:
+        raise bad_place(text, " It is not a place in this change feed.") from None
+
+
+def bad_place(text: str, hint: str) -> PleiadError:
+    return errors.BAD_HEADER(name="If-None-Match", value=text[:100], hint=hint)
+
+
+@dataclass(slots=True)
+class Walk(Generic[Change]):
+    """Reads on from a place until a page is full or there is nothing more."""
+
+    container: Container
+    fetch: Fetch[Change]
+    is_shown: Callable[[Change], bool]
+    items_max: int
+    changes: list[Change] = field(default_factory=list)
+    place: list[Piece] = field(default_factory=list)
+    polled: list[Partition] = field(default_factory=list)
+    is_full: bool = False
+    """Whether the page ended before the changes did."""
+    has_unread_parts: bool = False
+    """Whether some parts were not looked at, because the page was full before them."""
+    _room_bytes: int = 0
+
+    async def run(self, place: Sequence[Piece]) -> None:
+        """Fills `changes`, and moves `place` behind them."""
+        self._room_bytes = self.container.limits.response_bytes
+        for partition, piece in _by_partition(self.container, place):
+            if self.is_full:
+                self.has_unread_parts = True
+            else:
+                self.polled.append(partition)
+                piece = Piece(piece.span, await self._read(partition, piece))
+            self._put(piece)
+
+    async def _read(self, partition: Partition, piece: Piece) -> int:
+        """The LSN up to which a part is read now."""
+        after = piece.after
+        while not self.is_full:
+            wanted = min(self.items_max - len(self.changes), _CHUNK)
+            # Before the rows, so that nothing up to it can be missing from them.
+            upto = partition.lsn
+            found = await self.fetch(partition, piece.span, after, wanted)
+            shown_before = len(self.changes)
+            for lsn, group in groupby(found, _lsn):
+                if not self._take(list(group)):
+                    return after
+                after = lsn
+            if len(found) < wanted:
+                return max(after, upto)
+            if len(self.changes) == shown_before:
+                await asyncio.sleep(0)
+        return after
+
+    def _take(self, group: list[Change]) -> bool:
+        """Adds the changes of one LSN; False when the page has no room for them."""
+        shown = [change for change in group if self.is_shown(change)]
+        size_bytes = sum(change.size_bytes for change in shown)
+        if self.changes and size_bytes > self._room_bytes:
+            self.is_full = True
+            return False
+        self.changes += shown
+        self._room_bytes -= size_bytes
+        self.is_full = len(self.changes) >= self.items_max
+        return True
+
+    def _put(self, piece: Piece) -> None:
+        """Adds a part to the new place, joined to the one before it when both are read up to the same LSN."""
+        if self.place and self.place[-1].after == piece.after and self.place[-1].span.max == piece.span.min:
+            piece = Piece(EpkRange(self.place.pop().span.min, piece.span.max), piece.after)
+        self.place.append(piece)
+
+
+def _lsn(change: Row | Version) -> int:
+    return change.lsn
+
+
+def _by_partition(container: Container, pieces: Sequence[Piece]) -> Iterator[tuple[Partition, Piece]]:
+    """The parts of a place by the physical partition that holds them now."""
+    for piece in pieces:
+        for partition in container.map.overlapping(piece.span):
+            part = partition.span.intersect(piece.span)
+            assert part is not None
+            yield partition, Piece(part, piece.after)

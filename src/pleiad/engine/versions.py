@@ -1,0 +1,58 @@
+"""The change feed, all versions and deletes: every change of every item, for as long as the container keeps them.
+
+A place carries the time up to which everything before it was read. When that is longer ago than the container keeps
+versions, the place is refused: changes might be missing behind it, and nobody would know.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+
+from pleiad import charge, errors
+from pleiad.charge import Charge
+from pleiad.engine import feed_place
+from pleiad.engine.container import Container
+from pleiad.engine.feed_place import Walk
+from pleiad.keys.range import EpkRange
+from pleiad.partition.partition import Partition
+from pleiad.store.contract import Version
+
+
+@dataclass(frozen=True, slots=True)
+class VersionPage:
+    """Changes in order, the place behind them, and what reading them cost."""
+
+    versions: list[Version]
+    place: str
+    partition: Partition
+    charge: Charge
+
+
+async def page(
+    container: Container, span: EpkRange, place: str, items_max: int, multiplier: int = 1
+) -> VersionPage:
+    """The next changes in a range of hashes after a place, or from now when there is none."""
+    if container.versions_seconds is None:
+        raise errors.VERSIONS_NOT_KEPT(id=container.resource.id)
+    moment = int(time.time())
+    if place:
+        start, read_until = feed_place.versions_from_text(container, span, place)
+        if read_until < moment - container.versions_seconds:
+            raise errors.VERSIONS_FORGOTTEN(minutes=container.versions_seconds // 60)
+    else:
+        start, read_until = feed_place.now(container, span), moment
+
+    def fetch(partition: Partition, part: EpkRange, after: int, limit: int) -> Awaitable[Sequence[Version]]:
+        return partition.versions(part, after, limit)
+
+    walk = Walk(container, fetch, lambda version: True, items_max)
+    await walk.run(start)
+    cost = charge.feed_page([each.size_bytes for each in walk.changes], len(walk.polled), multiplier)
+    if not walk.is_full:
+        read_until = moment
+    elif not walk.has_unread_parts:
+        read_until = max(read_until, walk.changes[-1].ts)
+    text = feed_place.versions_to_text(container, walk.place, read_until)
+    return VersionPage(walk.changes, text, walk.polled[-1], cost)

@@ -1,0 +1,151 @@
+"""What changed in a segment: rows by the LSN of their last change, and the versions of all changes.
+
+Rows are found by walking the LSN index. A range or a time that few rows satisfy makes that walk long, so it goes in
+windows of LSNs, each one short statement; between windows other work of the event loop runs.
+
+A version is written by copying the old image inside SQLite, so that a mutation that does not need the old body does
+not load it either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import apsw
+
+from pleiad.keys.range import EpkRange
+from pleiad.store.contract import Mutation, PartitionWrite, Row, Verb, Version
+from pleiad.store.sqlite.select import ROW, Read
+
+_WINDOW_LSNS = 5_000
+_VERSION = (
+    "lsn, epk, position, verb, is_expiry, ts, number, id, size_bytes, coalesce(CAST(json(body) AS BLOB), x''), "
+    "previous_lsn, previous_ts, coalesce(CAST(json(previous_body) AS BLOB), x'')"
+)
+_IN_RANGE = "epk >= ?2 AND epk < ?3"
+_NEXT_CHANGE = "SELECT min(lsn) FROM item WHERE lsn > ?1"
+_CHANGES = (
+    f"SELECT {ROW} FROM item INDEXED BY item_lsn WHERE lsn > ?1 AND {_IN_RANGE} AND ts >= ?4 AND lsn <= ?5 "
+    "ORDER BY lsn, number LIMIT ?6"
+)
+_CHANGES_ALONGSIDE = (
+    f"SELECT {ROW} FROM item WHERE lsn = ?1 AND {_IN_RANGE} AND ts >= ?4 AND number > ?5 ORDER BY number"
+)
+_NEXT_VERSION = "SELECT min(lsn) FROM version WHERE lsn > ?1"
+_VERSIONS = (
+    f"SELECT {_VERSION} FROM version INDEXED BY version_place WHERE lsn > ?1 AND {_IN_RANGE} AND lsn <= ?4 "
+    "ORDER BY lsn, epk, position LIMIT ?5"
+)
+_VERSIONS_ALONGSIDE = (
+    f"SELECT {_VERSION} FROM version WHERE lsn = ?1 AND {_IN_RANGE} AND (epk, position) > (?4, ?5) "
+    "ORDER BY epk, position"
+)
+_CREATED = "INSERT INTO version VALUES(?1, ?2, ?3, 'create', 0, ?4, ?5, ?6, ?7, jsonb(?8), 0, 0, NULL)"
+_REPLACED = (
+    "INSERT INTO version SELECT ?1, ?2, ?3, 'replace', 0, ?4, number, ?6, ?7 + size_bytes, jsonb(?8), lsn, ts, body "
+    "FROM item WHERE number = ?5"
+)
+_REMOVED = (
+    "INSERT INTO version SELECT ?1, epk, ?2, 'delete', ?3, ?4, number, id, size_bytes, NULL, lsn, ts, body "
+    "FROM item WHERE number = ?5"
+)
+_OLD_VERSION = "SELECT 1 FROM version WHERE ts < ?1 LIMIT 1"
+_FORGET = (
+    "DELETE FROM version WHERE rowid IN (SELECT rowid FROM version INDEXED BY version_ts WHERE ts < ?1 "
+    "ORDER BY ts LIMIT ?2)"
+)
+
+_VERBS = {verb.value: verb for verb in Verb}
+
+
+async def changes(read: Read, span: EpkRange, after_lsn: int, limit: int, since_ts: int) -> list[Row]:
+    """Rows of a range by the LSN of their last change, as the contract promises them."""
+    rows: list[Row] = []
+    bounds = (span.min, span.max, since_ts)
+    while (reading := read()) is not None:
+        connection = reading.connection
+        upto = _end_of_window(connection, _NEXT_CHANGE, after_lsn)
+        if upto is None:
+            break
+        found: Any = connection.execute(_CHANGES, (after_lsn, *bounds, upto, limit - len(rows))).fetchall()
+        rows += map(Row._make, found)
+        if len(rows) >= limit:
+            last = rows[-1]
+            more: Any = connection.execute(_CHANGES_ALONGSIDE, (last.lsn, *bounds, last.number)).fetchall()
+            rows += map(Row._make, more)
+            break
+        after_lsn = upto
+        await asyncio.sleep(0)
+    return rows
+
+
+async def versions(read: Read, span: EpkRange, after_lsn: int, limit: int) -> list[Version]:
+    """Versions of a range in their order, as the contract promises them."""
+    found: list[Version] = []
+    bounds = (span.min, span.max)
+    while (reading := read()) is not None:
+        connection = reading.connection
+        upto = _end_of_window(connection, _NEXT_VERSION, after_lsn)
+        if upto is None:
+            break
+        rows: Any = connection.execute(_VERSIONS, (after_lsn, *bounds, upto, limit - len(found))).fetchall()
+        found += map(_version, rows)
+        if len(found) >= limit:
+            last = found[-1]
+            place = (last.lsn, *bounds, last.epk, last.position)
+            more: Any = connection.execute(_VERSIONS_ALONGSIDE, place).fetchall()
+            found += map(_version, more)
+            break
+        after_lsn = upto
+        await asyncio.sleep(0)
+    return found
+
+
+def _end_of_window(connection: apsw.Connection, statement: str, after_lsn: int) -> int | None:
+    """The last LSN of the window that begins with the next LSN in use; None when there is none."""
+    found: Any = connection.execute(statement, (after_lsn,)).fetchone()
+    return None if found[0] is None else int(found[0]) + _WINDOW_LSNS
+
+
+def _version(columns: Sequence[Any]) -> Version:
+    version = Version._make(columns)
+    return version._replace(verb=_VERBS[columns[3]], is_expiry=bool(version.is_expiry))
+
+
+def has_versions_before(connection: apsw.Connection, ts: int) -> bool:
+    return connection.execute(_OLD_VERSION, (ts,)).fetchone() is not None
+
+
+def forget_versions(writer: apsw.Connection, before_ts: int, limit: int) -> int:
+    """Removes old versions in a transaction of its own; how many."""
+    writer.execute(_FORGET, (before_ts, limit))
+    return writer.changes()
+
+
+class VersionLog:
+    """Writes the versions of one segment, in the transaction that changes the rows."""
+
+    def __init__(self, execute: Callable[..., apsw.Cursor]) -> None:
+        self._execute = execute
+        self._position = 0
+
+    def begin(self) -> None:
+        """Begins the versions of the next write."""
+        self._position = 0
+
+    def note_put(
+        self, write: PartitionWrite, mutation: Mutation, lsn: int, number: int, is_new: bool
+    ) -> None:
+        """Remembers a row that is about to be inserted or overwritten."""
+        id = mutation.id if mutation.new_id is None else mutation.new_id
+        text = mutation.body.decode()
+        place = (lsn, mutation.epk, self._position, write.now, number)
+        self._execute(_CREATED if is_new else _REPLACED, (*place, id, mutation.size_bytes, text))
+        self._position += 1
+
+    def note_removal(self, write: PartitionWrite, number: int, lsn: int, is_expiry: bool) -> None:
+        """Remembers a row that is about to be deleted."""
+        self._execute(_REMOVED, (lsn, self._position, is_expiry, write.now, number))
+        self._position += 1

@@ -1,0 +1,91 @@
+"""The change feed over the wire: signed requests without a client library, for what no library sends or shows."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import http.client
+import inspect
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email.utils import formatdate
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from pleiad.testing.start import RunningServer
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a coroutine test on an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
+
+
+@dataclass(frozen=True)
+class FeedReply:
+    """One response; header names are lower-case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def place(self) -> str:
+        return self.headers["etag"]
+
+    @property
+    def entries(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self.body)["Documents"] if self.status == 200 else []
+        return found
+
+    @property
+    def message(self) -> str:
+        return str(json.loads(self.body)["message"])
+
+
+class FeedWire:
+    """One connection to a server."""
+
+    def __init__(self, server: RunningServer) -> None:
+        self._key = base64.b64decode(server.key)
+        self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+
+    def get(self, link: str, **headers: str) -> FeedReply:
+        """One page of the feed of latest versions, or of what `A_IM` says."""
+        date = formatdate(usegmt=True)
+        text = f"get\ndocs\n{link}\n{date.lower()}\n\n"
+        proof = base64.b64encode(hmac.digest(self._key, text.encode(), "sha256")).decode()
+        sent = {
+            "x-ms-date": date,
+            "x-ms-version": "2020-07-15",
+            "authorization": quote(f"type=master&ver=1.0&sig={proof}", safe=""),
+            "A-IM": "Incremental Feed",
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
+        self._connection.request("GET", f"/{link}/docs", headers=sent)
+        answer = self._connection.getresponse()
+        fields = {name.lower(): value for name, value in answer.getheaders()}
+        return FeedReply(answer.status, fields, answer.read())
+
+    def all_versions(self, link: str, place: str = "*", **headers: str) -> FeedReply:
+        """One page of the feed of all versions and deletes."""
+        fidelity = {"A_IM": "Full-Fidelity Feed", "If_None_Match": place}
+        return self.get(link, **{**fidelity, **headers})
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@pytest.fixture
+def wire(pleiad_server: RunningServer) -> Iterator[FeedWire]:
+    opened = FeedWire(pleiad_server)
+    yield opened
+    opened.close()
