@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pleiad.engine import items
+from pleiad.engine.consistency import Consistency
 from pleiad.engine.engine import Engine
 from pleiad.errors import RESOURCE_EXISTS, PleiadError
 from pleiad.heads.nosql.auth import EMULATOR_KEY, Authenticator
@@ -38,6 +39,7 @@ class Settings:
     key: str = EMULATOR_KEY
     read_only_key: str | None = None
     limits: Limits = field(default_factory=Limits)
+    consistency: Consistency = Consistency.SESSION
     allow_emulator_key: bool = False
 
     def check(self) -> None:
@@ -68,7 +70,7 @@ class Node:
             self._temporary = tempfile.TemporaryDirectory(prefix="pleiad-")
         self.directory = settings.data or Path(self._temporary.name if self._temporary else "")
         store = SqliteStore(self.directory, durable=settings.data is not None)
-        self.engine = Engine(store, settings.limits)
+        self.engine = Engine(store, settings.limits, settings.consistency)
         await self.engine.open()
         head = NoSqlHead(self.engine, self._authenticator)
         self.server = Server(

@@ -18,6 +18,7 @@ from pleiad.catalog.catalog import ACCOUNT_RID, Catalog
 from pleiad.catalog.container import define, redefine
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput
+from pleiad.engine.consistency import Consistency
 from pleiad.engine.container import Container, open_container
 from pleiad.engine.keeper import Keeper
 from pleiad.engine.reshape import Reshaper
@@ -49,9 +50,10 @@ def _to_the_end(
 class Engine:
     """Databases, containers, offers, users and permissions of one account."""
 
-    def __init__(self, store: Store, limits: Limits) -> None:
+    def __init__(self, store: Store, limits: Limits, consistency: Consistency = Consistency.SESSION) -> None:
         self.store = store
         self.limits = limits
+        self.consistency = consistency
         self.catalog = Catalog(store, limits)
         self._containers: dict[str, Container] = {}
         self._by_path: dict[tuple[str, str], Container] = {}

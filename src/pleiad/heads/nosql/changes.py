@@ -8,10 +8,10 @@ from __future__ import annotations
 from email.utils import parsedate_to_datetime
 
 from pleiad import errors
-from pleiad.engine import changes
+from pleiad.engine import changes, session
 from pleiad.engine.changes import Origin
 from pleiad.heads.nosql.call import Call
-from pleiad.heads.nosql.items import ACCOUNT_CONSISTENCY, container_of, scope
+from pleiad.heads.nosql.items import container_of, scope
 from pleiad.heads.nosql.render import feed_body, item_headers
 from pleiad.item.body import splice
 from pleiad.server.message import Response
@@ -23,7 +23,7 @@ _ALL_VERSIONS = "full-fidelity feed"
 async def page(call: Call) -> Response:
     """The next changes of a container, of one of its ranges or of one partition key; 304 when there are none."""
     container = await container_of(call)
-    call.check_consistency(ACCOUNT_CONSISTENCY)
+    level = call.consistency()
     mode = call.text(b"a-im").lower()
     if mode == _ALL_VERSIONS:
         raise errors.UNSUPPORTED(what="The change feed of all versions and deletes")
@@ -32,8 +32,16 @@ async def page(call: Call) -> Response:
     place = call.text(b"if-none-match").strip('"')
     origin = Origin.NOW if place == "*" else Origin.BEGINNING
     since = _since(call)
+    span = scope(call, container)
+    session.check_span(call.session_token(level), container, span)
     found = await changes.page(
-        container, scope(call, container), "" if place == "*" else place, origin, since, call.page_items()
+        container,
+        span,
+        "" if place == "*" else place,
+        origin,
+        since,
+        call.page_items(),
+        level.read_multiplier,
     )
     block = item_headers(call, container, found.partition, found.charge.ru)
     block += f'etag: "{found.place}"\r\nx-ms-item-count: {len(found.rows)}\r\n'
