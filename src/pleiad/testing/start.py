@@ -49,7 +49,8 @@ def start(
     """Runs a server until the end of the with-block.
 
     Without `data` everything is temporary. `limits` is a profile's name or file, or a `Limits` (in process only).
-    `consistency` is the account's level, from `eventual` to `strong`. A child process costs a few tenths of a second more and can be killed without harm to the tests.
+    `consistency` is the account's level, from `eventual` to `strong`.
+    A child process costs a few tenths of a second more and can be killed without harm to the tests.
     """
     if consistency not in BY_OPTION:
         raise ValueError(f"there is no consistency level '{consistency}' (levels: {', '.join(BY_OPTION)})")
