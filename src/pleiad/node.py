@@ -14,6 +14,7 @@ from pleiad.engine import items
 from pleiad.engine.consistency import Consistency
 from pleiad.engine.engine import Engine
 from pleiad.errors import RESOURCE_EXISTS, PleiadError
+from pleiad.heads.admin.head import AdminOperations
 from pleiad.heads.nosql.auth import EMULATOR_KEY, Authenticator
 from pleiad.heads.nosql.head import NoSqlHead
 from pleiad.item.body import dump
@@ -72,7 +73,10 @@ class Node:
         store = SqliteStore(self.directory, durable=settings.data is not None)
         self.engine = Engine(store, settings.limits, settings.consistency)
         await self.engine.open()
-        head = NoSqlHead(self.engine, self._authenticator)
+        admin = AdminOperations(
+            self._authenticator, is_loopback(settings.host), lambda: self.server.connections
+        )
+        head = NoSqlHead(self.engine, self._authenticator, admin)
         self.server = Server(
             head.handle, settings.limits, settings.host, settings.port, self.directory, _names(settings.host)
         )

@@ -13,8 +13,8 @@ import click
 
 from pleiad import limits as limit_profiles
 from pleiad.engine.consistency import BY_OPTION, Consistency
+from pleiad.heads.admin.head import HEALTH_PATH
 from pleiad.heads.nosql.auth import EMULATOR_KEY
-from pleiad.heads.nosql.head import HEALTH_PATH
 from pleiad.node import Node, Settings, SettingsError
 from pleiad.server.lifecycle import run, settle_garbage_collector, wait_for_stop
 from pleiad.store.sqlite.schema import SchemaError

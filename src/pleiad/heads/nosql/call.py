@@ -24,7 +24,17 @@ _DIGITS_MAX = 9
 class Call:
     """A routed request. Header options are read when an operation asks for them."""
 
-    __slots__ = ("_key", "activity_id", "caller", "engine", "method", "raw_path", "request", "segments")
+    __slots__ = (
+        "_key",
+        "activity_id",
+        "caller",
+        "charge_ru",
+        "engine",
+        "method",
+        "raw_path",
+        "request",
+        "segments",
+    )
 
     def __init__(
         self, request: Request, engine: Engine, raw_path: bytes, segments: list[str], activity_id: str
@@ -36,6 +46,8 @@ class Call:
         self.method = request.method
         self.activity_id = activity_id
         self.caller: Caller = MASTER
+        self.charge_ru = 0.0
+        """What the answer says the request cost."""
         self._key: tuple[KeyValue, ...] | bool | None = False
 
     @property
