@@ -18,8 +18,8 @@ from urllib.parse import unquote
 
 import click
 
-from pleiad.cli.connection import Answer, Connection, ConnectionFailedError
 from pleiad.cli.table import json_text, shown, table, width_of
+from pleiad.client.connection import Answer, Connection, ConnectionFailedError
 from pleiad.heads.nosql.auth import EMULATOR_KEY
 
 LIMIT_DEFAULT = 100

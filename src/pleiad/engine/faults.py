@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -63,7 +64,7 @@ class Target:
 ANY_OPERATION = "any"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Rule:
     """One fault: its effect, the requests it is for, and how often it happens."""
 
@@ -118,6 +119,7 @@ class Faults:
     def __init__(self) -> None:
         self.rules: list[Rule] = []
         """Empty nearly always, which is all that a request looks at."""
+        self._finished: deque[Rule] = deque(maxlen=RULES_MAX)
         self._numbers = itertools.count(1)
 
     def next_id(self) -> str:
@@ -130,23 +132,31 @@ class Faults:
         self.rules.append(rule)
 
     def live(self) -> list[Rule]:
-        """The rules that are not over; the others are forgotten."""
+        """The rules that are not over."""
         now = time.time()
-        self.rules = [rule for rule in self.rules if not rule.is_over(now)]
+        self._finish([rule for rule in self.rules if rule.is_over(now)])
         return self.rules
 
+    def find(self, id: str) -> Rule | None:
+        """The rule of that id, in force or over not long ago, so that a test can ask how often it was met."""
+        return next((rule for rule in [*self.rules, *self._finished] if rule.id == id), None)
+
     def remove(self, id: str) -> bool:
-        """Ends the rule of that id; whether there was one."""
-        kept = [rule for rule in self.live() if rule.id != id]
-        found = len(kept) < len(self.rules)
-        self.rules = kept
-        return found
+        """Ends the rule of that id; whether it was in force."""
+        found = [rule for rule in self.live() if rule.id == id]
+        self._finish(found)
+        return bool(found)
 
     def clear(self) -> int:
         """Ends all rules; how many there were."""
-        count = len(self.live())
-        self.rules = []
-        return count
+        ended = list(self.live())
+        self._finish(ended)
+        return len(ended)
+
+    def _finish(self, ended: list[Rule]) -> None:
+        if ended:
+            self.rules = [rule for rule in self.rules if rule not in ended]
+            self._finished.extend(ended)
 
     def take(self, target: Target) -> Rule | None:
         """The rule this request meets, counted as a hit, or None when it goes through."""

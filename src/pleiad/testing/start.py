@@ -18,6 +18,7 @@ from pleiad.heads.nosql.auth import EMULATOR_KEY
 from pleiad.limits import Limits
 from pleiad.node import Node, Settings
 from pleiad.server.lifecycle import new_loop
+from pleiad.testing.faults import Faults
 
 _START_SECONDS = 20.0
 
@@ -34,6 +35,11 @@ class RunningServer:
     @property
     def connection_string(self) -> str:
         return f"AccountEndpoint={self.endpoint};AccountKey={self.key};"
+
+    @property
+    def faults(self) -> Faults:
+        """Faults on demand: `server.faults.add(429, count=3)`."""
+        return Faults(self.endpoint, self.key)
 
 
 @contextlib.contextmanager

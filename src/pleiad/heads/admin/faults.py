@@ -48,10 +48,11 @@ async def clear(call: Call) -> Response:
 
 
 async def read(call: Call) -> Response:
-    for rule in call.engine.faults.live():
-        if rule.id == call.segments[3]:
-            return json_answer(call, to_json(rule))
-    raise errors.RESOURCE_NOT_FOUND(kind="fault", id=call.segments[3])
+    """A fault, in force or over not long ago."""
+    rule = call.engine.faults.find(call.segments[3])
+    if rule is None:
+        raise errors.RESOURCE_NOT_FOUND(kind="fault", id=call.segments[3])
+    return json_answer(call, to_json(rule))
 
 
 async def delete(call: Call) -> Response:
