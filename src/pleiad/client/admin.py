@@ -95,5 +95,5 @@ def _sentence(status: int, body: bytes) -> str:
     except (ValueError, TypeError, LookupError, RecursionError):
         return f"the server answered with status {status} and no reason; is it a Pleiad server?"
     if status == 401:
-        return f"the server does not accept this key: {message}"
+        return "the server does not accept this key: it needs the account's, given with --key or PLEIAD_KEY"
     return message
