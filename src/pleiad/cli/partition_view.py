@@ -30,7 +30,7 @@ class Look:
 
     columns: int | None = None
     colours: bool = False
-    blocks: str = "█░"
+    blocks: tuple[str, str] = ("█", "░")
     cut: str = "…"
 
     def styled(self, text: str, colour: str) -> str:

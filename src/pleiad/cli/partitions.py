@@ -100,5 +100,5 @@ def look_of_terminal() -> Look:
     try:
         "█░…".encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
-        return Look(columns, is_terminal, blocks="#.", cut="~")
+        return Look(columns, is_terminal, blocks=("#", "."), cut="~")
     return Look(columns, is_terminal)
