@@ -37,7 +37,7 @@ from bench.process import LOOPBACK, resident_mb
 from bench.report import Bar, FamilyReport, line, paired_ratio
 from bench.server import PleiadServer, pleiad_server
 from bench.settings import QUICK, Settings
-from pleiad.cli.connection import Answer, Connection
+from pleiad.client.connection import Answer, Connection
 from pleiad.engine import items as item_operations
 from pleiad.engine import query as query_operations
 from pleiad.engine.engine import Engine

@@ -208,3 +208,16 @@ INTERNAL = ErrorRow(
     500, 0, "An unexpected failure happened; the server's log tells more under this activity id."
 )
 UNAVAILABLE = ErrorRow(503, 0, "{reason}")
+
+# -- faults on demand: answers that somebody asked the admin API for ---------------------------------
+FAULT_TOO_MANY_REQUESTS = ErrorRow(429, 3200, "Request rate is large. The fault {id} asked for this answer.")
+FAULT_RETRY_WITH = ErrorRow(449, 0, "Retry the request. The fault {id} asked for this answer.")
+FAULT_TIMEOUT = ErrorRow(408, 0, "The request timed out. The fault {id} asked for this answer.")
+FAULT_RANGE_GONE = ErrorRow(
+    410, 1002, "The partition key range is gone. The fault {id} asked for this answer."
+)
+FAULT_SPLITTING = ErrorRow(
+    410, 1007, "The partition is completing a split. The fault {id} asked for this answer."
+)
+FAULT_INTERNAL = ErrorRow(500, 0, "An internal failure. The fault {id} asked for this answer.")
+FAULT_UNAVAILABLE = ErrorRow(503, 0, "The service is unavailable. The fault {id} asked for this answer.")

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pleiad.engine import items
+from pleiad.engine.consistency import Consistency
 from pleiad.engine.engine import Engine
 from pleiad.errors import RESOURCE_EXISTS, PleiadError
+from pleiad.heads.admin.head import AdminOperations
 from pleiad.heads.nosql.auth import EMULATOR_KEY, Authenticator
 from pleiad.heads.nosql.head import NoSqlHead
 from pleiad.item.body import dump
@@ -38,6 +40,7 @@ class Settings:
     key: str = EMULATOR_KEY
     read_only_key: str | None = None
     limits: Limits = field(default_factory=Limits)
+    consistency: Consistency = Consistency.SESSION
     allow_emulator_key: bool = False
 
     def check(self) -> None:
@@ -68,9 +71,12 @@ class Node:
             self._temporary = tempfile.TemporaryDirectory(prefix="pleiad-")
         self.directory = settings.data or Path(self._temporary.name if self._temporary else "")
         store = SqliteStore(self.directory, durable=settings.data is not None)
-        self.engine = Engine(store, settings.limits)
+        self.engine = Engine(store, settings.limits, settings.consistency)
         await self.engine.open()
-        head = NoSqlHead(self.engine, self._authenticator)
+        admin = AdminOperations(
+            self._authenticator, is_loopback(settings.host), lambda: self.server.connections
+        )
+        head = NoSqlHead(self.engine, self._authenticator, admin)
         self.server = Server(
             head.handle, settings.limits, settings.host, settings.port, self.directory, _names(settings.host)
         )

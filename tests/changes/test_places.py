@@ -90,12 +90,12 @@ async def merge(container: Container, left: Partition, right: Partition) -> None
     segment = container.store.segment(f"merged{fresh}")  # type: ignore[attr-defined]
     states = []
     for each in (left, right):
-        fenced = await each._segment.fence(each.id, each.epoch)
+        fenced = await each.segment.fence(each.id, each.epoch)
         assert fenced is not None
         states.append(fenced)
         after: int | None = 0
         while after is not None:
-            after = await segment.copy_from(each._segment, each.span, after, 100)
+            after = await segment.copy_from(each.segment, each.span, after, 100)
     lsn = max(state.lsn for state in states)
     totals = await segment.totals(WHOLE)
     await segment.open_partition(PartitionState(fresh, 1, lsn, 1, totals.items, totals.size_bytes))

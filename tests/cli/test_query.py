@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 
 import pleiad
 from pleiad.cli import query as query_verb
-from pleiad.cli.connection import Answer, Connection, ConnectionFailedError
 from pleiad.cli.main import cli
 from pleiad.cli.table import json_text, shown, table
+from pleiad.client.connection import Answer, Connection, ConnectionFailedError
 from pleiad.testing.start import RunningServer
 
 PEOPLE = [
@@ -227,7 +227,7 @@ def test_a_request_that_came_too_early_waits_and_is_sent_again(monkeypatch: pyte
     answers = [Answer(429, {"x-ms-retry-after-ms": "250"}, b""), Answer(200, {}, b"{}")]
     waits: list[float] = []
     monkeypatch.setattr(Connection, "_send", lambda *_: answers.pop(0))
-    monkeypatch.setattr("pleiad.cli.connection.time.sleep", waits.append)
+    monkeypatch.setattr("pleiad.client.connection.time.sleep", waits.append)
     with Connection("http://localhost:8081", "a2V5IGtleSBrZXkga2V5IGtleQ==") as connection:
         assert connection.query(["dbs", "a", "colls", "b"], {"query": "SELECT 1"}, {}).status == 200
     assert waits == [0.25]

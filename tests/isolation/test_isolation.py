@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from azure.cosmos import DatabaseProxy, PartitionKey
 
-from pleiad.cli.connection import Answer, Connection
+from pleiad.client.connection import Answer, Connection
 from pleiad.testing.start import RunningServer
 
 KEY = '["a"]'

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pleiad import errors
-from pleiad.server.message import Request, Response
+from pleiad.server.message import ConnectionCut, Request, Response
 
 Serve = Callable[..., Any]
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -159,6 +159,26 @@ def test_only_a_few_pipelined_requests_are_taken_while_a_handler_waits(serve: Se
     client.send(b"GET /600000 HTTP/1.1\r\n\r\n")
     with pytest.raises(TimeoutError):
         client.send(flood * 4000)  # more than every socket buffer holds
+
+
+@pytest.mark.parametrize("delay_seconds", [0, 0.02])
+def test_a_handler_may_cut_the_connection_and_earlier_answers_still_arrive(
+    serve: Serve, delay_seconds: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def cut(request: Request) -> Response:
+        if delay_seconds:
+            await asyncio.sleep(delay_seconds)
+        if request.raw_path == b"/cut":
+            raise ConnectionCut
+        return Response(200, b"", request.raw_path)
+
+    running = serve(cut)
+    client = running.connect()
+    client.send(b"".join(b"GET /%b HTTP/1.1\r\n\r\n" % name for name in (b"a", b"cut", b"never")))
+    assert client.read().body == b"/a"
+    assert client.is_closed_by_server()
+    assert running.connect().send(b"GET /b HTTP/1.1\r\n\r\n").read().body == b"/b"
+    assert not caplog.records
 
 
 def test_connection_close_is_honoured(serve: Serve) -> None:

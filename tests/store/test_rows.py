@@ -198,6 +198,35 @@ async def test_logical_partitions_appear_with_their_first_item_and_vanish_with_t
         assert list(await segment.logical_partitions(WHOLE)) == []
 
 
+async def test_the_largest_logical_partitions_come_first_and_small_ones_are_left_out(opened: Opened) -> None:
+    async with opened() as store:
+        segment = store.segment("s")
+        assert list(await segment.largest_logical_partitions(WHOLE, 5)) == []
+        for number in range(1, 8):
+            rows = [(epk_of(number), f"i{index}") for index in range(number)]
+            await upsert(segment, *rows, body=b'{"n":%d}' % number)
+        found = await segment.largest_logical_partitions(WHOLE, 3)
+        assert [(each.epk, each.items, each.size_bytes) for each in found] == [
+            (epk_of(number), number, 10 * number) for number in (7, 6, 5)
+        ]
+        assert found[0].sample_body == b'{"n":7}'
+        above = await segment.largest_logical_partitions(WHOLE, 10, 50)
+        assert [each.items for each in above] == [7, 6, 5]
+        inside = await segment.largest_logical_partitions(EpkRange(epk_of(2), epk_of(4)), 10)
+        assert [each.items for each in inside] == [3, 2]
+
+
+async def test_commits_and_the_writes_that_share_them_are_counted(opened: Opened) -> None:
+    async with opened() as store:
+        segment = store.segment("s")
+        await upsert(segment, (EPK, "first"))
+        assert (store.commits.commits, store.commits.writes) == (1, 1)
+        await asyncio.gather(*(upsert(segment, (EPK, f"i{index}")) for index in range(5)))
+        assert store.commits.writes == 6
+        assert store.commits.commits < 6
+        assert sum(store.commits.buckets) == store.commits.commits
+
+
 async def test_expired_names_the_rows_whose_time_is_over(opened: Opened) -> None:
     async with opened() as store:
         segment = store.segment("s")

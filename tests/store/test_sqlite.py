@@ -12,7 +12,7 @@ import pytest
 from pleiad.errors import UNAVAILABLE, PleiadError
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.store.contract import Mutation, PartitionWrite, Record, Result, Segment, SegmentDroppedError, Verb
-from pleiad.store.sqlite import schema
+from pleiad.store.sqlite import logical, schema
 from pleiad.store.sqlite import store as store_module
 from pleiad.store.sqlite.schema import SchemaError
 from pleiad.store.sqlite.segment import SqliteSegment
@@ -305,4 +305,21 @@ async def test_a_page_of_one_key_reads_only_that_key(tmp_path: Path) -> None:
     reader.set_progress_handler(None)
     assert of_one_key < of_everything / 100
     assert of_a_page_of_a_wide_range < of_everything / 10, "a page costs its rows, not the whole range"
+    await store.close()
+
+
+@pytest.mark.parametrize("slice_rows", [1, 2, 3, 7, 100])
+async def test_slices_of_any_size_find_the_same_largest_logical_partitions(
+    tmp_path: Path, slice_rows: int
+) -> None:
+    store = SqliteStore(tmp_path / "data")
+    segment = store.segment("s")
+    for number in range(1, 6):
+        epk = bytes([number]) + bytes(15)
+        for index in range(number):
+            mutation = Mutation(Verb.UPSERT, epk, f"i{index}", b"{}", number, 1)
+            await segment.commit(PartitionWrite(0, 1, 1_000, (mutation,)))
+    path = tmp_path / "data" / "segments" / "s.sqlite"
+    found = logical.largest(path, WHOLE, 10, 0, slice_rows)
+    assert [(each.items, each.size_bytes) for each in found] == [(n, n * n) for n in (5, 4, 3, 2, 1)]
     await store.close()

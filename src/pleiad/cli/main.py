@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import click
 
+from pleiad.cli.faults import faults
+from pleiad.cli.partitions import partitions
 from pleiad.cli.query import query
 from pleiad.cli.serve import serve
+from pleiad.cli.throughput import throughput
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -19,6 +22,9 @@ def cli() -> None:
 
 cli.add_command(serve)
 cli.add_command(query)
+cli.add_command(partitions)
+cli.add_command(throughput)
+cli.add_command(faults)
 
 
 def main() -> None:

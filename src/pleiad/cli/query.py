@@ -18,9 +18,9 @@ from urllib.parse import unquote
 
 import click
 
-from pleiad.cli.connection import Answer, Connection, ConnectionFailedError
+from pleiad.cli.options import container_names, server_options
 from pleiad.cli.table import json_text, shown, table, width_of
-from pleiad.heads.nosql.auth import EMULATOR_KEY
+from pleiad.client.connection import Answer, Connection, ConnectionFailedError
 
 LIMIT_DEFAULT = 100
 _PAGE_ITEMS_MAX = 1_000
@@ -73,22 +73,10 @@ def _parameters(
     return parameters
 
 
-def _container(context: click.Context, argument: click.Parameter, text: str) -> tuple[str, ...]:
-    names = text.split("/")
-    if len(names) != 2 or not all(names):
-        raise click.BadParameter(f"'{text}' is not a database and a container, such as sample/food")
-    return ("dbs", names[0], "colls", names[1])
-
-
 @click.command(short_help="Run a query and see what it costs.")
-@click.argument("container", metavar="DB/CONTAINER", callback=_container)
+@click.argument("container", metavar="DB/CONTAINER", callback=container_names)
 @click.argument("query", metavar="QUERY")
-@click.option("--endpoint", envvar="PLEIAD_ENDPOINT", show_envvar=True, default="http://localhost:8081",
-              show_default=True, help="The server to ask.")  # fmt: skip
-@click.option("--key", envvar="PLEIAD_KEY", show_envvar=True, default=EMULATOR_KEY,
-              show_default="the emulators' well-known key",
-              help="The account's key, base64. Better given by the variable, which no process list "
-              "shows.")  # fmt: skip
+@server_options
 @click.option("--partition-key", metavar="JSON", callback=_partition_key,
               help="Ask one logical partition only: its key value, or a list with one value for each level. "
               "A list with the first levels of a hierarchical key asks everything beneath them.")  # fmt: skip
@@ -107,7 +95,7 @@ def _container(context: click.Context, argument: click.Parameter, text: str) -> 
               help="Also tell the charge of each page and its parts, the physical partitions, the indexes "
               "used and missing, and how many items were loaded.")  # fmt: skip
 def query(
-    container: tuple[str, ...],
+    container: tuple[str, str],
     query: str,
     endpoint: str,
     key: str,
@@ -146,7 +134,8 @@ def query(
     pages = []
     try:
         with Connection(endpoint, key) as connection:
-            asked = _Asked(connection, container, {"query": text, "parameters": parameters}, headers)
+            link = ("dbs", container[0], "colls", container[1])
+            asked = _Asked(connection, link, {"query": text, "parameters": parameters}, headers)
             for page in asked.pages(max_items, None if wants_all else limit):
                 pages.append(page)
                 printer.add(page.results)

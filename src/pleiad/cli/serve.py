@@ -12,8 +12,9 @@ from typing import Any
 import click
 
 from pleiad import limits as limit_profiles
+from pleiad.engine.consistency import BY_OPTION, Consistency
+from pleiad.heads.admin.head import HEALTH_PATH
 from pleiad.heads.nosql.auth import EMULATOR_KEY
-from pleiad.heads.nosql.head import HEALTH_PATH
 from pleiad.node import Node, Settings, SettingsError
 from pleiad.server.lifecycle import run, settle_garbage_collector, wait_for_stop
 from pleiad.store.sqlite.schema import SchemaError
@@ -69,6 +70,14 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
     help="The limits in force: default, 2018, tiny, or a TOML file that changes some of them.",
 )
 @_option(
+    "--consistency",
+    default=Consistency.SESSION.option,
+    show_default=True,
+    type=click.Choice(list(BY_OPTION)),
+    help="The account's consistency level, which requests may weaken. Every read is fresh on one machine; the two "
+    "strongest levels charge reads twice, as the service does.",
+)
+@_option(
     "--store",
     metavar="STORE",
     default="sqlite",
@@ -96,6 +105,7 @@ def serve(
     read_only_key: str | None,
     allow_emulator_key: bool,
     profile: str,
+    consistency: str,
     store: str,
     ephemeral: bool,
     sample: bool,
@@ -124,6 +134,7 @@ def serve(
             key=key,
             read_only_key=read_only_key,
             limits=limit_profiles.load(profile),
+            consistency=BY_OPTION[consistency],
             allow_emulator_key=allow_emulator_key,
         )
         run(_serve(Node(settings), sample))

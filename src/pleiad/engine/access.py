@@ -59,6 +59,7 @@ class Access:
     is_account_read: bool = False
     is_permission: bool = False
     operation: str = ""
+    is_admin: bool = False
 
 
 def check(caller: Caller, access: Access) -> None:
@@ -73,6 +74,8 @@ def check(caller: Caller, access: Access) -> None:
                 reason="The read-only key cannot read permissions: their tokens could authorize a write."
             )
         return
+    if access.is_admin:
+        raise errors.FORBIDDEN(reason="The admin API needs the master key, or the read-only key for reads.")
     if caller.role is Role.IDENTITY:
         if access.is_permission or (access.writes and not access.is_data):
             raise errors.AAD_FORBIDDEN(operation=access.operation)

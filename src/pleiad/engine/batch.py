@@ -114,6 +114,7 @@ async def run_bulk(
     partition: Partition | None = None,
     session_token: str = "",
     continue_on_error: bool = True,
+    multiplier: int = 1,
 ) -> BatchAnswer:
     """Runs operations independent of each other, each in the logical partition of its own key.
 
@@ -122,13 +123,15 @@ async def run_bulk(
     """
     answers: list[Answer] = []
     if continue_on_error:
-        answers = await asyncio.gather(*(_single(container, each, session_token) for each in operations))
+        answers = await asyncio.gather(
+            *(_single(container, each, session_token, multiplier) for each in operations)
+        )
     else:
         for operation in operations:
             if answers and isinstance(answers[-1], PleiadError):
                 answers.append(errors.FAILED_DEPENDENCY())
             else:
-                answers.append(await _single(container, operation, session_token))
+                answers.append(await _single(container, operation, session_token, multiplier))
     if partition is None:
         done = (answer.partition for answer in answers if isinstance(answer, ItemAnswer))
         partition = next(done, container.map.partitions[0])
@@ -151,7 +154,7 @@ def _refuse_surplus_reads(
             answers[index] = items.failed(container, answer.partition, too_large, answer.charge)
 
 
-async def _single(container: Container, operation: Operation, session_token: str) -> Answer:
+async def _single(container: Container, operation: Operation, session_token: str, multiplier: int) -> Answer:
     kind, id, body, conditions, key = operation
     try:
         if kind is OperationKind.CREATE:
@@ -164,7 +167,7 @@ async def _single(container: Container, operation: Operation, session_token: str
             return await items.patch(container, id, body, key, conditions)
         if kind is OperationKind.DELETE:
             return await items.delete(container, id, key, conditions)
-        return await items.read(container, id, key, conditions, session_token)
+        return await items.read(container, id, key, conditions, session_token, multiplier)
     except PleiadError as error:
         return error
 
@@ -173,7 +176,11 @@ async def _single(container: Container, operation: Operation, session_token: str
 
 
 async def run_transaction(
-    container: Container, key: Key | None, operations: Sequence[Operation], session_token: str = ""
+    container: Container,
+    key: Key | None,
+    operations: Sequence[Operation],
+    session_token: str = "",
+    multiplier: int = 1,
 ) -> BatchAnswer:
     """Runs operations in the logical partition of a key, all or none of them."""
     epk = container.epk_of(container.full_key(key))
@@ -187,7 +194,7 @@ async def run_transaction(
             await turns.enter_async_context(items.patch_turn(container.resource.rid, epk, id))
         for _ in range(_ATTEMPTS):
             partition = container.map.find(epk)
-            attempt = _Attempt(container, partition, epk, int(time.time()))
+            attempt = _Attempt(container, partition, epk, int(time.time()), multiplier)
             answers = await attempt.run(plans)
             if answers is not None:
                 return BatchAnswer(partition, answers)
@@ -249,11 +256,14 @@ class _Step(NamedTuple):
 class _Attempt:
     """One run of a batch over one snapshot; what it changes is kept aside until the commit."""
 
-    def __init__(self, container: Container, partition: Partition, epk: bytes, now: int) -> None:
+    def __init__(
+        self, container: Container, partition: Partition, epk: bytes, now: int, multiplier: int
+    ) -> None:
         self._container = container
         self._partition = partition
         self._epk = epk
         self._now = now
+        self._multiplier = multiplier
         self._rows: dict[str, Row | None] = {}
         """The rows as the batch sees them: of the snapshot, or as its own operations left them."""
         self._writer_of: dict[str, int] = {}
@@ -331,7 +341,7 @@ class _Attempt:
                 self._container,
                 self._partition,
                 errors.ITEM_NOT_FOUND(id=operation.id),
-                charge.read_missing(),
+                charge.read_missing(self._multiplier),
             )
         self._looked_into.add(operation.id)
         self._count(len(row.body))
@@ -396,7 +406,9 @@ class _Attempt:
         if step.row is not None:
             row = step.row if outcome is None else outcome.row
             assert row is not None
-            return ItemAnswer(partition, charge.read(row.size_bytes), row, not_modified=step.not_modified)
+            return ItemAnswer(
+                partition, charge.read(row.size_bytes, self._multiplier), row, not_modified=step.not_modified
+            )
         assert outcome is not None
         if step.item is None:
             assert outcome.old is not None

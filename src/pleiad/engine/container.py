@@ -16,6 +16,7 @@ from pleiad.catalog.catalog import Catalog
 from pleiad.catalog.container import ContainerDefinition, define, versions_since
 from pleiad.catalog.placement import Placement
 from pleiad.catalog.resource import Resource
+from pleiad.engine.heat import Heat
 from pleiad.index.policy import ELEMENT
 from pleiad.index.terms import TermCounter
 from pleiad.item import rid as rids
@@ -47,6 +48,7 @@ class Container:
         self.map = partition_map
         self._map_changed: asyncio.Event = asyncio.Event()
         self.limits = limits
+        self.heat = Heat()
         self.rid_bytes = resource.rid.encode()
         self._docs_link = f"{resource.self_link}docs/"
         self._rid_prefix = rids.document_rid_prefix(database.number, resource.number)

@@ -18,10 +18,14 @@ from pleiad.catalog.catalog import ACCOUNT_RID, Catalog
 from pleiad.catalog.container import define, redefine, with_versions_since
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput
+from pleiad.engine.consistency import Consistency
 from pleiad.engine.container import Container, open_container
+from pleiad.engine.faults import Faults
 from pleiad.engine.keeper import Keeper
 from pleiad.engine.reshape import Reshaper
 from pleiad.engine.sweeper import sweep_for_ever
+from pleiad.engine.traffic import Traffic
+from pleiad.engine.watch import Watch
 from pleiad.item.id import check_resource_name
 from pleiad.limits import Limits
 from pleiad.partition.partition import Partition
@@ -49,12 +53,16 @@ def _to_the_end(
 class Engine:
     """Databases, containers, offers, users and permissions of one account."""
 
-    def __init__(self, store: Store, limits: Limits) -> None:
+    def __init__(self, store: Store, limits: Limits, consistency: Consistency = Consistency.SESSION) -> None:
         self.store = store
         self.limits = limits
+        self.consistency = consistency
         self.catalog = Catalog(store, limits)
+        self.faults = Faults()
+        self.traffic = Traffic()
         self._containers: dict[str, Container] = {}
         self._by_path: dict[tuple[str, str], Container] = {}
+        self.watch = Watch(self._containers.values)
         self._background: list[asyncio.Task[None]] = []
         self.reshaper = Reshaper(store, self.catalog, limits)
         self.keeper = Keeper(self.reshaper, limits, self._containers.values, self._partitions_needed)
@@ -73,6 +81,7 @@ class Engine:
             raise
         self._background.append(asyncio.create_task(sweep_for_ever(self._containers.values)))
         self.keeper.start()
+        self._background.append(asyncio.create_task(self.watch.for_ever()))
 
     async def close(self) -> None:
         """Stops the background work and closes the store."""
@@ -97,6 +106,11 @@ class Engine:
             row = errors.OWNER_NOT_FOUND if owner else errors.RESOURCE_NOT_FOUND
             raise row(kind=kind.word, id=id)
         return found
+
+    @property
+    def containers(self) -> list[Container]:
+        """The containers at work."""
+        return list(self._containers.values())
 
     def open_container(self, database_id: str, container_id: str) -> Container | None:
         """The container when it is at work already: the short way of every item operation."""

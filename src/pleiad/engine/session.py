@@ -9,6 +9,8 @@ another server, is refused instead of ignored.
 from __future__ import annotations
 
 from pleiad import errors
+from pleiad.engine.container import Container
+from pleiad.keys.range import EpkRange
 from pleiad.partition.partition import Partition
 
 
@@ -25,6 +27,13 @@ def check(token: str, partition: Partition, version: int) -> None:
             error = errors.SESSION_NOT_AVAILABLE(given=wanted, range=range_id, found=partition.lsn)
             error.range_id = range_id
             raise error
+
+
+def check_span(token: str, container: Container, span: EpkRange) -> None:
+    """The check of a read that goes to every physical partition of a range; an empty token demands nothing."""
+    if token:
+        for partition in container.map.overlapping(span):
+            check(token, partition, container.resource.number)
 
 
 def _vector(vector: str, version: int, token: str) -> tuple[int, int]:

@@ -153,3 +153,7 @@ class Partition:
     async def logical_partitions(self) -> Sequence[LogicalPartition]:
         """The logical partitions that live here now."""
         return await self.segment.logical_partitions(self.span)
+
+    async def largest_logical_partitions(self, count: int, bytes_min: int = 0) -> Sequence[LogicalPartition]:
+        """The largest of them with at least so many bytes, largest first."""
+        return await self.segment.largest_logical_partitions(self.span, count, bytes_min)

@@ -64,6 +64,10 @@ class Request:
         return default if value is None else value.strip().decode("latin-1")
 
 
+class ConnectionCut(Exception):
+    """Raised by a handler that wants the connection closed without an answer to this request."""
+
+
 class Response:
     """A status, rendered header lines (each ending in CR LF; see `render_headers`) and a body."""
 

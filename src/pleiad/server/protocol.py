@@ -30,6 +30,7 @@ from pleiad.server.message import (
     KEEP_LINE_ALIVE,
     KEEP_LINE_CLOSE,
     KEEP_LINE_NONE,
+    ConnectionCut,
     Request,
     Response,
     error_response,
@@ -398,6 +399,9 @@ class HttpProtocol(asyncio.Protocol):
     def _failure(self, request: Request, error: BaseException) -> Response:
         if isinstance(error, PleiadError):
             return error_response(error)
+        if isinstance(error, ConnectionCut):
+            self._close()  # what is written to a closing transport goes nowhere
+            return error_response(errors.INTERNAL())
         # Never the headers: they hold keys.
         _log.error("%s %r failed", request.method, request.raw_path, exc_info=error)
         return error_response(errors.INTERNAL())

@@ -33,6 +33,7 @@ from typing import Any, NamedTuple, Protocol
 from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange
+from pleiad.store.commits import CommitCounts
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 
 
@@ -292,6 +293,15 @@ class Segment(Protocol):
     def logical_partitions(self, span: EpkRange) -> Awaitable[Sequence[LogicalPartition]]:
         """Every logical partition that has at least one row in the range, in the order of its epk."""
 
+    def largest_logical_partitions(
+        self, span: EpkRange, count: int, bytes_min: int = 0
+    ) -> Awaitable[Sequence[LogicalPartition]]:
+        """The largest logical partitions of the range that have at least so many bytes, largest first.
+
+        Every item of the range is counted, so it takes its time; it keeps no other read or write waiting, and writes
+        meanwhile may or may not be in it.
+        """
+
     def expired(
         self, span: EpkRange, now: int, default_ttl: int | None, limit: int
     ) -> Awaitable[Sequence[Row]]:
@@ -372,6 +382,10 @@ class Segment(Protocol):
 
 class Store(Protocol):
     """One account's durable state."""
+
+    @property
+    def commits(self) -> CommitCounts:
+        """How many writes shared each commit of items."""
 
     def load_records(self) -> Awaitable[Sequence[Record]]:
         """Every catalog record."""

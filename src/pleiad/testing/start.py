@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pleiad.engine.consistency import BY_OPTION
 from pleiad.heads.nosql.auth import EMULATOR_KEY
 from pleiad.limits import Limits
 from pleiad.node import Node, Settings
 from pleiad.server.lifecycle import new_loop
+from pleiad.testing.faults import Faults
 
 _START_SECONDS = 20.0
 
@@ -34,6 +36,11 @@ class RunningServer:
     def connection_string(self) -> str:
         return f"AccountEndpoint={self.endpoint};AccountKey={self.key};"
 
+    @property
+    def faults(self) -> Faults:
+        """Faults on demand: `server.faults.add(429, count=3)`."""
+        return Faults(self.endpoint, self.key)
+
 
 @contextlib.contextmanager
 def start(
@@ -42,24 +49,30 @@ def start(
     port: int = 0,
     key: str = EMULATOR_KEY,
     limits: str | Limits = "default",
+    consistency: str = "session",
     child_process: bool = False,
 ) -> Iterator[RunningServer]:
     """Runs a server until the end of the with-block.
 
     Without `data` everything is temporary. `limits` is a profile's name or file, or a `Limits` (in process only).
+    `consistency` is the account's level, from `eventual` to `strong`.
     A child process costs a few tenths of a second more and can be killed without harm to the tests.
     """
+    if consistency not in BY_OPTION:
+        raise ValueError(f"there is no consistency level '{consistency}' (levels: {', '.join(BY_OPTION)})")
     starter = _in_child_process if child_process else _in_this_process
-    with starter(Path(data) if data is not None else None, port, key, limits) as server:
+    with starter(Path(data) if data is not None else None, port, key, limits, consistency) as server:
         yield server
 
 
 @contextlib.contextmanager
-def _in_this_process(data: Path | None, port: int, key: str, limits: str | Limits) -> Iterator[RunningServer]:
+def _in_this_process(
+    data: Path | None, port: int, key: str, limits: str | Limits, consistency: str
+) -> Iterator[RunningServer]:
     from pleiad.limits import load
 
     profile = load(limits) if isinstance(limits, str) else limits
-    node = Node(Settings(data=data, port=port, key=key, limits=profile))
+    node = Node(Settings(data=data, port=port, key=key, limits=profile, consistency=BY_OPTION[consistency]))
     loop = new_loop()
     thread = threading.Thread(target=loop.run_forever, name="pleiad-server", daemon=True)
     thread.start()
@@ -77,11 +90,12 @@ def _in_this_process(data: Path | None, port: int, key: str, limits: str | Limit
 
 @contextlib.contextmanager
 def _in_child_process(
-    data: Path | None, port: int, key: str, limits: str | Limits
+    data: Path | None, port: int, key: str, limits: str | Limits, consistency: str
 ) -> Iterator[RunningServer]:
     if not isinstance(limits, str):
         raise TypeError("a server in a child process takes its limits by profile name or file")
     command = [sys.executable, "-m", "pleiad", "serve", "--port", str(port), "--limits", limits]
+    command += ["--consistency", consistency]
     command += ["--ephemeral"] if data is None else ["--data", str(data)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PLEIAD_KEY": key}

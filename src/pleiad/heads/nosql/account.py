@@ -6,10 +6,11 @@ The endpoint is built from the request's own Host, so that clients behind port m
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from pleiad import charge
+from pleiad.engine.consistency import Consistency
 from pleiad.heads.nosql.call import Call
-from pleiad.heads.nosql.items import ACCOUNT_CONSISTENCY
 from pleiad.heads.nosql.render import resource_answer
 from pleiad.server.message import Response
 
@@ -26,6 +27,10 @@ _QUERY_ENGINE = (
     '"maxSpatialQueryCells":12,"spatialMaxGeometryPointCount":256,"sqlDisableOptimizationFlags":0,'
     '"sqlAllowTop":true,"enableSpatialIndexing":true}'
 )
+
+
+_STALENESS = {"maxStalenessPrefix": 10, "maxIntervalInSeconds": 5}
+"""The bounds of bounded staleness for one region: versions and seconds. On one machine no read comes near them."""
 
 
 async def read(call: Call) -> Response:
@@ -52,9 +57,14 @@ async def read(call: Call) -> Response:
         "continuousBackupEnabled": False,
         "enableNRegionSynchronousCommit": False,
         "userReplicationPolicy": {"asyncReplication": False, **replicas},
-        "userConsistencyPolicy": {"defaultConsistencyLevel": ACCOUNT_CONSISTENCY},
+        "userConsistencyPolicy": _consistency_policy(call.engine.consistency),
         "systemReplicationPolicy": replicas,
         "readPolicy": {"primaryReadCoefficient": 1, "secondaryReadCoefficient": 1},
         "queryEngineConfiguration": _QUERY_ENGINE,
     }
     return resource_answer(200, call, charge.Charge(()), account)
+
+
+def _consistency_policy(level: Consistency) -> dict[str, Any]:
+    bounds = _STALENESS if level is Consistency.BOUNDED_STALENESS else {}
+    return {"defaultConsistencyLevel": level.word, **bounds}

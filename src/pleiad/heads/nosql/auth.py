@@ -84,6 +84,11 @@ class Authenticator:
         self._check_clock(date.decode("latin-1"))
         return True
 
+    def is_key(self, text: str) -> bool:
+        """Whether a text is one of the account's keys, for the few who cannot sign."""
+        given = text.encode("utf-8", "replace")
+        return any(hmac.compare_digest(given, b64encode(key)) for key, _ in self._keys)
+
     def authenticate(
         self, header: str, date: str, plain_date: str, signed: SignedParts
     ) -> Caller | ResourceToken:

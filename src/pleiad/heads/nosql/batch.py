@@ -47,9 +47,12 @@ async def execute(call: Call) -> Response:
     """A batch when it is atomic, bulk when it is not."""
     container = await container_of(call)
     operations = _operations(call, container)
-    session_token = call.text(b"x-ms-session-token")
+    level = call.consistency()
+    session_token = call.session_token(level)
     if call.flag(b"x-ms-cosmos-batch-atomic"):
-        answer = await batch.run_transaction(container, call.key, operations, session_token)
+        answer = await batch.run_transaction(
+            container, call.key, operations, session_token, level.read_multiplier
+        )
     else:
         answer = await batch.run_bulk(
             container,
@@ -57,6 +60,7 @@ async def execute(call: Call) -> Response:
             _partition_sent_to(call, container),
             session_token,
             call.flag(b"x-ms-cosmos-batch-continue-on-error"),
+            level.read_multiplier,
         )
     headers = item_headers(call, container, answer.partition, answer.charge_ru)
     body = _body(call, container, operations, answer)

@@ -9,6 +9,7 @@ import orjson
 
 from pleiad import errors
 from pleiad.engine.access import MASTER, Caller
+from pleiad.engine.consistency import Consistency, requested
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS, Conditions
 from pleiad.item.body import check_names_unique, count_members, load
@@ -17,15 +18,23 @@ from pleiad.keys.value import KeyValue, parse_header
 from pleiad.limits import Limits
 from pleiad.server.message import Request
 
-_LEVELS = ("eventual", "consistentprefix", "session", "boundedstaleness", "strong")
-"""Consistency levels from the weakest to the strongest."""
 _DIGITS_MAX = 9
 
 
 class Call:
     """A routed request. Header options are read when an operation asks for them."""
 
-    __slots__ = ("_key", "activity_id", "caller", "engine", "method", "raw_path", "request", "segments")
+    __slots__ = (
+        "_key",
+        "activity_id",
+        "caller",
+        "charge_ru",
+        "engine",
+        "method",
+        "raw_path",
+        "request",
+        "segments",
+    )
 
     def __init__(
         self, request: Request, engine: Engine, raw_path: bytes, segments: list[str], activity_id: str
@@ -37,6 +46,8 @@ class Call:
         self.method = request.method
         self.activity_id = activity_id
         self.caller: Caller = MASTER
+        self.charge_ru = 0.0
+        """What the answer says the request cost."""
         self._key: tuple[KeyValue, ...] | bool | None = False
 
     @property
@@ -105,17 +116,17 @@ class Call:
             return None
         return EpkRange.from_hex(low, high or WHOLE.max.hex())
 
-    def check_consistency(self, account_level: str) -> None:
-        """A request may weaken the account's consistency level, never strengthen it."""
-        if b"x-ms-consistency-level" not in self.request.headers:
-            return
-        given = self.text(b"x-ms-consistency-level")
-        if given == account_level:
-            return
-        if given.lower() not in _LEVELS:
-            raise errors.BAD_HEADER(name="x-ms-consistency-level", value=given, hint="")
-        if _LEVELS.index(given.lower()) > _LEVELS.index(account_level.lower()):
-            raise errors.WEAKER_CONSISTENCY_ONLY(given=given, account=account_level)
+    def consistency(self) -> Consistency:
+        """The consistency level of a read: the account's, or the weaker one the request asks for."""
+        given = self.request.headers.get(b"x-ms-consistency-level")
+        account = self.engine.consistency
+        return account if given is None else requested(given, account)
+
+    def session_token(self, level: Consistency) -> str:
+        """The session token a read at that level must honour; other levels than session have none."""
+        if level is not Consistency.SESSION or b"x-ms-session-token" not in self.request.headers:
+            return ""
+        return self.text(b"x-ms-session-token")
 
     def json_object(self) -> dict[str, Any]:
         """The body as a JSON object, for metadata resources and queries."""

@@ -12,11 +12,11 @@ from typing import Any
 import orjson
 
 from pleiad import errors
-from pleiad.engine import changes, versions
+from pleiad.engine import changes, session, versions
 from pleiad.engine.changes import Origin
 from pleiad.engine.container import Container
 from pleiad.heads.nosql.call import Call
-from pleiad.heads.nosql.items import ACCOUNT_CONSISTENCY, container_of, scope
+from pleiad.heads.nosql.items import container_of, scope
 from pleiad.heads.nosql.render import feed_body, item_headers
 from pleiad.item.body import load, splice
 from pleiad.keys.range import EpkRange
@@ -35,12 +35,14 @@ _NOW = "*"
 async def page(call: Call) -> Response:
     """The next changes of a container, of one of its ranges or of one partition key; 304 when there are none."""
     container = await container_of(call)
-    call.check_consistency(ACCOUNT_CONSISTENCY)
+    level = call.consistency()
+    span = scope(call, container)
+    session.check_span(call.session_token(level), container, span)
     mode = call.text(b"a-im").strip().lower()
     if mode in _LATEST:
-        return await _latest_page(call, container, scope(call, container))
+        return await _latest_page(call, container, span, level.read_multiplier)
     if mode in _ALL_VERSIONS:
-        return await _versions_page(call, container, scope(call, container))
+        return await _versions_page(call, container, span, level.read_multiplier)
     raise errors.BAD_HEADER(
         name="A-IM",
         value=call.text(b"a-im")[:100],
@@ -53,18 +55,18 @@ def _place(call: Call) -> str:
     return call.text(b"if-none-match").strip().strip('"')
 
 
-async def _latest_page(call: Call, container: Container, span: EpkRange) -> Response:
+async def _latest_page(call: Call, container: Container, span: EpkRange, multiplier: int) -> Response:
     place = _place(call)
     origin = Origin.NOW if place == _NOW else Origin.BEGINNING
     found = await changes.page(
-        container, span, "" if place == _NOW else place, origin, _since(call), call.page_items()
+        container, span, "" if place == _NOW else place, origin, _since(call), call.page_items(), multiplier
     )
     texts = container.render_all(found.rows)
     members = [splice(text, b',"_lsn":%d}' % row.lsn) for text, row in zip(texts, found.rows, strict=True)]
     return _answer(call, container, found.partition, found.charge.ru, found.place, members)
 
 
-async def _versions_page(call: Call, container: Container, span: EpkRange) -> Response:
+async def _versions_page(call: Call, container: Container, span: EpkRange, multiplier: int) -> Response:
     wire_format = call.text(_WIRE_FORMAT)
     if wire_format not in ("", _WIRE_FORMAT_KNOWN):
         raise errors.BAD_HEADER(
@@ -75,7 +77,9 @@ async def _versions_page(call: Call, container: Container, span: EpkRange) -> Re
         raise errors.VERSIONS_START(origin="a time")
     if not place:
         raise errors.VERSIONS_START(origin="the beginning")
-    found = await versions.page(container, span, "" if place == _NOW else place, call.page_items())
+    found = await versions.page(
+        container, span, "" if place == _NOW else place, call.page_items(), multiplier
+    )
     members = [_entry(container, version) for version in found.versions]
     return _answer(call, container, found.partition, found.charge.ru, found.place, members)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from time import perf_counter
 
 import orjson
 
@@ -20,6 +20,7 @@ from pleiad.engine import access
 from pleiad.engine.access import Access, Caller, Grant, Role
 from pleiad.engine.engine import Engine
 from pleiad.errors import PleiadError
+from pleiad.heads.admin.head import AdminOperations
 from pleiad.heads.nosql import (
     account,
     batch,
@@ -27,6 +28,7 @@ from pleiad.heads.nosql import (
     conflicts,
     containers,
     databases,
+    faults,
     items,
     offers,
     pkranges,
@@ -38,31 +40,70 @@ from pleiad.heads.nosql.render import error_answer
 from pleiad.heads.nosql.users import UserOperations
 from pleiad.item import rid as rids
 from pleiad.keys.value import parse_header
-from pleiad.server.message import Request, Response
-
-HEALTH_PATH = b"/_pleiad/health"
+from pleiad.server.message import ConnectionCut, Request, Response
 
 _log = logging.getLogger(__name__)
 _Operation = Callable[[Call], Awaitable[Response]]
-_Methods = dict[str, _Operation]
 _DATA = frozenset({"docs", "operations"})
 _VERBS = {method: method.lower() for method in ("GET", "POST", "PUT", "PATCH", "DELETE")}
 _SCRIPTS = {"sprocs": "Stored procedures", "triggers": "Triggers", "udfs": "User-defined functions"}
 
 
+ITEM_OPERATIONS: dict[_Operation | None, str] = {
+    items.read: "read",
+    items.create: "create",
+    items.upsert: "upsert",
+    items.replace: "replace",
+    items.patch: "patch",
+    items.delete: "delete",
+    items.delete_partition_key: "delete_partition_key",
+    items.feed_page: "feed",
+    changes.page: "changes",
+    queries.query: "query",
+    queries.plan: "query_plan",
+    batch.execute: "batch",
+}
+"""Operations on items by the names that metrics and faults have for them; everything else is metadata or admin."""
+
+
+class _Choice:
+    """A route that is several operations, which only the headers of a request tell apart."""
+
+    __slots__ = ("_choose",)
+
+    def __init__(self, choose: Callable[[Call], _Operation]) -> None:
+        self._choose = choose
+
+    def __call__(self, call: Call) -> _Operation:
+        return self._choose(call)
+
+
+_Methods = Mapping[str, _Operation | _Choice]
+
+
 class NoSqlHead:
     """Answers the REST protocol for one engine."""
 
-    def __init__(self, engine: Engine, authenticator: Authenticator) -> None:
+    def __init__(
+        self, engine: Engine, authenticator: Authenticator, admin: AdminOperations | None = None
+    ) -> None:
         self._engine = engine
+        self._faults = engine.faults
+        self._traffic = engine.traffic
         self._authenticator = authenticator
         self._activity_ids = _activity_ids()
-        self._routes = _by_length(_routes(UserOperations(authenticator)))
+        routes = _routes(UserOperations(authenticator))
+        self._open_paths: frozenset[bytes] = frozenset()
+        if admin is not None:
+            routes.update(admin.routes())
+            self._open_paths = admin.open_paths
+        self._routes = _by_length(routes)
 
     async def handle(self, request: Request) -> Response:
-        """Answers one request; never raises."""
-        if request.target == HEALTH_PATH:
-            return Response(200, b"Content-Type: application/json\r\n", b'{"status":"ok"}')
+        """Answers one request and counts it; raises nothing but `ConnectionCut`, when a fault asks for it."""
+        began_at = perf_counter()
+        operation: _Operation | None = None
+        charge_ru = 0.0
         activity_id = request.header(b"x-ms-activity-id")
         if not activity_id or not activity_id.isascii() or not activity_id.isprintable():
             activity_id = next(self._activity_ids)
@@ -72,12 +113,34 @@ class NoSqlHead:
             operation = self._operation(call)
             if not self._authenticator.proves_master_key(request.method, raw_path, request.headers):
                 await self._check_access(call)
-            return await operation(call)
+            if self._faults.rules:
+                answer = await self._with_faults(call, operation)
+            else:
+                answer = await operation(call)
+            charge_ru = call.charge_ru
         except PleiadError as error:
-            return error_answer(error, activity_id)
+            charge_ru = error.charge_ru or 0.0
+            answer = error_answer(error, activity_id)
+        except ConnectionCut:
+            raise
         except Exception:
             _log.exception("activity %s failed", activity_id)
-            return error_answer(errors.INTERNAL(), activity_id)
+            answer = error_answer(errors.INTERNAL(), activity_id)
+        kind = ITEM_OPERATIONS.get(operation) or self._other_kind(request)
+        self._traffic.note(kind, answer.status, perf_counter() - began_at, charge_ru)
+        return answer
+
+    def _other_kind(self, request: Request) -> str:
+        """What is counted as one operation beside those on items."""
+        if request.target.startswith((b"/_pleiad", b"/metrics")):
+            return "admin"
+        return "metadata_read" if request.method == "GET" else "metadata_write"
+
+    async def _with_faults(self, call: Call, operation: _Operation) -> Response:
+        kind = ITEM_OPERATIONS.get(operation) or self._other_kind(call.request)
+        if kind == "admin":
+            return await operation(call)
+        return await faults.answer(call, operation, kind, operation in ITEM_OPERATIONS)
 
     def _operation(self, call: Call) -> _Operation:
         segments = call.segments
@@ -88,12 +151,14 @@ class NoSqlHead:
         operation = methods.get(call.method)
         if operation is None:
             raise errors.METHOD_NOT_ALLOWED(method=call.method)
-        return operation
+        return operation(call) if isinstance(operation, _Choice) else operation
 
     # -- who asks ---------------------------------------------------------------------------------
 
     async def _check_access(self, call: Call) -> None:
         """The long way to know a caller, and what it may do."""
+        if call.raw_path in self._open_paths:
+            return
         proof = self._proof(call)
         if proof is not access.MASTER:
             call.caller = await self._token_holder(proof) if isinstance(proof, ResourceToken) else proof
@@ -136,6 +201,7 @@ class NoSqlHead:
             is_account_read=not segments,
             is_permission=len(segments) > 4 and segments[4] == Kind.PERMISSION.segment,
             operation=f"{call.method} {'/'.join(segments[::2])}",
+            is_admin=segments[:1] == ["_pleiad"],
         )
 
     def _rid_path(self, segments: list[str]) -> tuple[str, ...]:
@@ -189,23 +255,18 @@ def _signed_parts(call: Call) -> SignedParts:
     return SignedParts(_VERBS.get(call.method, ""), kind.lower(), link, by_rid)
 
 
-async def _post_items(call: Call) -> Response:
-    """POST to `docs` is six operations that only their headers tell apart."""
+def _post_items(call: Call) -> _Operation:
     if call.flag(b"x-ms-cosmos-is-query-plan-request"):
-        return await queries.plan(call)
+        return queries.plan
     if call.is_query:
-        return await queries.query(call)
+        return queries.query
     if call.flag(b"x-ms-cosmos-is-batch-request"):
-        return await batch.execute(call)
-    if call.is_upsert:
-        return await items.upsert(call)
-    return await items.create(call)
+        return batch.execute
+    return items.upsert if call.is_upsert else items.create
 
 
-async def _get_items(call: Call) -> Response:
-    if b"a-im" in call.request.headers:
-        return await changes.page(call)
-    return await items.feed_page(call)
+def _get_items(call: Call) -> _Operation:
+    return changes.page if b"a-im" in call.request.headers else items.feed_page
 
 
 def _list_or_create(create: _Operation, feed: _Operation) -> dict[str, _Operation]:
@@ -221,7 +282,7 @@ async def _scripts(call: Call) -> Response:
     raise errors.UNSUPPORTED(what=_SCRIPTS[call.segments[4]])
 
 
-def _by_length(routes: dict[str, _Methods]) -> list[dict[str, _Methods]]:
+def _by_length(routes: Mapping[str, _Methods]) -> list[dict[str, _Methods]]:
     """The routes by the number of their segments, and then by the segments that are not names."""
     patterns = {tuple(pattern.split("/")) if pattern else (): methods for pattern, methods in routes.items()}
     longest = max(map(len, patterns))
@@ -231,18 +292,18 @@ def _by_length(routes: dict[str, _Methods]) -> list[dict[str, _Methods]]:
     ]
 
 
-def _routes(users: UserOperations) -> dict[str, dict[str, _Operation]]:
+def _routes(users: UserOperations) -> dict[str, _Methods]:
     """Every path of the protocol, with a star where a name or rid stands."""
     child: dict[str, _Operation] = {"GET": users.read, "PUT": users.replace, "DELETE": users.delete}
     children = _list_or_create(users.create, users.list_or_query)
-    every: dict[str, Any] = dict.fromkeys(("GET", "POST", "PUT", "DELETE"), _scripts)
-    routes: dict[str, dict[str, _Operation]] = {
+    every: dict[str, _Operation] = dict.fromkeys(("GET", "POST", "PUT", "DELETE"), _scripts)
+    routes: dict[str, _Methods] = {
         "": {"GET": account.read},
         "dbs": _list_or_create(databases.create, databases.list_or_query),
         "dbs/*": {"GET": databases.read, "DELETE": databases.delete},
         "dbs/*/colls": _list_or_create(containers.create, containers.list_or_query),
         "dbs/*/colls/*": {"GET": containers.read, "PUT": containers.replace, "DELETE": containers.delete},
-        "dbs/*/colls/*/docs": {"POST": _post_items, "GET": _get_items},
+        "dbs/*/colls/*/docs": {"POST": _Choice(_post_items), "GET": _Choice(_get_items)},
         "dbs/*/colls/*/docs/*": {
             "GET": items.read,
             "PUT": items.replace,

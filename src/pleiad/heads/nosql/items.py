@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pleiad import errors
-from pleiad.engine import feed, items
+from pleiad.engine import feed, items, session
 from pleiad.engine.container import Container
 from pleiad.engine.items import ItemAnswer
 from pleiad.heads.nosql.call import Call
@@ -11,8 +11,6 @@ from pleiad.heads.nosql.render import feed_body, item_answer, item_headers
 from pleiad.item import rid as rids
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.server.message import Response
-
-ACCOUNT_CONSISTENCY = "Session"
 
 
 def opened(call: Call) -> Container | None:
@@ -51,12 +49,12 @@ async def item_id(segments: list[str], container: Container) -> str:
 
 async def read(call: Call) -> Response:
     container = opened(call) or await container_of(call)
-    call.check_consistency(ACCOUNT_CONSISTENCY)
+    level = call.consistency()
     segments = call.segments
     id = segments[5] if segments[3] != container.resource.rid else await item_id(segments, container)
-    headers = call.request.headers
-    session_token = call.text(b"x-ms-session-token") if b"x-ms-session-token" in headers else ""
-    answer = await items.read(container, id, call.key, call.conditions, session_token)
+    answer = await items.read(
+        container, id, call.key, call.conditions, call.session_token(level), level.read_multiplier
+    )
     return _answer(304 if answer.not_modified else 200, call, container, answer)
 
 
@@ -104,9 +102,12 @@ async def delete_partition_key(call: Call) -> Response:
 async def feed_page(call: Call) -> Response:
     """A page of all items, of one partition key, of one physical partition or of a range of hashes."""
     container = await container_of(call)
-    call.check_consistency(ACCOUNT_CONSISTENCY)
+    level = call.consistency()
     span = scope(call, container)
-    page = await feed.page(container, span, call.text(b"x-ms-continuation"), call.page_items())
+    session.check_span(call.session_token(level), container, span)
+    page = await feed.page(
+        container, span, call.text(b"x-ms-continuation"), call.page_items(), level.read_multiplier
+    )
     block = item_headers(call, container, page.partition, page.charge.ru)
     block += f"x-ms-item-count: {len(page.rows)}\r\n"
     if page.token is not None:

@@ -8,12 +8,13 @@ import orjson
 
 from pleiad import charge
 from pleiad.engine import query as queries
+from pleiad.engine import session
 from pleiad.engine.container import Container
 from pleiad.engine.query import QueryPage
 from pleiad.engine.query_job import TOKEN_BYTES_MAX, QueryRequest
 from pleiad.errors import BAD_HEADER, CROSS_PARTITION_NOT_SERVABLE, PleiadError
 from pleiad.heads.nosql.call import Call
-from pleiad.heads.nosql.items import ACCOUNT_CONSISTENCY, container_of, scope
+from pleiad.heads.nosql.items import container_of, scope
 from pleiad.heads.nosql.metadata import query_of
 from pleiad.heads.nosql.render import feed_body, item_headers, resource_answer
 from pleiad.query import advice, compile_query
@@ -29,21 +30,24 @@ _TOKEN_LIMIT = b"x-ms-documentdb-responsecontinuationtokenlimitinkb"
 async def query(call: Call) -> Response:
     """One page of an item query."""
     container = await container_of(call)
-    call.check_consistency(ACCOUNT_CONSISTENCY)
+    level = call.consistency()
     text, parameters = query_of(call)
     is_confined = (
         bool(call.key) or bool(call.text(b"x-ms-documentdb-partitionkeyrangeid")) or call.span() is not None
     )
+    span = scope(call, container)
+    session.check_span(call.session_token(level), container, span)
     request = QueryRequest(
         text=text,
         parameters=parameters,
-        span=scope(call, container),
+        span=span,
         key=call.key or None,
         is_confined=is_confined,
         may_fan_out=call.flag(CROSS_PARTITION),
         items_max=_page_items(call),
         token=call.text(b"x-ms-continuation"),
         token_bytes_max=_token_bytes_max(call),
+        multiplier=level.read_multiplier,
     )
     try:
         page = await queries.run(container, request)

@@ -17,7 +17,10 @@ from pleiad.server.message import Response, render_headers
 
 
 def item_headers(call: Call, container: Container, partition: Partition, charge_ru: float) -> str:
-    """The header block every item answer has."""
+    """The header block every item answer has; the charge in it is also counted."""
+    call.charge_ru = charge_ru
+    if call.key:
+        container.heat.note(call.key, charge_ru)
     range_id, lsn, resource = partition.range_id, partition.lsn, container.resource
     return (
         f"Content-Type: application/json\r\n"
@@ -67,6 +70,7 @@ def resource_answer(
     status: int, call: Call, charge: Charge, value: dict[str, Any] | None, **extra: str
 ) -> Response:
     """The answer of an operation on a metadata resource; `extra` headers have underscores for dashes."""
+    call.charge_ru = charge.ru
     pairs = [
         ("Content-Type", "application/json"),
         ("x-ms-request-charge", f"{charge.ru:.2f}"),

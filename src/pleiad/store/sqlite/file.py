@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 import apsw
 
 from pleiad import errors
+from pleiad.store.commits import CommitCounts
 from pleiad.store.contract import Outcome, PartitionWrite, SegmentDroppedError
 from pleiad.store.sqlite import schema, statements
 from pleiad.store.sqlite.mutate import Applier, Counters
@@ -66,8 +67,10 @@ class SegmentFile:
         durable: bool,
         opened: Opened,
         index_settings: IndexSettings,
+        commits: CommitCounts,
     ) -> None:
         self._path = path
+        self._commits = commits
         self._opened = opened
         self._threads = threads
         self._durable = durable
@@ -278,6 +281,7 @@ class SegmentFile:
             self._recover()
             self._fail(waiters, error)
             return
+        self._commits.note(len(waiters))
         # Whoever learns of this commit must see it in the next read.
         self._end_snapshot()
         for (_, future), outcomes in zip(waiters, answers, strict=True):

@@ -5,6 +5,7 @@ Reads see only what is committed. Statements of reads run on the event loop, lon
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -23,8 +24,8 @@ from pleiad.store.contract import (
 )
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 from pleiad.store.sqlite import changes as changing
+from pleiad.store.sqlite import logical, relocate, schema, statements
 from pleiad.store.sqlite import order as ordering
-from pleiad.store.sqlite import relocate, schema, statements
 from pleiad.store.sqlite import select as selecting
 from pleiad.store.sqlite.file import OpenFile, SegmentFile
 from pleiad.store.sqlite.mutate import Counters
@@ -95,6 +96,13 @@ class SqliteSegment(SegmentFile):
             return []
         rows: Any = file.reader.execute(statements.LOGICAL, (span.min, span.max)).fetchall()
         return [LogicalPartition(*row) for row in rows]
+
+    async def largest_logical_partitions(
+        self, span: EpkRange, count: int, bytes_min: int = 0
+    ) -> Sequence[LogicalPartition]:
+        if self._open_existing() is None:
+            return []
+        return await asyncio.to_thread(logical.largest, self._path, span, count, bytes_min)
 
     async def expired(self, span: EpkRange, now: int, default_ttl: int | None, limit: int) -> Sequence[Row]:
         file = self._file or self._open_existing()

@@ -19,6 +19,7 @@ import apsw
 import orjson
 
 from pleiad import errors
+from pleiad.store.commits import CommitCounts
 from pleiad.store.contract import Record
 from pleiad.store.sqlite import schema
 from pleiad.store.sqlite.file import SegmentFile
@@ -60,6 +61,7 @@ class SqliteStore:
             raise
         self._catalog_turn = threading.Lock()
         self._threads = DiskThreads(_DISK_THREADS)
+        self.commits = CommitCounts()
         self._segments: dict[str, SqliteSegment] = {}
         self._open: list[SegmentFile] = []
 
@@ -95,7 +97,9 @@ class SqliteStore:
         found = self._segments.get(name)
         if found is None:
             path = self._segments_directory / f"{name}.sqlite"
-            found = SqliteSegment(path, self._threads, self._durable, self._note_opened, self._index_settings)
+            found = SqliteSegment(
+                path, self._threads, self._durable, self._note_opened, self._index_settings, self.commits
+            )
             self._segments[name] = found
         return found
 

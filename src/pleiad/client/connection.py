@@ -1,4 +1,4 @@
-"""A small signed client of the REST protocol, for the verbs that talk to a running server.
+"""A small signed client of the REST protocol.
 
 One keep-alive connection with one request in flight. A request that is refused for its rate (429) waits as
 long as the server says and is sent again, RETRIES_MAX times. A connection that cannot be made or breaks is a
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from types import TracebackType
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from pleiad.heads.nosql.auth import decode_key
 
@@ -93,8 +93,12 @@ class Connection:
         link: Sequence[str],
         headers: Mapping[str, str],
         body: bytes | None = None,
+        parameters: Mapping[str, Any] | None = None,
     ) -> Answer:
         """One request, signed for a resource type and link, sent again while the server asks for patience."""
+        target = "/" + "/".join(quote(name, safe="") for name in path)
+        if parameters:
+            target += f"?{urlencode(parameters)}"
         for attempt in range(RETRIES_MAX + 1):
             date = formatdate(usegmt=True)
             fields = {
@@ -105,7 +109,7 @@ class Connection:
                 "authorization": self._signature(method, resource_type, "/".join(link), date),
                 **headers,
             }
-            answer = self._send(method, "/" + "/".join(quote(name, safe="") for name in path), fields, body)
+            answer = self._send(method, target, fields, body)
             if answer.status != 429 or attempt == RETRIES_MAX:
                 break
             time.sleep(_retry_after_seconds(answer))

@@ -1,0 +1,1 @@
+"""A signed client of a running server, for the command line and the test kit."""

@@ -1,0 +1,31 @@
+"""Items and bytes of physical partitions for whoever shows them often.
+
+The store is asked again only when a partition has been written to: with many containers, asking all of them every few
+seconds would open and close their files all the time.
+"""
+
+from __future__ import annotations
+
+from pleiad.engine.container import Container
+from pleiad.partition.partition import Partition
+from pleiad.store.contract import PartitionState
+
+
+class Census:
+    """The last known state of each physical partition."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], PartitionState] = {}
+
+    async def state(self, container: Container, partition: Partition) -> PartitionState:
+        """The counters of a partition, no older than its last write."""
+        place = (container.resource.rid, partition.id)
+        known = self._known.get(place)
+        # Sweeping expired items changes the counters and no LSN.
+        if known is None or known.lsn != partition.lsn or container.default_ttl is not None:
+            known = self._known[place] = await partition.state()
+        return known
+
+    def forget_all_but(self, places: set[tuple[str, int]]) -> None:
+        """Forgets the partitions that are no more; a place is the container's rid and the partition's id."""
+        self._known = {place: state for place, state in self._known.items() if place in places}

@@ -1,0 +1,198 @@
+"""The watch: what an operator should be warned of, found in the background.
+
+======================  ====================================================================================
+kind                    when
+======================  ====================================================================================
+logical-partition-size  a logical partition passed 70 % of the size limit, and again at 80 %
+split-refused           a physical partition is over its limit and cannot be split
+throttled               more than 5 % of a partition's requests were answered with 429 for a minute
+======================  ====================================================================================
+
+A warning is logged once when it comes up or gets worse, as a line of names and values, and stands in the list until
+its cause is gone. The sizes of logical partitions are summed only in physical partitions that are larger than 70 %
+of the limit of one, only after they have changed by a notable part of it, and in a thread; no write waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from pleiad.engine.census import Census
+from pleiad.engine.container import Container
+from pleiad.item.body import load
+from pleiad.keys.value import to_json_text
+from pleiad.partition.partition import Partition
+
+_log = logging.getLogger("pleiad.warning")
+
+INTERVAL_SECONDS = 10.0
+SIZE_PERCENTS = (80, 70)
+"""The levels of the size of a logical partition, the worst first."""
+_CHANGE_PERCENT = 1
+"""Sizes are summed again when the physical partition changed by this part of a logical partition's limit."""
+_LARGEST_COUNT = 50
+_WARNINGS_MAX = 1_000
+
+SIZE = "logical-partition-size"
+SPLIT_REFUSED = "split-refused"
+THROTTLED = "throttled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandingWarning:
+    """One thing that somebody should look at; `values` are what the sentence is made from."""
+
+    kind: str
+    database: str
+    container: str
+    partition: str
+    subject: str = ""
+    """What of the partition it is about, such as a key; one warning of a kind for each subject."""
+    level: int = 0
+    """Higher is worse."""
+    message: str
+    values: dict[str, Any]
+    since: float
+
+
+class Warnings:
+    """The warnings that stand."""
+
+    def __init__(self) -> None:
+        self._standing: dict[tuple[str, str, str, str, str], StandingWarning] = {}
+
+    def report(
+        self,
+        kind: str,
+        container: Container,
+        partition: Partition,
+        message: str,
+        *,
+        subject: str = "",
+        level: int = 0,
+        **values: Any,
+    ) -> None:
+        """Puts a warning up, or brings it up to date; the log hears of it when it is new or worse."""
+        database, name = container.database.id, container.resource.id
+        place = (kind, database, name, partition.range_id, subject)
+        old = self._standing.get(place)
+        if old is None and len(self._standing) >= _WARNINGS_MAX:
+            return
+        since = time.time() if old is None else old.since
+        self._standing[place] = StandingWarning(
+            kind=kind,
+            database=database,
+            container=name,
+            partition=partition.range_id,
+            subject=subject,
+            level=level,
+            message=message,
+            values=values,
+            since=since,
+        )
+        if old is None or level > old.level:
+            _log.warning(_line(kind, f"{database}/{name}", partition.range_id, subject, values))
+
+    def withdraw(
+        self, kind: str, container: Container, partition: Partition, keep: Iterable[str] = ()
+    ) -> None:
+        """Takes the warnings of a kind about a partition down, but for those about the subjects to keep."""
+        place = (kind, container.database.id, container.resource.id, partition.range_id)
+        kept = set(keep)
+        for each in [each for each in self._standing if each[:4] == place and each[4] not in kept]:
+            del self._standing[each]
+
+    def forget_all_but(self, places: set[tuple[str, str, str]]) -> None:
+        """Takes down what is about partitions that are no more: names of database and container, and range id."""
+        for each in [each for each in self._standing if each[1:4] not in places]:
+            del self._standing[each]
+
+    def standing(self) -> list[StandingWarning]:
+        """All warnings, the oldest first."""
+        return sorted(self._standing.values(), key=lambda warning: warning.since)
+
+
+def _line(kind: str, container: str, partition: str, subject: str, values: dict[str, Any]) -> str:
+    """A log line of names and values; each value is JSON, so that texts have quotes and no line breaks."""
+    pairs = {"kind": kind, "container": container, "partition": partition}
+    if subject:
+        pairs["key"] = subject
+    return " ".join(f"{name}={orjson.dumps(value).decode()}" for name, value in {**pairs, **values}.items())
+
+
+class Watch:
+    """Looks at all open containers again and again."""
+
+    def __init__(self, containers: Callable[[], Iterable[Container]]) -> None:
+        self._containers = containers
+        self.census = Census()
+        self.warnings = Warnings()
+        self._summed: dict[tuple[str, int], int] = {}
+        """The size a physical partition had when its logical partitions were summed."""
+        self._turn = asyncio.Lock()
+
+    async def look(self) -> None:
+        """One look at everything; what cannot be read is looked at next time."""
+        async with self._turn:
+            containers = list(self._containers())
+            names = set()
+            rids = set()
+            for container in containers:
+                for partition in list(container.map.partitions):
+                    names.add((container.database.id, container.resource.id, partition.range_id))
+                    rids.add((container.resource.rid, partition.id))
+                    await self._look_at_sizes(container, partition)
+                container.heat.turn()
+                await asyncio.sleep(0)
+            self.warnings.forget_all_but(names)
+            self.census.forget_all_but(rids)
+            self._summed = {place: size for place, size in self._summed.items() if place in rids}
+
+    async def for_ever(self) -> None:
+        """The background task; a failure is logged and the next look tries again."""
+        while True:
+            await asyncio.sleep(INTERVAL_SECONDS)
+            try:
+                await self.look()
+            except Exception:
+                _log.exception("looking for warnings failed")
+
+    async def _look_at_sizes(self, container: Container, partition: Partition) -> None:
+        limit = container.limits.logical_partition_bytes
+        size_bytes = (await self.census.state(container, partition)).size_bytes
+        place = (container.resource.rid, partition.id)
+        if size_bytes * 100 < limit * SIZE_PERCENTS[-1]:
+            self.warnings.withdraw(SIZE, container, partition)
+            self._summed.pop(place, None)
+            return
+        summed = self._summed.get(place)
+        if summed is not None and abs(size_bytes - summed) * 100 < limit * _CHANGE_PERCENT:
+            return
+        self._summed[place] = size_bytes
+        bytes_min = -(-limit * SIZE_PERCENTS[-1] // 100)
+        largest = await partition.largest_logical_partitions(_LARGEST_COUNT, bytes_min)
+        subjects = []
+        for logical in largest:
+            key = to_json_text(container.key.extract(load(logical.sample_body)))
+            subjects.append(key)
+            percent = 100 * logical.size_bytes / limit
+            self.warnings.report(
+                SIZE,
+                container,
+                partition,
+                f"The logical partition {key} has {percent:.0f} % of the "
+                f"{container.limits.logical_partition_text} it may have; writes to it fail at 100 %.",
+                subject=key,
+                level=next(level for level in SIZE_PERCENTS if percent >= level),
+                bytes=logical.size_bytes,
+                limit=limit,
+                percent=round(percent, 1),
+            )
+        self.warnings.withdraw(SIZE, container, partition, keep=subjects)

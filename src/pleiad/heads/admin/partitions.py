@@ -1,0 +1,117 @@
+"""Physical partitions over the admin API: where the items and the load of a container are."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pleiad.catalog import throughput
+from pleiad.catalog.placement import Placement
+from pleiad.engine.container import Container
+from pleiad.heads.admin.answer import json_answer, whole_parameter
+from pleiad.heads.nosql.call import Call
+from pleiad.item.body import load
+from pleiad.keys.undefined import UNDEFINED
+from pleiad.keys.value import KeyValue
+from pleiad.partition.partition import Partition
+from pleiad.server.message import Response
+
+TOP_DEFAULT = 5
+TOP_MAX = 100
+
+
+async def read(call: Call) -> Response:
+    """The physical partitions of a container, its largest and its hottest logical partitions."""
+    container = await container_of(call)
+    hottest = whole_parameter(call, "hottest", TOP_DEFAULT, TOP_MAX)
+    largest = whole_parameter(call, "largest", TOP_DEFAULT, TOP_MAX)
+    partitions = list(container.map.partitions)
+    live = {partition.id for partition in partitions}
+    placements = call.engine.catalog.placements(container.resource.rid)
+    answer = {
+        "database": container.database.id,
+        "container": container.resource.id,
+        "partitionKey": list(container.resource.properties["partitionKey"]["paths"]),
+        "throughput": throughput_of(call, container),
+        "limits": {
+            "logicalPartitionBytes": container.limits.logical_partition_bytes,
+            "physicalPartitionBytes": container.limits.physical_partition_bytes,
+        },
+        "partitions": [await _partition(call, container, each) for each in partitions],
+        "history": [_placement(each) for each in placements if each.id not in live],
+        "largest": await _largest(container, partitions, largest) if largest else [],
+        "hottest": _hottest(container, hottest),
+    }
+    return json_answer(call, answer)
+
+
+async def container_of(call: Call) -> Container:
+    """The container an admin path names."""
+    return await call.engine.container(call.segments[3], call.segments[5], owner=False)
+
+
+def throughput_of(call: Call, container: Container) -> dict[str, Any]:
+    """Provisioned throughput: the container's own, or that of its database."""
+    own = call.engine.catalog.offer_of(container.resource.rid)
+    offer = own or call.engine.catalog.offer_of(container.database.rid)
+    if offer is None:
+        return {}
+    found = throughput.from_offer_content(offer.properties["content"])
+    return {"ru": found.ru, "autoscale": found.autoscale, "shared": own is None}
+
+
+async def _partition(call: Call, container: Container, partition: Partition) -> dict[str, Any]:
+    state = await call.engine.watch.census.state(container, partition)
+    low, high = partition.span.to_hex()
+    return {
+        "id": partition.range_id,
+        "minInclusive": low,
+        "maxExclusive": high,
+        "parents": [str(parent) for parent in partition.parents],
+        "items": state.items,
+        "bytes": state.size_bytes,
+        "lsn": partition.lsn,
+    }
+
+
+def _placement(placement: Placement) -> dict[str, Any]:
+    low, high = placement.span.to_hex()
+    return {
+        "id": str(placement.id),
+        "minInclusive": low,
+        "maxExclusive": high,
+        "parents": [str(parent) for parent in placement.parents],
+    }
+
+
+async def _largest(container: Container, partitions: list[Partition], count: int) -> list[dict[str, Any]]:
+    found = await asyncio.gather(*(each.largest_logical_partitions(count) for each in partitions))
+    limit = container.limits.logical_partition_bytes
+    largest: list[dict[str, Any]] = [
+        {
+            "key": key_to_json(container.key.extract(load(logical.sample_body))),
+            "partition": partition.range_id,
+            "items": logical.items,
+            "bytes": logical.size_bytes,
+            "percent": round(100 * logical.size_bytes / limit, 2),
+        }
+        for partition, many in zip(partitions, found, strict=True)
+        for logical in many
+    ]
+    return sorted(largest, key=lambda each: -each["bytes"])[:count]
+
+
+def _hottest(container: Container, count: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "key": key_to_json(hot.key),
+            "partitions": [each.range_id for each in container.map.overlapping(container.span_of(hot.key))],
+            "ruPerSecond": round(hot.ru_per_second, 2),
+        }
+        for hot in container.heat.hottest(count)
+    ]
+
+
+def key_to_json(key: tuple[KeyValue, ...]) -> list[Any]:
+    """A key as JSON; what is missing is an empty object, as in the header of a partition key."""
+    return [{} if value is UNDEFINED else value for value in key]

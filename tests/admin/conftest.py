@@ -1,0 +1,87 @@
+"""A server with its admin API, and a container to look at."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, TypeVar
+
+import pytest
+from azure.cosmos import ContainerProxy, CosmosClient, PartitionKey
+
+import pleiad
+from pleiad.client.admin import Admin
+from pleiad.client.connection import Connection
+from pleiad.node import Node, Settings
+from pleiad.server.lifecycle import new_loop
+from pleiad.testing.start import RunningServer
+
+T = TypeVar("T")
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RunningServer]:
+    with pleiad.start() as started:
+        yield started
+
+
+@pytest.fixture
+def admin(server: RunningServer) -> Iterator[Admin]:
+    with Connection(server.endpoint, server.key) as connection:
+        yield Admin(connection)
+    server.faults.clear()
+
+
+@pytest.fixture(scope="module")
+def client(server: RunningServer) -> CosmosClient:
+    return CosmosClient(server.endpoint, server.key)
+
+
+@pytest.fixture
+def container(client: CosmosClient) -> ContainerProxy:
+    """A new container keyed /pk with the item 1 of the key a."""
+    database = client.create_database(f"admin-{next(_numbers)}")
+    made: Any = database.create_container("things", PartitionKey("/pk"))
+    made.create_item({"id": "1", "pk": "a"})
+    return made
+
+
+class Running:
+    """A node of this process: what clients reach of it, and its inside."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.node = Node(settings)
+        self._loop = new_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self.ask(self.node.start())
+        port = self.node.server.port
+        self.server = RunningServer(f"http://localhost:{port}", settings.key, port, os.getpid())
+
+    def ask(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine on the server's own loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+
+    def close(self) -> None:
+        self.ask(self.node.stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+@pytest.fixture
+def run() -> Iterator[Callable[..., Running]]:
+    """Starts nodes with settings of their own: `run(limits=...)`."""
+    running: list[Running] = []
+
+    def start(**settings: Any) -> Running:
+        running.append(Running(Settings(port=0, **settings)))
+        return running[-1]
+
+    yield start
+    for each in running:
+        each.close()
