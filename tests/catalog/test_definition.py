@@ -70,6 +70,12 @@ def test_a_definition_read_back_defines_the_same_container() -> None:
         {"conflictResolutionPolicy": "LastWriterWins"},
         {"conflictResolutionPolicy": {"mode": "FirstWriterWins"}},
         {"conflictResolutionPolicy": {"mode": 1}},
+        {"conflictResolutionPolicy": {"mode": "LastWriterWins", "conflictResolutionPath": 1}},
+        {"conflictResolutionPolicy": {"mode": "LastWriterWins", "conflictResolutionPath": "version"}},
+        {"conflictResolutionPolicy": {"mode": "Custom", "conflictResolutionProcedure": ["s"]}},
+        {"changeFeedPolicy": "always"},
+        {"changeFeedPolicy": {"retentionDuration": 0.5}},
+        {"changeFeedPolicy": {"retentionDuration": True}},
         {"geospatialConfig": {"type": "Sphere"}},
         {"geospatialConfig": []},
         {"computedProperties": {}},
@@ -103,6 +109,17 @@ def test_a_custom_conflict_policy_is_kept_as_given() -> None:
     assert (
         define(body(conflictResolutionPolicy=policy), LIMITS).properties["conflictResolutionPolicy"] == policy
     )
+
+
+def test_the_conflict_resolution_of_a_container_is_for_its_lifetime() -> None:
+    policy = {"mode": "LastWriterWins", "conflictResolutionPath": "/version"}
+    old = define(body(conflictResolutionPolicy=policy), LIMITS)
+    same = {**policy, "mode": "lastWriterWins", "conflictResolutionProcedure": None}
+    redefine(old, body(conflictResolutionPolicy=same), LIMITS)
+    for other in ({**policy, "conflictResolutionPath": "/_ts"}, {"mode": "Custom"}):
+        with pytest.raises(PleiadError) as caught:
+            redefine(old, body(conflictResolutionPolicy=other), LIMITS)
+        assert caught.value.status == 400
 
 
 def test_policies_may_change_and_what_is_left_out_of_a_replacement_stays() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import random
 import time
@@ -10,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -22,13 +25,16 @@ from pleiad.engine.sweeper import VERSIONS_GRACE_SECONDS, forget_versions
 from pleiad.errors import PleiadError
 from pleiad.keys.range import MAX, MIN, WHOLE, EpkRange
 from pleiad.limits import Limits
-from pleiad.partition.map import PartitionMap
-from pleiad.partition.partition import Partition
-from pleiad.store.contract import Division, PartitionState, Verb, Version
+from pleiad.store.contract import Verb, Version
 from pleiad.store.sqlite.store import SqliteStore
 
 KEYS = [f"k{number}" for number in range(12)]
 Opened = Callable[..., AbstractAsyncContextManager[Container]]
+ENGINES: WeakKeyDictionary[Container, Engine] = WeakKeyDictionary()
+
+
+def engine_of(container: Container) -> Engine:
+    return ENGINES[container]
 
 
 @pytest.fixture
@@ -45,8 +51,7 @@ def opened(tmp_path: Path) -> Opened:
             policy = {"changeFeedPolicy": {"retentionDuration": 10}}
             await engine.create_container(database, {**body, **policy, **more}, None)
             container = await engine.container("db", "c")
-            container.store = engine.store  # type: ignore[attr-defined]
-            container.engine = engine  # type: ignore[attr-defined]
+            ENGINES[container] = engine
             yield container
         finally:
             await engine.close()
@@ -65,45 +70,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 async def upsert(container: Container, key: str, id: str, n: int = 0) -> None:
     body = json.dumps({"id": id, "pk": key, "n": n}).encode()
     await items.upsert(container, body, (key,), NO_CONDITIONS)
-
-
-async def divide(container: Container, partition: Partition, at: bytes) -> None:
-    """Puts two partitions into the place of one, over the same rows."""
-    fresh = container.map.version
-    division = Division(partition.id, partition.epoch, partition.span, at, fresh, fresh + 1)
-    segment = partition.segment
-    assert await segment.divide(division) is not None
-    spans = (EpkRange(partition.span.min, at), EpkRange(at, partition.span.max))
-    halves = [
-        Partition(fresh + side, span, 1, (*partition.parents, partition.id), partition.segment_name, segment)
-        for side, span in enumerate(spans)
-    ]
-    for half in halves:
-        await half.load()
-    others = [each for each in container.map.partitions if each is not partition]
-    container.map = PartitionMap([*others, *halves])
-
-
-async def merge(container: Container, left: Partition, right: Partition) -> None:
-    """Puts one partition into the place of two neighbours, with their rows in a segment of its own."""
-    fresh = container.map.version
-    segment = container.store.segment(f"merged{fresh}")  # type: ignore[attr-defined]
-    states = []
-    for each in (left, right):
-        fenced = await each.segment.fence(each.id, each.epoch)
-        assert fenced is not None
-        states.append(fenced)
-        after: int | None = 0
-        while after is not None:
-            after = await segment.copy_from(each.segment, each.span, after, 100)
-    lsn = max(state.lsn for state in states)
-    totals = await segment.totals(WHOLE)
-    await segment.open_partition(PartitionState(fresh, 1, lsn, 1, totals.items, totals.size_bytes))
-    parents = (*left.parents, *right.parents, left.id, right.id)
-    merged = Partition(fresh, EpkRange(left.span.min, right.span.max), 1, parents, f"merged{fresh}", segment)
-    await merged.load()
-    others = [each for each in container.map.partitions if each not in (left, right)]
-    container.map = PartitionMap([*others, merged])
 
 
 class Follower:
@@ -171,12 +137,15 @@ async def test_every_change_is_seen_in_order_over_splits_and_merges(opened: Open
         for follower in followers:
             await follower.follow()
         alive: dict[tuple[str, str], int] = {}
-        for step in range(160):
+        reshaping = asyncio.ensure_future(reshape_on_and_on(container, random.Random(seed)))
+        for step in range(300):
             await change_something(container, chooser, alive, step)
             if step % 7 == 0:
                 await chooser.choice(followers).follow()
-            if step % 20 == 10:
-                await reshape(container, chooser)
+        reshaping.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await reshaping
+        assert container.map.version > 3, "there were splits"
         for follower in followers:
             await follower.follow()
             mine = {
@@ -203,17 +172,22 @@ async def change_something(
         alive[key, id] = step
 
 
-async def reshape(container: Container, chooser: random.Random) -> None:
-    partitions = container.map.partitions
-    if len(partitions) > 1 and chooser.random() < 0.5:
-        index = chooser.randrange(len(partitions) - 1)
-        await merge(container, partitions[index], partitions[index + 1])
-        return
-    partition = chooser.choice(partitions)
-    inside = [epk for epk in map(container.epk_of, [(key,) for key in KEYS]) if partition.span.contains(epk)]
-    cuts = [epk for epk in inside if epk > partition.span.min]
-    if cuts:
-        await divide(container, partition, chooser.choice(cuts))
+async def reshape_on_and_on(container: Container, chooser: random.Random) -> None:
+    """Splits, merges and moves physical partitions, one after the other, until it is stopped."""
+    reshaper = engine_of(container).reshaper
+    while True:
+        ranges = [partition.range_id for partition in container.map.partitions]
+        deed = chooser.random()
+        place = chooser.randrange(len(ranges))
+        if len(ranges) > 1 and deed < 0.4:
+            place = min(place, len(ranges) - 2)
+            await reshaper.merge(container, ranges[place : place + 2])
+        elif deed < 0.6:
+            await reshaper.rehome(container, ranges[place])
+        else:
+            with contextlib.suppress(PleiadError):  # a range with one key is not split
+                await reshaper.split(container, ranges[place])
+        await asyncio.sleep(0)
 
 
 async def test_a_time_in_the_past_is_found_behind_many_older_changes(
@@ -286,7 +260,7 @@ async def test_an_interruption_of_the_versions_ends_every_place(opened: Opened) 
     async with opened() as container:
         place = (await versions.page(container, WHOLE, "", 10)).place
         await upsert(container, "a", "seen")
-        engine: Engine = container.engine  # type: ignore[attr-defined]
+        engine = engine_of(container)
         body = {"id": "c", "partitionKey": container.key.to_json()}
         await engine.replace_container(container.database, "c", body, None)
         assert len((await versions.page(container, WHOLE, place, 10)).versions) == 1, (

@@ -18,6 +18,7 @@ from pleiad.engine.items import NO_CONDITIONS
 from pleiad.engine.sweeper import sweep
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
+from pleiad.partition.map import PartitionMap
 from pleiad.store.contract import Row
 
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]
@@ -151,6 +152,23 @@ async def test_the_sweeper_never_takes_a_version_that_was_written_after_it_looke
         assert row is not None
         assert json.loads(row.body)["n"] == 2
         assert [row.id for row in await stored(container)] == ["default"]
+
+
+async def test_the_sweeper_lets_go_of_a_partition_that_was_split_meanwhile(
+    engine: Opened, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with engine() as opened:
+        container = await new_container(opened, defaultTtl=5)
+        for key in "abcd":
+            body = json.dumps({"id": "gone", "pk": key}).encode()
+            await items.create(container, body, (key,))
+        clock.now += 5
+        (parent,) = container.map.partitions
+        await opened.reshaper.split(container, parent.range_id)
+        children, container.map = container.map, PartitionMap([parent])
+        assert await asyncio.wait_for(sweep(container), 10) == 0
+        container.map = children
+        assert await sweep(container) == 4
 
 
 async def test_the_sweeper_works_by_itself_and_after_a_restart(

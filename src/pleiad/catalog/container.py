@@ -82,7 +82,7 @@ def define(body: dict[str, Any], limits: Limits) -> ContainerDefinition:
 
 
 def redefine(old: ContainerDefinition, body: dict[str, Any], limits: Limits) -> ContainerDefinition:
-    """Checks a replacement: the partition key and the unique keys of a container are for its lifetime."""
+    """Checks a replacement: partition key, unique keys and conflict resolution of a container are for its lifetime."""
     merged = {"uniqueKeyPolicy": old.properties["uniqueKeyPolicy"], **body}
     if merged.get("partitionKey") is None:
         merged["partitionKey"] = old.key.to_json()
@@ -96,6 +96,8 @@ def redefine(old: ContainerDefinition, body: dict[str, Any], limits: Limits) -> 
     new = define(merged, limits)
     if new.key.paths != old.key.paths or new.key.kind != old.key.kind:
         raise errors.BAD_REQUEST(reason="Document collection partition key cannot be changed.")
+    if _resolution(new) != _resolution(old):
+        raise errors.BAD_REQUEST(reason="The conflict resolution policy of a container cannot be changed.")
     if new.unique_keys != old.unique_keys:
         raise errors.BAD_REQUEST(reason="The unique keys of a container cannot be changed.")
     check_replacement(old.properties, new.properties)
@@ -171,8 +173,24 @@ def _conflict_policy(policy: object) -> dict[str, Any]:
         or mode.lower() not in ("lastwriterwins", "custom")
     ):
         raise errors.BAD_REQUEST(reason="'conflictResolutionPolicy.mode' must be LastWriterWins or Custom.")
+    path, procedure = policy.get("conflictResolutionPath"), policy.get("conflictResolutionProcedure")
+    if path is not None and (not isinstance(path, str) or (path and not path.startswith("/"))):
+        raise errors.BAD_REQUEST(
+            reason="'conflictResolutionPath' must be the path of a property, such as /_ts."
+        )
+    if procedure is not None and not isinstance(procedure, str):
+        raise errors.BAD_REQUEST(
+            reason="'conflictResolutionProcedure' must be the link of a stored procedure, or empty."
+        )
     filled = dict(_DEFAULT_CONFLICT_POLICY) if mode.lower() == "lastwriterwins" else {}
     return {**filled, **policy}
+
+
+def _resolution(definition: ContainerDefinition) -> dict[str, Any]:
+    """What a conflict resolution policy says, however it is written."""
+    policy = definition.properties["conflictResolutionPolicy"]
+    said = {name: value for name, value in policy.items() if value}
+    return {**said, "mode": policy["mode"].lower()}
 
 
 def _geospatial(config: object) -> dict[str, Any]:

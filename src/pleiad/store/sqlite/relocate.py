@@ -43,9 +43,11 @@ _CHANGED = (
     "CREATE TEMP TABLE changed AS SELECT number FROM source.item INDEXED BY item_lsn "
     "WHERE lsn > ?1 AND epk >= ?2 AND epk < ?3"
 )
+# Tracked deletes are those of the whole source, which may hold other ranges too.
 _DELETED = (
     "INSERT INTO temp.changed SELECT value FROM json_each(?1) "
-    "WHERE value NOT IN (SELECT number FROM source.item WHERE number = value)"
+    "WHERE value NOT IN (SELECT number FROM source.item WHERE number = value) "
+    "AND EXISTS (SELECT 1 FROM main.item WHERE number = value AND epk >= ?2 AND epk < ?3)"
 )
 _OF_CHANGED = "WHERE number IN (SELECT number FROM temp.changed)"
 _SIZE_OF_CHANGED = f"SELECT count(*), coalesce(sum(size_bytes), 0) FROM main.item {_OF_CHANGED}"
@@ -66,7 +68,7 @@ _KEY_AT = (
 
 
 class HalfCount:
-    """A count of the rows below an epk on a snapshot of its own, and a watch on what changes meanwhile."""
+    """A count of the rows of a range on a snapshot of its own, and a watch on what changes meanwhile."""
 
     def __init__(self, path: Path, applier: Applier, span: EpkRange) -> None:
         """Begins; to be called while no group of writes runs, so that snapshot and watch begin together."""
@@ -75,7 +77,7 @@ class HalfCount:
         self._reader.execute("SELECT count(*) FROM partition").fetchall()
         self._span = span
         self._counted = Totals(0, 0)
-        self.watch = applier.watch = Watch(span.max)
+        self.watch = applier.watch = Watch(span)
 
     def run(self) -> None:
         """Counts; takes a while."""
@@ -85,7 +87,7 @@ class HalfCount:
             self._reader.close()
 
     def now(self) -> Totals:
-        """Items and bytes below the epk at this moment, again while no group runs."""
+        """Items and bytes of the range at this moment, again while no group runs."""
         counted, watch = self._counted, self.watch
         return Totals(counted.items + watch.items, counted.size_bytes + watch.size_bytes)
 
@@ -162,7 +164,7 @@ def catch_up(
     """
     with _attached(target, source), _transaction(target):
         target.execute(_CHANGED, (after_lsn, span.min, span.max))
-        target.execute(_DELETED, (f"[{','.join(map(str, deleted))}]",))
+        target.execute(_DELETED, (f"[{','.join(map(str, deleted))}]", span.min, span.max))
         before: Any = target.execute(_SIZE_OF_CHANGED).fetchone()
         for statement in (_FORGET_ITEMS, _FORGET_UNIQUE, _REPEAT_ITEMS, _REPEAT_UNIQUE):
             target.execute(statement)
