@@ -28,7 +28,7 @@ from itertools import pairwise
 
 from pleiad import errors
 from pleiad.catalog.catalog import Catalog
-from pleiad.catalog.placement import Placement
+from pleiad.catalog.placement import Placement, segment_name
 from pleiad.engine.container import Container, partition_of
 from pleiad.keys.range import EpkRange, midpoint
 from pleiad.limits import Limits
@@ -219,10 +219,11 @@ class Reshaper:
             await self._relocate(container, "rehome", [source], [old], new)
 
     def homeless(self, container: Container) -> list[Partition]:
-        """The partitions that share a segment with another one."""
-        names = [partition.segment_name for partition in container.map.partitions]
+        """The partitions that sit in a segment that was made for another one, and holds more than their rows."""
         return [
-            partition for partition in container.map.partitions if names.count(partition.segment_name) > 1
+            partition
+            for partition in container.map.partitions
+            if not self._placement(container, partition).is_at_home
         ]
 
     async def _relocate(
@@ -263,8 +264,10 @@ class Reshaper:
             raise
         result = partition_of(new, self._store, state.lsn)
         self._adopt(container, partitions, [result])
-        await self.report(container, Phase.CLEANING)
-        await self._drop_unused(segments)
+        try:
+            await self.report(container, Phase.CLEANING)
+        finally:
+            await self._drop_unused(segments)
         return result
 
     async def _copy(self, target: Segment, partition: Partition) -> _Source:
@@ -391,7 +394,7 @@ def _check_neighbours(sources: Sequence[Partition]) -> None:
 
 def _segment_name(container: Container, id: int) -> str:
     """A name that was never used: what a mover of the past still writes to is not what this one reads."""
-    return f"c{container.resource.number}-p{id}-{secrets.token_hex(4)}"
+    return f"{segment_name(container.resource.number, id)}-{secrets.token_hex(4)}"
 
 
 def _together(new: Placement, sources: Sequence[_Source]) -> PartitionState:

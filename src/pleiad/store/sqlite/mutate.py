@@ -13,6 +13,7 @@ from typing import Any
 import apsw
 
 from pleiad.item.ttl import is_expired
+from pleiad.keys.range import EpkRange
 from pleiad.store.contract import (
     APPLIED,
     Mutation,
@@ -64,15 +65,15 @@ class Counters:
 
 @dataclass(slots=True)
 class Watch:
-    """How the rows below an epk changed since a count of them began; void when something was rolled back."""
+    """How the rows of a range changed since a count of them began; void when something was rolled back."""
 
-    below: bytes
+    span: EpkRange
     items: int = 0
     size_bytes: int = 0
     is_void: bool = False
 
     def note(self, epk: bytes, items: int, size_bytes: int) -> None:
-        if epk < self.below:
+        if self.span.contains(epk):
             self.items += items
             self.size_bytes += size_bytes
 

@@ -57,7 +57,7 @@ _KEY_AT = (
 
 
 class HalfCount:
-    """A count of the rows below an epk on a snapshot of its own, and a watch on what changes meanwhile."""
+    """A count of the rows of a range on a snapshot of its own, and a watch on what changes meanwhile."""
 
     def __init__(self, path: Path, applier: Applier, span: EpkRange) -> None:
         """Begins; to be called while no group of writes runs, so that snapshot and watch begin together."""
@@ -66,7 +66,7 @@ class HalfCount:
         self._reader.execute("SELECT count(*) FROM partition").fetchall()
         self._span = span
         self._counted = Totals(0, 0)
-        self.watch = applier.watch = Watch(span.max)
+        self.watch = applier.watch = Watch(span)
 
     def run(self) -> None:
         """Counts; takes a while."""
@@ -76,7 +76,7 @@ class HalfCount:
             self._reader.close()
 
     def now(self) -> Totals:
-        """Items and bytes below the epk at this moment, again while no group runs."""
+        """Items and bytes of the range at this moment, again while no group runs."""
         counted, watch = self._counted, self.watch
         return Totals(counted.items + watch.items, counted.size_bytes + watch.size_bytes)
 
