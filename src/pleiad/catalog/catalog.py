@@ -87,8 +87,8 @@ class Catalog:
 
     def is_unfinished(self, container_rid: str) -> bool:
         """Whether a change of a container's partition map is to be undone, or brought to its end."""
-        segments = [placement.segment for placement in self.placements(container_rid)]
-        return self.is_interrupted(container_rid) or len(set(segments)) < len(segments)
+        are_at_home = all(placement.is_at_home for placement in self.placements(container_rid))
+        return self.is_interrupted(container_rid) or not are_at_home
 
     def offer_of(self, resource_rid: str) -> Resource | None:
         """The offer that holds the throughput of a database or container, if it has its own."""

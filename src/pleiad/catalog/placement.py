@@ -37,6 +37,11 @@ class Placement:
     def is_live(self) -> bool:
         return self.retired_at is None
 
+    @property
+    def is_at_home(self) -> bool:
+        """Whether its segment was made for it; a child of a split sits in the segment of its parent at first."""
+        return self.segment.split("-")[1] == f"p{self.id}"
+
     def to_record(self) -> Record:
         low, high = self.span.to_hex()
         body = {
@@ -73,10 +78,15 @@ def operation_record(container_rid: str, kind: str, ids: Iterable[int]) -> Recor
     return Record(OPERATION, container_rid, container_rid, kind, {"partitions": list(ids)})
 
 
+def segment_name(container_number: int, id: int) -> str:
+    """The name of the first segment made for a partition; those made later append to it."""
+    return f"c{container_number}-p{id}"
+
+
 def place(container_rid: str, container_number: int, count: int, key: KeyDefinition) -> list[Placement]:
     """The physical partitions of a new container: `count` even shares of the hash space."""
     now = int(time.time())
     return [
-        Placement(container_rid, index, span, f"c{container_number}-p{index}", epoch=1, made_at=now)
+        Placement(container_rid, index, span, segment_name(container_number, index), epoch=1, made_at=now)
         for index, span in enumerate(even_ranges(count, key))
     ]

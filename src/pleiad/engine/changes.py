@@ -11,8 +11,9 @@ from enum import Enum
 from pleiad import charge
 from pleiad.charge import Charge
 from pleiad.engine import feed_place
-from pleiad.engine.container import Container, over_moves
+from pleiad.engine.container import Container
 from pleiad.engine.feed_place import Walk
+from pleiad.engine.steady import over_moves
 from pleiad.keys.range import EpkRange
 from pleiad.partition.partition import Partition
 from pleiad.store.contract import Row

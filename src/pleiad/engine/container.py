@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 from binascii import b2a_base64
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
 from urllib.parse import quote
 
 import orjson
@@ -32,11 +31,8 @@ from pleiad.partition.partition import Partition
 from pleiad.query import QueryContext, compile_query
 from pleiad.query.context import no_tick
 from pleiad.query.pushdown import policy_paths
-from pleiad.store.contract import Mutation, Outcome, Row, SegmentDroppedError, Store
+from pleiad.store.contract import Mutation, Outcome, Row, Store
 from pleiad.store.selection import IndexedPath
-
-_Arguments = ParamSpec("_Arguments")
-_Answer = TypeVar("_Answer")
 
 
 class Container:
@@ -219,26 +215,6 @@ class Container:
 
     def session_token(self, partition: Partition) -> str:
         return f"{partition.range_id}:{self.resource.number}#{partition.lsn}"
-
-
-def over_moves(
-    page: Callable[Concatenate[Container, _Arguments], Coroutine[Any, Any, _Answer]],
-) -> Callable[Concatenate[Container, _Arguments], Coroutine[Any, Any, _Answer]]:
-    """A read of several steps that starts over when rows it was reading have moved to another segment."""
-
-    @functools.wraps(page)
-    async def whole(
-        container: Container, /, *arguments: _Arguments.args, **named: _Arguments.kwargs
-    ) -> _Answer:
-        while True:
-            seen = container.map
-            try:
-                return await page(container, *arguments, **named)
-            except SegmentDroppedError:
-                if container.map is seen:
-                    raise
-
-    return whole
 
 
 def ascii_path(path: str) -> str:

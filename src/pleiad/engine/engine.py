@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from pleiad import errors
 from pleiad.catalog import placement, throughput
@@ -23,6 +22,7 @@ from pleiad.engine.container import Container, open_container
 from pleiad.engine.faults import Faults
 from pleiad.engine.keeper import Keeper
 from pleiad.engine.reshape import Reshaper
+from pleiad.engine.steady import to_the_end
 from pleiad.engine.sweeper import sweep_for_ever
 from pleiad.engine.traffic import Traffic
 from pleiad.engine.watch import Watch
@@ -30,24 +30,6 @@ from pleiad.item.id import check_resource_name
 from pleiad.limits import Limits
 from pleiad.partition.partition import Partition
 from pleiad.store.contract import Store
-
-_Arguments = ParamSpec("_Arguments")
-_Answer = TypeVar("_Answer")
-
-
-def _to_the_end(
-    change: Callable[_Arguments, Coroutine[Any, Any, _Answer]],
-) -> Callable[_Arguments, Coroutine[Any, Any, _Answer]]:
-    """A change of the catalog that goes on when its caller is cancelled, as when a client hangs up.
-
-    Stopped between the disk and the memory it would leave the two telling different stories until a restart.
-    """
-
-    @functools.wraps(change)
-    async def whole(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Answer:
-        return await asyncio.shield(change(*arguments, **named))
-
-    return whole
 
 
 class Engine:
@@ -133,7 +115,7 @@ class Engine:
 
     # -- databases and containers -----------------------------------------------------------------
 
-    @_to_the_end
+    @to_the_end
     async def create_database(self, body: dict[str, Any], given: Throughput | None) -> Resource:
         """Creates a database, with shared throughput for its containers when some is given."""
         id = check_resource_name(body.get("id"), self.limits)
@@ -146,7 +128,7 @@ class Engine:
             await self.catalog.add([database, *offers])
         return database
 
-    @_to_the_end
+    @to_the_end
     async def create_container(
         self, database: Resource, body: dict[str, Any], given: Throughput | None
     ) -> Resource:
@@ -184,7 +166,7 @@ class Engine:
             raise errors.SHARED_DATABASE_FULL(limit=self.limits.shared_database_containers)
         return throughput.from_offer_content(offer.properties["content"])
 
-    @_to_the_end
+    @to_the_end
     async def replace_container(
         self, database: Resource, id: str, body: dict[str, Any], if_match: str | None
     ) -> Resource:
@@ -202,7 +184,7 @@ class Engine:
         container.drop_surplus_indexes()
         return new
 
-    @_to_the_end
+    @to_the_end
     async def delete(self, resource: Resource, if_match: str | None = None) -> None:
         """Deletes a resource with everything beneath it."""
         async with self.catalog.lock:
@@ -219,14 +201,14 @@ class Engine:
 
     # -- physical partitions -----------------------------------------------------------------------
 
-    @_to_the_end
+    @to_the_end
     async def split(self, container: Container, range_id: str) -> tuple[Partition, Partition]:
         """Splits a physical partition in two; its children get segments of their own in the background."""
         children = await self.reshaper.split(container, range_id)
         self.keeper.wake()
         return children
 
-    @_to_the_end
+    @to_the_end
     async def merge(self, container: Container, range_ids: Sequence[str]) -> Partition:
         """Makes one physical partition of neighbours, if those that remain can serve the throughput."""
         remaining = len(container.map.partitions) - len(range_ids) + 1
@@ -257,7 +239,7 @@ class Engine:
         }
         return self.catalog.new_resource(Kind.OFFER, None, "", properties, number)
 
-    @_to_the_end
+    @to_the_end
     async def replace_offer(self, rid: str, body: dict[str, Any], if_match: str | None) -> Resource:
         """Changes the throughput of a database or container."""
         wanted = throughput.from_offer_content(body.get("content")).checked(self.limits)
@@ -283,7 +265,7 @@ class Engine:
 
     # -- users, permissions, client encryption keys -------------------------------------------------
 
-    @_to_the_end
+    @to_the_end
     async def create_child(
         self, kind: Kind, parent: Resource, id: str, properties: dict[str, Any], upsert: bool = False
     ) -> tuple[Resource, bool]:
@@ -300,7 +282,7 @@ class Engine:
             await self.catalog.add([created])
         return created, True
 
-    @_to_the_end
+    @to_the_end
     async def replace_child(
         self, old: Resource, id: str, properties: dict[str, Any], if_match: str | None
     ) -> Resource:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pleiad import charge
 from pleiad.charge import Charge
 from pleiad.engine import token as tokens
-from pleiad.engine.container import Container, over_moves
+from pleiad.engine.container import Container
 from pleiad.engine.scan import Scan
+from pleiad.engine.steady import over_moves
 from pleiad.keys.range import EpkRange
 from pleiad.partition.partition import Partition
 from pleiad.store.contract import Row

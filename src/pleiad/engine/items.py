@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from pleiad import charge, errors
 from pleiad.charge import Charge
 from pleiad.engine import session
-from pleiad.engine.container import Container, over_moves
+from pleiad.engine.container import Container
+from pleiad.engine.steady import over_moves
 from pleiad.errors import PleiadError
 from pleiad.item import body as bodies
 from pleiad.item import patch as patches

@@ -98,6 +98,8 @@ class Keeper:
             try:
                 await self._reshaper.split(container, partition.range_id)
             except PleiadError as error:
+                if error.row is errors.RANGE_GONE:
+                    continue  # somebody else changed it meanwhile
                 if error.row is not errors.CANNOT_SPLIT:
                     raise
                 self._refused[container.resource.rid, partition.id] = time.monotonic() + REFUSAL_SECONDS
@@ -106,7 +108,11 @@ class Keeper:
 
     async def _rehome(self, container: Container) -> None:
         while homeless := self._reshaper.homeless(container):
-            await self._reshaper.rehome(container, homeless[0].range_id)
+            try:
+                await self._reshaper.rehome(container, homeless[0].range_id)
+            except PleiadError as error:
+                if error.row is not errors.RANGE_GONE:
+                    raise
 
     async def _size_bytes(self, container: Container, partition: Partition) -> int:
         """The size of a partition; of one that nobody wrote to since the last look no file is opened."""

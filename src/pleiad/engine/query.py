@@ -19,8 +19,9 @@ from typing import Any
 from pleiad.charge import Charge
 from pleiad.engine import query_stream, query_whole
 from pleiad.engine import token as tokens
-from pleiad.engine.container import Container, over_moves
+from pleiad.engine.container import Container
 from pleiad.engine.query_job import QueryJob, QueryRequest, Tally, prepare
+from pleiad.engine.steady import over_moves
 from pleiad.partition.partition import Partition
 from pleiad.query import compile_query, is_compiled
 

@@ -28,8 +28,9 @@ from itertools import pairwise
 
 from pleiad import errors
 from pleiad.catalog.catalog import Catalog
-from pleiad.catalog.placement import Placement
+from pleiad.catalog.placement import Placement, segment_name
 from pleiad.engine.container import Container, partition_of
+from pleiad.engine.steady import to_the_end
 from pleiad.keys.range import EpkRange, midpoint
 from pleiad.limits import Limits
 from pleiad.partition.map import PartitionMap
@@ -131,6 +132,7 @@ class Reshaper:
 
     # -- split -----------------------------------------------------------------------------------
 
+    @to_the_end
     async def split(self, container: Container, range_id: str) -> tuple[Partition, Partition]:
         """Divides a partition in two; the children share its segment until `rehome` has been there."""
         async with self._turn(container):
@@ -158,8 +160,8 @@ class Reshaper:
                     for state, span in zip(halves, _cut(parent.span, at), strict=True)
                 ]
                 await self._commit(container, [old], children)
-            except BaseException:
-                await asyncio.shield(self._undo(container, [parent]))
+            except Exception:
+                await self._undo(container, [parent])
                 raise
             lsns = [state.lsn for state in halves]
             left, right = (
@@ -187,6 +189,7 @@ class Reshaper:
 
     # -- merge and rehome ------------------------------------------------------------------------
 
+    @to_the_end
     async def merge(self, container: Container, range_ids: Sequence[str]) -> Partition:
         """Makes one partition of neighbours."""
         async with self._turn(container):
@@ -210,6 +213,7 @@ class Reshaper:
             _log.info("merged %s ranges %s into %s", container.path, ", ".join(range_ids), merged.range_id)
             return merged
 
+    @to_the_end
     async def rehome(self, container: Container, range_id: str) -> None:
         """Gives a partition a segment of its own."""
         async with self._turn(container):
@@ -219,10 +223,11 @@ class Reshaper:
             await self._relocate(container, "rehome", [source], [old], new)
 
     def homeless(self, container: Container) -> list[Partition]:
-        """The partitions that share a segment with another one."""
-        names = [partition.segment_name for partition in container.map.partitions]
+        """The partitions that sit in a segment that was made for another one, and holds more than their rows."""
         return [
-            partition for partition in container.map.partitions if names.count(partition.segment_name) > 1
+            partition
+            for partition in container.map.partitions
+            if not self._placement(container, partition).is_at_home
         ]
 
     async def _relocate(
@@ -258,13 +263,15 @@ class Reshaper:
             await target.open_partition(state)
             await self._enter(container, Phase.COMMITTING)
             await self._commit(container, old, [new])
-        except BaseException:
-            await asyncio.shield(self._undo(container, partitions, new.segment))
+        except Exception:
+            await self._undo(container, partitions, new.segment)
             raise
         result = partition_of(new, self._store, state.lsn)
         self._adopt(container, partitions, [result])
-        await self.report(container, Phase.CLEANING)
-        await self._drop_unused(segments)
+        try:
+            await self.report(container, Phase.CLEANING)
+        finally:
+            await self._drop_unused(segments)
         return result
 
     async def _copy(self, target: Segment, partition: Partition) -> _Source:
@@ -302,6 +309,7 @@ class Reshaper:
 
     # -- what every change does --------------------------------------------------------------------
 
+    @to_the_end
     async def mend(self, container: Container) -> None:
         """Undoes the change that the last process left half done."""
         async with self._turn(container):
@@ -391,7 +399,7 @@ def _check_neighbours(sources: Sequence[Partition]) -> None:
 
 def _segment_name(container: Container, id: int) -> str:
     """A name that was never used: what a mover of the past still writes to is not what this one reads."""
-    return f"c{container.resource.number}-p{id}-{secrets.token_hex(4)}"
+    return f"{segment_name(container.resource.number, id)}-{secrets.token_hex(4)}"
 
 
 def _together(new: Placement, sources: Sequence[_Source]) -> PartitionState:

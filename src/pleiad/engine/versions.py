@@ -15,6 +15,7 @@ from pleiad.charge import Charge
 from pleiad.engine import feed_place
 from pleiad.engine.container import Container
 from pleiad.engine.feed_place import Walk
+from pleiad.engine.steady import over_moves
 from pleiad.keys.range import EpkRange
 from pleiad.partition.partition import Partition
 from pleiad.store.contract import Version
@@ -30,6 +31,7 @@ class VersionPage:
     charge: Charge
 
 
+@over_moves
 async def page(
     container: Container, span: EpkRange, place: str, items_max: int, multiplier: int = 1
 ) -> VersionPage:

@@ -44,7 +44,11 @@ class SqliteStore:
     """The contract's Store over files in one directory."""
 
     def __init__(
-        self, directory: Path, durable: bool = True, index_settings: IndexSettings = DEFAULT_INDEX_SETTINGS
+        self,
+        directory: Path,
+        durable: bool = True,
+        index_settings: IndexSettings = DEFAULT_INDEX_SETTINGS,
+        threads: DiskThreads | None = None,
     ) -> None:
         self.directory = directory
         self._durable = durable
@@ -60,7 +64,7 @@ class SqliteStore:
             os.close(self._lock)
             raise
         self._catalog_turn = threading.Lock()
-        self._threads = DiskThreads(_DISK_THREADS)
+        self._threads = threads or DiskThreads(_DISK_THREADS)
         self.commits = CommitCounts()
         self._segments: dict[str, SqliteSegment] = {}
         self._open: list[SegmentFile] = []

@@ -1,0 +1,1 @@
+"""A seeded simulation of splits, merges and rehomes under load, with crashes at any step."""
