@@ -130,8 +130,13 @@ def _line(kind: str, container: str, partition: str, subject: str, values: dict[
 class Watch:
     """Looks at all open containers again and again."""
 
-    def __init__(self, containers: Callable[[], Iterable[Container]]) -> None:
+    def __init__(
+        self,
+        containers: Callable[[], Iterable[Container]],
+        is_split_refused: Callable[[Container, Partition], bool],
+    ) -> None:
         self._containers = containers
+        self._is_split_refused = is_split_refused
         self.census = Census()
         self.warnings = Warnings()
         self._summed: dict[tuple[str, int], int] = {}
@@ -149,6 +154,7 @@ class Watch:
                     names.add((container.database.id, container.resource.id, partition.range_id))
                     rids.add((container.resource.rid, partition.id))
                     await self._look_at_sizes(container, partition)
+                    await self._look_at_refusal(container, partition)
                 container.heat.turn()
                 await asyncio.sleep(0)
             self.warnings.forget_all_but(names)
@@ -163,6 +169,20 @@ class Watch:
                 await self.look()
             except Exception:
                 _log.exception("looking for warnings failed")
+
+    async def _look_at_refusal(self, container: Container, partition: Partition) -> None:
+        if not self._is_split_refused(container, partition):
+            self.warnings.withdraw(SPLIT_REFUSED, container, partition)
+            return
+        size_bytes = (await self.census.state(container, partition)).size_bytes
+        self.warnings.report(
+            SPLIT_REFUSED,
+            container,
+            partition,
+            f"The physical partition {partition.range_id} should be split and cannot be: it holds a single logical "
+            "partition, or its range is too narrow. Another partition key would spread the items.",
+            bytes=size_bytes,
+        )
 
     async def _look_at_sizes(self, container: Container, partition: Partition) -> None:
         limit = container.limits.logical_partition_bytes
