@@ -69,7 +69,7 @@ def test_json_is_what_the_server_tells(server: RunningServer) -> None:
 def test_uneven_bars_show_a_bad_key_and_even_bars_a_good_one() -> None:
     def bars(*sizes: int) -> list[int]:
         text = view(picture(*sizes), [], Look(100))
-        return [len(bar) for bar in re.findall(r"^\d .*? KB +(█*)", text, re.MULTILINE)]
+        return [len(bar) for bar in re.findall(r"^\d .*? [KM]B +(█*)", text, re.MULTILINE)]
 
     good, bad = bars(1000, 990, 1010), bars(10, 3000, 20)
     assert max(good) - min(good) <= 1
