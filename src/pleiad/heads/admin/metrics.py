@@ -81,6 +81,7 @@ async def page(engine: Engine, connections: int) -> bytes:
         "Warnings that stand, by kind.",
         [({"kind": kind}, count) for kind, count in sorted(kinds.items())],
     )
+    made.add("pleiad_faults", "gauge", "Faults on demand in force.", [({}, len(engine.faults.live()))])
     made.add("pleiad_open_connections", "gauge", "Open connections of clients.", [({}, connections)])
     memory = resident_bytes()
     if memory is not None:
