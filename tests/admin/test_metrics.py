@@ -7,7 +7,7 @@ import timeit
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any
 
 import pytest
@@ -139,8 +139,9 @@ def test_counting_a_request_takes_less_than_a_microsecond() -> None:
         heat.note(key, 1.0)
         traffic.note("read", 200, perf_counter() - began_at, 1.0)
 
-    repeats = 20_000
-    assert min(timeit.repeat(count, number=repeats, repeat=15)) / repeats < 1e-6
+    # Many short runs by the thread's own clock: the best of them was not disturbed by other work on the machine.
+    repeats = 1_000
+    assert min(timeit.repeat(count, number=repeats, repeat=200, timer=thread_time)) / repeats < 1e-6
 
 
 def test_the_hottest_keys_are_found_among_very_many() -> None:

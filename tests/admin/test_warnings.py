@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 from collections.abc import Callable
@@ -124,3 +125,25 @@ def test_a_partition_below_70_percent_of_one_logical_partition_is_never_summed(
     for number in range(13):
         grow(small, f"a{number}", KB)
     assert warnings(small) == []
+
+
+def test_a_partition_that_cannot_be_split_is_a_warning(
+    run: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    limits = dataclasses.replace(
+        PROFILES["tiny"], logical_partition_bytes=100 * KB, physical_partition_bytes=10 * KB
+    )
+    running = run(limits=limits)
+    client = CosmosClient(running.server.endpoint, running.server.key)
+    running.container = client.create_database("d").create_container("flights", PartitionKey("/airport"))
+    grow(running, "LAX", 11 * KB)
+    running.ask(running.node.engine.keeper.settled())
+    (warning,) = warnings(running)
+    assert (warning["kind"], warning["partition"]) == ("split-refused", "0")
+    assert warning["values"] == {"bytes": 11 * KB}
+    assert any('kind="split-refused" container="d/flights"' in each.getMessage() for each in caplog.records)
+    grow(running, "AMS", KB)
+    running.node.engine.keeper._refused.clear()
+    running.ask(running.node.engine.keeper.settled())
+    (moved,) = warnings(running)
+    assert moved["partition"] in ("1", "2"), "the partition that was split has no warning any more"

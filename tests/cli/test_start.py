@@ -79,6 +79,28 @@ def test_limits_are_a_profile_a_file_or_in_process_an_object(tmp_path: Path) -> 
         pass
 
 
+@pytest.mark.parametrize("child_process", [False, True])
+def test_the_account_has_the_consistency_level_asked_for(child_process: bool) -> None:
+    with pleiad.start(consistency="bounded-staleness", child_process=child_process) as server:
+        account = CosmosClient(server.endpoint, server.key).get_database_account()
+        assert account.ConsistencyPolicy["defaultConsistencyLevel"] == "BoundedStaleness"
+    with (
+        pytest.raises(ValueError, match="no consistency level 'perfect'"),
+        pleiad.start(consistency="perfect"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("child_process", [False, True])
+def test_faults_are_at_hand(child_process: bool) -> None:
+    with pleiad.start(child_process=child_process) as server:
+        create_one(server.endpoint, server.key)
+        with server.faults.add(429, count=2, retry_after_ms=1) as fault:
+            assert read_one(server.endpoint, server.key) == "1"
+            assert fault.hits == 2
+        assert server.faults.list() == []
+
+
 def test_a_child_that_cannot_start_says_so(tmp_path: Path) -> None:
     with (
         pleiad.start(data=tmp_path),

@@ -73,6 +73,21 @@ def from_record(record: Record) -> Placement:
     )
 
 
+def changes_of(history: Iterable[Placement]) -> tuple[int, int]:
+    """How many splits and how many merges made the partitions of a container what they are."""
+    by_id = {placement.id: placement for placement in history}
+    children = merges = 0
+    for placement in by_id.values():
+        if placement.parents:
+            # The youngest ancestor is the partition that was split, or one of those that were merged.
+            parent = by_id[max(placement.parents)].span
+            if parent.intersect(placement.span) == placement.span:
+                children += 1
+            else:
+                merges += 1
+    return children // 2, merges
+
+
 def operation_record(container_rid: str, kind: str, ids: Iterable[int]) -> Record:
     """The record of a change of a container's map that is under way."""
     return Record(OPERATION, container_rid, container_rid, kind, {"partitions": list(ids)})

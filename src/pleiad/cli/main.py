@@ -5,9 +5,11 @@ from __future__ import annotations
 import click
 
 from pleiad.cli.faults import faults
+from pleiad.cli.merge import merge
 from pleiad.cli.partitions import partitions
 from pleiad.cli.query import query
 from pleiad.cli.serve import serve
+from pleiad.cli.split import split
 from pleiad.cli.throughput import throughput
 
 
@@ -23,6 +25,8 @@ def cli() -> None:
 cli.add_command(serve)
 cli.add_command(query)
 cli.add_command(partitions)
+cli.add_command(split)
+cli.add_command(merge)
 cli.add_command(throughput)
 cli.add_command(faults)
 

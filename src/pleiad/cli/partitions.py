@@ -35,7 +35,7 @@ def partitions(
     For each: its range of hashes, its items and their size with a bar against the largest partition, the request
     units it used in the last second of those it is allowed, how busy its busiest second of the last minute was, how
     many requests were answered with 429, and the partitions it came from. Then the largest and the hottest logical
-    partitions, and the warnings about the container.
+    partitions, and the warnings about the container. Texts are cut and columns left out where the terminal is narrow.
 
     \b
     Examples:

@@ -44,10 +44,10 @@ class Engine:
         self.traffic = Traffic()
         self._containers: dict[str, Container] = {}
         self._by_path: dict[tuple[str, str], Container] = {}
-        self.watch = Watch(self._containers.values)
         self._background: list[asyncio.Task[None]] = []
         self.reshaper = Reshaper(store, self.catalog, limits)
         self.keeper = Keeper(self.reshaper, limits, self._containers.values, self._partitions_needed)
+        self.watch = Watch(self._containers.values, self.keeper.is_refused)
 
     async def open(self) -> None:
         """Loads the catalog, removes what deleted containers left behind, and starts the background work."""

@@ -49,6 +49,11 @@ class Keeper:
         self._sizes: dict[tuple[str, int], tuple[int, int]] = {}
         self._refused: dict[tuple[str, int], float] = {}
 
+    def is_refused(self, container: Container, partition: Partition) -> bool:
+        """Whether a partition should be split and could not be when it was last tried."""
+        until = self._refused.get((container.resource.rid, partition.id))
+        return until is not None and time.monotonic() < until + 2 * INTERVAL_SECONDS
+
     def wake(self) -> None:
         """Asks for a look at once."""
         self._woken.set()

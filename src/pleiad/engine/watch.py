@@ -26,6 +26,7 @@ import orjson
 
 from pleiad.engine.census import Census
 from pleiad.engine.container import Container
+from pleiad.errors import PleiadError
 from pleiad.item.body import load
 from pleiad.keys.value import to_json_text
 from pleiad.partition.partition import Partition
@@ -130,13 +131,19 @@ def _line(kind: str, container: str, partition: str, subject: str, values: dict[
 class Watch:
     """Looks at all open containers again and again."""
 
-    def __init__(self, containers: Callable[[], Iterable[Container]]) -> None:
+    def __init__(
+        self,
+        containers: Callable[[], Iterable[Container]],
+        is_split_refused: Callable[[Container, Partition], bool],
+    ) -> None:
         self._containers = containers
+        self._is_split_refused = is_split_refused
         self.census = Census()
         self.warnings = Warnings()
         self._summed: dict[tuple[str, int], int] = {}
         """The size a physical partition had when its logical partitions were summed."""
         self._turn = asyncio.Lock()
+        self._looking: asyncio.Future[None] | None = None
 
     async def look(self) -> None:
         """One look at everything; what cannot be read is looked at next time."""
@@ -148,12 +155,23 @@ class Watch:
                 for partition in list(container.map.partitions):
                     names.add((container.database.id, container.resource.id, partition.range_id))
                     rids.add((container.resource.rid, partition.id))
-                    await self._look_at_sizes(container, partition)
+                    try:
+                        await self._look_at(container, partition)
+                    except PleiadError as error:
+                        _log.info("could not look at %s: %s", container.path, error.message)
                 container.heat.turn()
                 await asyncio.sleep(0)
             self.warnings.forget_all_but(names)
             self.census.forget_all_but(rids)
             self._summed = {place: size for place, size in self._summed.items() if place in rids}
+
+    async def look_now(self, seconds: float) -> None:
+        """A look of which one wants to see the end, but waits no longer than so many seconds; it goes on then."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.ensure_future(self.look())
+        done, _ = await asyncio.wait({self._looking}, timeout=seconds)
+        for task in done:
+            task.result()
 
     async def for_ever(self) -> None:
         """The background task; a failure is logged and the next look tries again."""
@@ -163,6 +181,24 @@ class Watch:
                 await self.look()
             except Exception:
                 _log.exception("looking for warnings failed")
+
+    async def _look_at(self, container: Container, partition: Partition) -> None:
+        await self._look_at_sizes(container, partition)
+        await self._look_at_refusal(container, partition)
+
+    async def _look_at_refusal(self, container: Container, partition: Partition) -> None:
+        if not self._is_split_refused(container, partition):
+            self.warnings.withdraw(SPLIT_REFUSED, container, partition)
+            return
+        size_bytes = (await self.census.state(container, partition)).size_bytes
+        self.warnings.report(
+            SPLIT_REFUSED,
+            container,
+            partition,
+            f"The physical partition {partition.range_id} should be split and cannot be: it holds a single logical "
+            "partition, or its range is too narrow. Another partition key would spread the items.",
+            bytes=size_bytes,
+        )
 
     async def _look_at_sizes(self, container: Container, partition: Partition) -> None:
         limit = container.limits.logical_partition_bytes

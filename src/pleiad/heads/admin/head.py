@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 
 from pleiad import errors
-from pleiad.heads.admin import faults, metrics, partitions, throughput, warnings
+from pleiad.heads.admin import faults, metrics, partitions, reshape, throughput, warnings
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.call import Call
 from pleiad.server.message import Response, render_headers
@@ -45,6 +45,8 @@ class AdminOperations:
             "_pleiad/*/dbs/*/throughput": {"GET": throughput.read, "PUT": throughput.replace},
             f"{container}/throughput": {"GET": throughput.read, "PUT": throughput.replace},
             f"{container}/partitions": {"GET": partitions.read},
+            f"{container}/split": {"POST": reshape.split},
+            f"{container}/merge": {"POST": reshape.merge},
             "_pleiad/*/faults": {"GET": faults.list_all, "POST": faults.add, "DELETE": faults.clear},
             "_pleiad/*/faults/*": {"GET": faults.read, "DELETE": faults.delete},
             "_pleiad/*/warnings": {"GET": warnings.list_all},

@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 
+from pleiad.catalog.placement import changes_of
 from pleiad.engine.engine import Engine
 from pleiad.engine.traffic import BOUNDS_SECONDS, Traffic
 from pleiad.store.commits import BOUNDS_WRITES, CommitCounts
@@ -80,6 +81,7 @@ async def page(engine: Engine, connections: int) -> bytes:
         "Warnings that stand, by kind.",
         [({"kind": kind}, count) for kind, count in sorted(kinds.items())],
     )
+    made.add("pleiad_faults", "gauge", "Faults on demand in force.", [({}, len(engine.faults.live()))])
     made.add("pleiad_open_connections", "gauge", "Open connections of clients.", [({}, connections)])
     memory = resident_bytes()
     if memory is not None:
@@ -119,18 +121,22 @@ def _add_traffic(made: Page, traffic: Traffic) -> None:
 async def _add_partitions(made: Page, engine: Engine) -> None:
     items: list[tuple[Labels, float]] = []
     sizes: list[tuple[Labels, float]] = []
+    splits: list[tuple[Labels, float]] = []
+    merges: list[tuple[Labels, float]] = []
     for container in engine.containers:
+        names = {"database": container.database.id, "container": container.resource.id}
+        split_count, merge_count = changes_of(engine.catalog.history(container.resource.rid))
+        splits.append((names, split_count))
+        merges.append((names, merge_count))
         for partition in list(container.map.partitions):
-            labels = {
-                "database": container.database.id,
-                "container": container.resource.id,
-                "partition": partition.range_id,
-            }
+            labels = {**names, "partition": partition.range_id}
             state = await engine.watch.census.state(container, partition)
             items.append((labels, state.items))
             sizes.append((labels, state.size_bytes))
     made.add("pleiad_partition_items", "gauge", "Items of a physical partition.", items)
     made.add("pleiad_partition_bytes", "gauge", "Bytes stored in a physical partition.", sizes)
+    made.add("pleiad_splits_total", "counter", "Splits of physical partitions of a container.", splits)
+    made.add("pleiad_merges_total", "counter", "Merges of physical partitions of a container.", merges)
 
 
 def _add_commits(made: Page, commits: CommitCounts) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 from pleiad.catalog import throughput
@@ -26,8 +27,7 @@ async def read(call: Call) -> Response:
     hottest = whole_parameter(call, "hottest", TOP_DEFAULT, TOP_MAX)
     largest = whole_parameter(call, "largest", TOP_DEFAULT, TOP_MAX)
     partitions = list(container.map.partitions)
-    live = {partition.id for partition in partitions}
-    placements = call.engine.catalog.placements(container.resource.rid)
+    catalog, rid = call.engine.catalog, container.resource.rid
     answer = {
         "database": container.database.id,
         "container": container.resource.id,
@@ -37,8 +37,9 @@ async def read(call: Call) -> Response:
             "logicalPartitionBytes": container.limits.logical_partition_bytes,
             "physicalPartitionBytes": container.limits.physical_partition_bytes,
         },
-        "partitions": [await _partition(call, container, each) for each in partitions],
-        "history": [_placement(each) for each in placements if each.id not in live],
+        "settled": not catalog.is_unfinished(rid),
+        "partitions": [await partition_to_json(call, container, each) for each in partitions],
+        "history": [_retired(each) for each in catalog.history(rid) if not each.is_live],
         "largest": await _largest(container, partitions, largest) if largest else [],
         "hottest": _hottest(container, hottest),
     }
@@ -60,7 +61,8 @@ def throughput_of(call: Call, container: Container) -> dict[str, Any]:
     return {"ru": found.ru, "autoscale": found.autoscale, "shared": own is None}
 
 
-async def _partition(call: Call, container: Container, partition: Partition) -> dict[str, Any]:
+async def partition_to_json(call: Call, container: Container, partition: Partition) -> dict[str, Any]:
+    """One physical partition. It shares its segment from a split until its rows have been copied."""
     state = await call.engine.watch.census.state(container, partition)
     low, high = partition.span.to_hex()
     return {
@@ -71,17 +73,25 @@ async def _partition(call: Call, container: Container, partition: Partition) -> 
         "items": state.items,
         "bytes": state.size_bytes,
         "lsn": partition.lsn,
+        "sharesSegment": partition in call.engine.reshaper.homeless(container),
     }
 
 
-def _placement(placement: Placement) -> dict[str, Any]:
+def _retired(placement: Placement) -> dict[str, Any]:
+    """A physical partition that a split or merge has replaced."""
     low, high = placement.span.to_hex()
     return {
         "id": str(placement.id),
         "minInclusive": low,
         "maxExclusive": high,
         "parents": [str(parent) for parent in placement.parents],
+        "madeAt": _moment(placement.made_at),
+        "retiredAt": _moment(placement.retired_at or 0),
     }
+
+
+def _moment(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 async def _largest(container: Container, partitions: list[Partition], count: int) -> list[dict[str, Any]]:

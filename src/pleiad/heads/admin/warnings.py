@@ -10,11 +10,14 @@ from pleiad.heads.admin.answer import json_answer
 from pleiad.heads.nosql.call import Call
 from pleiad.server.message import Response
 
+LOOK_SECONDS = 5.0
+"""How long an answer waits for the look; a large partition may take longer to be summed."""
+
 
 async def list_all(call: Call) -> Response:
     """The warnings that stand, after a fresh look."""
     watch = call.engine.watch
-    await watch.look()
+    await watch.look_now(LOOK_SECONDS)
     return json_answer(call, {"warnings": [to_json(each) for each in watch.warnings.standing()]})
 
 

@@ -10,6 +10,8 @@ import heapq
 from pathlib import Path
 from typing import Any
 
+import apsw
+
 from pleiad.keys.range import EpkRange
 from pleiad.store.contract import LogicalPartition
 from pleiad.store.sqlite import schema
@@ -25,8 +27,11 @@ _SAMPLE = "SELECT CAST(json(body) AS BLOB) FROM item WHERE epk = ?1 LIMIT 1"
 def largest(
     path: Path, span: EpkRange, count: int, bytes_min: int, slice_rows: int = SLICE_ROWS
 ) -> list[LogicalPartition]:
-    """The largest logical partitions of a range, largest first."""
-    connection = schema.connect_reader(path)
+    """The largest logical partitions of a range, largest first; none when the file is gone meanwhile."""
+    try:
+        connection = schema.connect_reader(path)
+    except apsw.CantOpenError:
+        return []
     try:
         top: list[tuple[int, int, bytes]] = []
         epk, items, size_bytes, last_id = span.min, 0, 0, ""

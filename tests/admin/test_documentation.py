@@ -1,0 +1,64 @@
+"""docs/admin-api.md agrees with the server: paths, metrics, faults, and the example of a signed request."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from azure.cosmos import ContainerProxy
+
+from pleiad.engine import watch
+from pleiad.engine.faults import BY_WORD
+from pleiad.heads.admin.faults import OPERATIONS
+from pleiad.heads.admin.head import AdminOperations
+from pleiad.heads.nosql.auth import EMULATOR_KEY, Authenticator
+from pleiad.heads.nosql.head import ITEM_OPERATIONS
+from pleiad.limits import Limits
+from pleiad.testing.start import RunningServer
+
+from .test_metrics import scrape
+
+PAGE = (Path(__file__).parents[2] / "docs" / "admin-api.md").read_text(encoding="utf-8")
+
+
+def section(heading: str) -> str:
+    return PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
+def test_every_path_is_documented_with_its_methods() -> None:
+    documented = {
+        re.sub(r"\{\w+\}|(?<=_pleiad/)(v1|health)", "*", path): set(methods.split(", "))
+        for path, methods in re.findall(r"^\| `/([^`]+)` \| ([A-Z, ]+) \|", PAGE, re.MULTILINE)
+    }
+    operations = AdminOperations(Authenticator(EMULATOR_KEY, None, Limits()), True, lambda: 0)
+    assert documented == {pattern: set(methods) for pattern, methods in operations.routes().items()}
+
+
+def test_every_metric_is_documented(server: RunningServer, container: ContainerProxy) -> None:
+    container.read_item("1", "a")
+    shown = {re.sub(r"(_bucket|_sum|_count)?(\{.*)?$", "", name) for name in scrape(server)}
+    named = re.findall(r"`((?:pleiad|process)_[a-z_]+)`", section("Metrics"))
+    assert len(named) == len(set(named))
+    # Warnings are there when there are some.
+    assert shown == set(named) - {"pleiad_warnings"}
+
+
+def test_every_fault_operation_and_warning_is_documented() -> None:
+    faults = section("Faults on demand")
+    assert set(re.findall(r"^\| `([^`]+)`[^|]*\|[^|]*\|[^|]*\|$", faults, re.MULTILINE)) == set(BY_WORD)
+    assert all(f"`{operation}`" in faults for operation in OPERATIONS)
+    assert set(ITEM_OPERATIONS.values()) <= set(OPERATIONS)
+    kinds = {watch.SIZE, watch.SPLIT_REFUSED, watch.THROTTLED}
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", section("Warnings"), re.MULTILINE)) == kinds
+
+
+def test_the_example_of_a_signed_request_works(server: RunningServer, client: Any, capsys: Any) -> None:
+    from azure.cosmos import PartitionKey
+
+    client.create_database("sample").create_container("food", PartitionKey("/foodGroup"))
+    (example,) = [
+        block for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "urllib.request" in block
+    ]
+    exec(compile(example.replace("http://localhost:8081", server.endpoint), "example", "exec"), {})
+    assert '"container":"food"' in capsys.readouterr().out
