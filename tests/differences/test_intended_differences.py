@@ -122,3 +122,17 @@ def test_plain_http_is_answered_too(pleiad_server: RunningServer) -> None:
     connection.request("GET", "/_pleiad/health")
     assert connection.getresponse().status == 200
     connection.close()
+
+
+def test_a_replacement_that_does_not_name_the_change_feed_policy_keeps_it(
+    pleiad_database: DatabaseProxy,
+) -> None:
+    """A replacement is the whole definition elsewhere, and what it leaves out is switched off. The Python client never
+    sends this policy with a replacement, so changing the time to live would delete the history of a container."""
+    kept = pleiad_database.create_container(
+        "kept", PartitionKey("/pk"), change_feed_policy={"retentionDuration": 5}
+    )
+    pleiad_database.replace_container(kept, PartitionKey("/pk"), default_ttl=60)
+    properties = kept.read()
+    assert properties["defaultTtl"] == 60
+    assert properties["changeFeedPolicy"] == {"retentionDuration": 5}
