@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from azure.cosmos import DatabaseProxy, PartitionKey
+from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey
 
 from pleiad.client.connection import Answer, Connection
 from pleiad.testing.start import RunningServer
@@ -269,30 +269,69 @@ def live_together(clients: list[Client], seconds: float) -> None:
         raise failures[0]
 
 
+@pytest.fixture
+def container(pleiad_database: DatabaseProxy) -> ContainerProxy:
+    """A container that keeps all versions, with the logical partition of the tests and a few others."""
+    made = pleiad_database.create_container(
+        "things", PartitionKey("/pk"), change_feed_policy={"retentionDuration": 60}
+    )
+    for number in range(40):
+        made.create_item({"id": "other", "pk": f"other{number}"})
+    return made
+
+
+@pytest.fixture
+def lived(
+    pleiad_server: RunningServer, container: ContainerProxy, history: Any
+) -> Callable[[float, Callable[[], object]], Any]:
+    """Lets clients live together for a while, with something else happening meanwhile; gives their history."""
+
+    def live(seconds: float, meanwhile: Callable[[], object]) -> Any:
+        record = history.History()
+        link = container.container_link
+        clients = [Client(pleiad_server, link, record, history, number) for number in range(10)]
+        first = clients[0]
+        start = first.ask("GET", "docs", A_IM="Full-Fidelity Feed", If_None_Match="*").headers["etag"]
+        every = [first.item(id) for id in (*PAIR, SINGLE)]
+        answer = first.batch(*({"operationType": "Create", "resourceBody": item} for item in every))
+        first.told([entry["resourceBody"] for entry in answer.json()])
+        beside = threading.Thread(target=meanwhile)
+        beside.start()
+        live_together(clients, seconds)
+        beside.join(THREADS_SECONDS_MAX)
+        record.truth = first.all_changes(start)
+        for client in clients:
+            client.close()
+        return record
+
+    return live
+
+
 @pytest.mark.requirement("R20")
 @pytest.mark.parametrize("seconds", [3, pytest.param(60, marks=[pytest.mark.long, pytest.mark.timeout(240)])])
 def test_one_serial_order_explains_what_clients_of_a_logical_partition_are_told(
-    pleiad_server: RunningServer, pleiad_database: DatabaseProxy, history: Any, seconds: float
+    lived: Callable[..., Any], seconds: float
 ) -> None:
-    container = pleiad_database.create_container(
-        "things", PartitionKey("/pk"), change_feed_policy={"retentionDuration": 60}
-    )
-    record = history.History()
-    clients = [
-        Client(pleiad_server, container.container_link, record, history, number) for number in range(10)
-    ]
-    first = clients[0]
-    start = first.ask("GET", "docs", A_IM="Full-Fidelity Feed", If_None_Match="*").headers["etag"]
-    every = [first.item(id) for id in (*PAIR, SINGLE)]
-    answer = first.batch(*({"operationType": "Create", "resourceBody": item} for item in every))
-    first.told([entry["resourceBody"] for entry in answer.json()])
-    live_together(clients, seconds)
-    record.truth = first.all_changes(start)
-    for client in clients:
-        client.close()
+    record = lived(seconds, lambda: None)
     assert record.problems() == []
-    assert len(record.told) > 50 * seconds
-    assert len(record.seen) > 50 * seconds
+    assert len(record.told) > 20 * seconds
+    assert len(record.seen) > 20 * seconds
     assert record.refused
     assert len(record.deletes_told) > seconds
     assert sum(bool(page.items) for page in record.pages) > seconds
+
+
+@pytest.mark.requirement("R20")
+def test_the_order_holds_while_the_physical_partition_is_split_and_moved(
+    lived: Callable[..., Any], container: ContainerProxy
+) -> None:
+    def grow() -> None:
+        for throughput in (12_000, 24_000, 48_000):
+            time.sleep(0.5)
+            container.replace_throughput(throughput)
+
+    record = lived(4, grow)
+    assert len(list(container.read_feed_ranges())) > 2, "there were splits"
+    assert record.problems() == []
+    assert len(record.told) > 50
+    assert len(record.seen) > 50
