@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test lint bench conformance javascript crash truth requirements clean
+.PHONY: run test lint bench conformance javascript crash truth isolation requirements clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -37,6 +37,9 @@ crash: $(READY)  ## kill -9 the real server a hundred times under load
 
 truth: $(READY)  ## 100,000 random queries: oracle, compiled query and engine must agree; takes an hour or so
 	$(BIN)/python -m pytest -m long tests/query tests/query_engine
+
+isolation: $(READY)  ## a minute of concurrent clients in one logical partition, and the check of what they were told
+	$(BIN)/python -m pytest -m long tests/isolation
 
 requirements: $(READY)  ## which of R1-R170 are shown by a passing test, documented, or open
 	$(BIN)/python tools/requirements.py
