@@ -200,3 +200,47 @@ def test_a_policy_that_makes_no_sense_is_refused(pleiad_database: Any, policy: A
         pleiad_database.create_container("c", PartitionKey("/pk"), change_feed_policy=policy)
     assert caught.value.status_code == 400
     assert "retentionDuration" in str(caught.value)
+
+
+def test_a_renamed_item_is_one_change(container: Any) -> None:
+    _, place = read_all(container)
+    container.create_item({"id": "x", "pk": "a", "n": 1})
+    container.replace_item("x", {"id": "y", "pk": "a", "n": 2})
+    (_, renamed), _ = read_all(container, continuation=place)
+    assert what_happened(renamed) == ("replace", 1, 2)
+    assert (renamed["previous"]["id"], renamed["current"]["id"]) == ("x", "y")
+
+
+def test_a_hierarchical_key_is_told_level_by_level_and_a_prefix_is_a_scope(
+    pleiad_database: Any, wire: FeedWire
+) -> None:
+    container = pleiad_database.create_container(
+        "levels",
+        PartitionKey(["/tenant", "/address/city"], kind="MultiHash"),
+        offer_throughput=12_000,
+        change_feed_policy=POLICY,
+    )
+    link = container.container_link
+    scope = {"x_ms_documentdb_partitionkey": '["t1"]'}
+    place = wire.all_versions(link, **scope).place
+    for tenant, city in (("t1", "Oslo"), ("t1", "Lima"), ("t2", "Oslo")):
+        container.create_item({"id": "x", "tenant": tenant, "address": {"city": city}})
+        container.delete_item("x", [tenant, city])
+    entries = wire.all_versions(link, place, **scope).entries
+    keys = [entry["metadata"].get("partitionKey") for entry in entries]
+    told = [key for key in keys if key is not None]
+    assert len(entries) == 4
+    assert sorted(told, key=str) == [
+        {"tenant": "t1", "address/city": "Lima"},
+        {"tenant": "t1", "address/city": "Oslo"},
+    ]
+
+
+def test_the_charge_counts_both_images(container: Any, wire: FeedWire) -> None:
+    place = wire.all_versions(container.container_link).place
+    container.create_item({"id": "x", "pk": "a", "text": "x" * 30_000})
+    created = wire.all_versions(container.container_link, place)
+    container.upsert_item({"id": "x", "pk": "a", "text": "y" * 30_000})
+    replaced = wire.all_versions(container.container_link, created.place)
+    charges = [float(reply.headers["x-ms-request-charge"]) for reply in (created, replaced)]
+    assert charges[1] > charges[0] > 2
