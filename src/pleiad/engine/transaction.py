@@ -163,6 +163,8 @@ class Transaction:
         self.mutations: list[Mutation] = []
         self.changed: dict[str, Row | None] = {}
         """The items this transaction changed, as it left them; None where it left none."""
+        self.new_numbers: set[int] = set()
+        """The document numbers that rows it created go by."""
         self._read_many = read_many
         self._rows: dict[str, Row | None] = {}
         self._writer_of: dict[str, int] = {}
@@ -258,6 +260,8 @@ class Transaction:
             new_id = mutation.new_id if mutation.new_id is not None else id
             self._writer_of[new_id] = index
             identity = self._new_identity()
+            if row is None:
+                self.new_numbers.add(identity.number)
             self._rows[new_id] = self.changed[new_id] = Row(
                 identity.number if row is None else row.number,
                 self.epk,
