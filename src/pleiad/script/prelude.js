@@ -7,6 +7,8 @@
 (function () {
   "use strict";
   const { parse, stringify } = JSON;
+  const { apply } = Reflect;
+  const { join } = Array.prototype;
   const now = Date.now;
   const evaluate = eval; // called by this name, it evaluates in the global scope
   const then = Promise.prototype.then;
@@ -403,6 +405,11 @@
 
   // -- what the host calls --------------------------------------------------------------------------
 
+  // The engine keeps a long sum of strings as a rope, which the host cannot read.
+  function flat(...parts) {
+    return apply(join, parts, [""]);
+  }
+
   function compile(source) {
     const text = source.replace(/[;\s]+$/, "");
     let value;
@@ -473,7 +480,7 @@
       if (count > 0) {
         round = waiting.slice(0, count);
         waiting = waiting.slice(count);
-        return '{"operations":[' + round.map((each) => each.text).join(",") + "]}";
+        return flat('{"operations":[', round.map((each) => each.text).join(","), "]}");
       }
       try {
         const result = { requestBody: request.text(), responseBody: response === null ? undefined : response.text() };
@@ -501,7 +508,7 @@
         const value = functions[name](...values.map((each) => each[0]));
         const isNothing = value === undefined || typeof value === "function" || Number.isNaN(value);
         const answer = stringify(isNothing ? [] : [value]);
-        return '{"value":' + (answer === "[null]" && value !== null ? "[]" : answer) + "}";
+        return flat('{"value":', answer === "[null]" && value !== null ? "[]" : answer, "}");
       } catch (error) {
         return stringify({ failure: describe(error) });
       }

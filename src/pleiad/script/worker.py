@@ -56,14 +56,16 @@ class Sandbox:
         self._context.set_time_limit(seconds)
         try:
             answer = self._host(_NAMES[command], text)
-            if answer is not None:
-                return VALUE, answer
-            while self._context.execute_pending_job():
-                if time.monotonic() > ends_at:
-                    return OUT_OF_TIME, ""
-            return VALUE, self._host("drain", "")
+            if answer is None:
+                while self._context.execute_pending_job():
+                    if time.monotonic() > ends_at:
+                        return OUT_OF_TIME, ""
+                answer = self._host("drain", "")
         except self._errors as error:
             return _ending_of(str(error))
+        except (TypeError, UnicodeError, SystemError):
+            answer = None
+        return (VALUE, answer) if isinstance(answer, str) else (BROKEN, "the script spoiled its own answer")
 
 
 def _ending_of(text: str) -> tuple[int, str]:
