@@ -207,9 +207,9 @@ async def _in_transaction(
     partition = container.map.find(epk)
     if session_token:
         session.check(session_token, partition, container.resource.number)
-    clock = Clock(container.limits)
     async with AsyncExitStack() as turn:
         process = await turn.enter_async_context(container.scripts.pool.lease())
+        clock = Clock(container.limits)
         for number in range(_ATTEMPTS):
             if number == 1:
                 await turn.enter_async_context(items.patch_turn(container.resource.rid, epk, _SCRIPTS_TURN))
