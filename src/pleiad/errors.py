@@ -139,7 +139,6 @@ VERSIONS_FORGOTTEN = ErrorRow(
     "container keeps them; start again from now.",
 )
 QUERY_ERROR = ErrorRow(400, 0, "{reason}")
-UNSUPPORTED = ErrorRow(400, 0, "Not supported by this version of Pleiad: {what}.")
 SCRIPT_NOT_COMPILED = ErrorRow(
     400, 65535, "Encountered exception while compiling Javascript. Exception = {reason}"
 )

@@ -38,7 +38,11 @@ def docs(count: int, pk: str = "a") -> list[dict[str, Any]]:
         ("(a) => { __.response.setBody([a === undefined]); }", [], [True]),
         ("// a comment\nfunction main() { helper(); } function helper() { __.response.setBody(1); }", [], 1),
         ("async function () { await null; __.response.setBody('later'); }", [], "later"),
-        ("function () { var r = __.response; for (var i = 0; i < 4; i++) r.appendValue('Body', i); }", [], 6),
+        (
+            "function () { var r = __.response; for (var i = 0; i < 4; i++) r.appendValue('Body', i); }",
+            [],
+            "0123",
+        ),
         ("function () { var r = __.response; r.setBody('a'); r.appendBody('b'); }", [], "ab"),
     ],
 )
@@ -190,12 +194,19 @@ def test_what_a_procedure_throws_is_a_400_with_its_words(
 @pytest.mark.parametrize(
     "body", ["function ( {", "42", "'function () {}'", "var x = 1;", "}", "(", "function () { } junk"]
 )
-def test_what_is_no_function_is_refused_when_it_is_defined(
+def test_what_is_no_function_is_kept_but_refused_when_it_is_to_run(
     scripted: Scripted, refused: Refused, body: str
 ) -> None:
+    made = scripted.scripts.create_stored_procedure({"id": "broken", "body": body})
+    assert made["body"] == body
     with refused(400, 65535, "compiling Javascript"):
-        scripted.scripts.create_stored_procedure({"id": "broken", "body": body})
-    assert list(scripted.scripts.list_stored_procedures()) == []
+        scripted.scripts.execute_stored_procedure("broken", "a")
+    trigger = scripted.trigger(body)
+    with refused(400, 65535, "compiling Javascript"):
+        scripted.container.create_item({"id": "1", "pk": "a"}, pre_trigger_include=trigger)
+    scripted.scripts.create_user_defined_function({"id": "broken", "body": body})
+    with refused(400, 65535, "compiling Javascript"):
+        list(scripted.container.query_items("SELECT VALUE udf.broken()", partition_key="a"))
 
 
 def test_errors_reach_callbacks_with_their_numbers(scripted: Scripted) -> None:

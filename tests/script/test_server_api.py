@@ -153,9 +153,19 @@ def test_the_names_of_the_service_are_there(scripted: Scripted) -> None:
     assert scripted.run(body) == [True, True, True, 404, "gone", True, "gone", True]
 
 
-def test_user_defined_functions_in_a_query_of_a_script_are_refused_in_words(
-    scripted: Scripted, refused: Refused
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("SELECT VALUE udf.twice(c.n) FROM c WHERE udf.twice(c.n) > 6", [8, 10]),
+        ("SELECT VALUE SUM(udf.twice(c.n)) FROM c", [30]),
+        ("SELECT VALUE udf.twice(c.n) FROM c ORDER BY c.n DESC OFFSET 1 LIMIT 2", [8, 6]),
+    ],
+)
+def test_user_defined_functions_are_there_for_the_queries_of_scripts(
+    scripted: Scripted, refused: Refused, query: str, found: list[int]
 ) -> None:
-    scripted.scripts.create_user_defined_function({"id": "f", "body": "function () { return 1; }"})
-    with refused(400, 0, "user-defined functions in a query of a script"):
-        ask(scripted, "__.queryDocuments(link, 'SELECT VALUE udf.f() FROM c', done)")
+    twice = "function twice(n) { return 2 * n; }"
+    scripted.scripts.create_user_defined_function({"id": "twice", "body": twice})
+    assert ask(scripted, f"__.queryDocuments(link, '{query}', done)")[0] == found
+    with refused(400, 0, "no user-defined function 'absent'"):
+        ask(scripted, "__.queryDocuments(link, 'SELECT VALUE udf.absent() FROM c', done)")

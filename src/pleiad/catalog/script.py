@@ -19,7 +19,7 @@ def script_kind(segment: str) -> Kind:
 
 
 def script_properties(kind: Kind, body: dict[str, Any], limits: Limits) -> dict[str, Any]:
-    """What is kept of a script's JSON: its text and, of a trigger, when it runs. The text is not compiled here."""
+    """What is kept of a script's JSON: its text and, of a trigger, when it runs. The text is compiled when it runs."""
     text = body.get("body")
     if not isinstance(text, str) or not text.strip():
         raise errors.BAD_REQUEST(reason=f"A {kind.word} needs a text 'body': a JavaScript function.")

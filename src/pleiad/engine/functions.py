@@ -17,7 +17,7 @@ import orjson
 from pleiad import errors
 from pleiad.catalog.resource import Kind
 from pleiad.engine.container import Container
-from pleiad.engine.script_run import check_failure
+from pleiad.engine.script_failure import check_failure
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.script import worker
 from pleiad.script.process import ScriptProcess
@@ -34,13 +34,22 @@ _Answer = TypeVar("_Answer")
 @contextlib.asynccontextmanager
 async def functions_of(container: Container, names: Iterable[str]) -> AsyncIterator[Functions]:
     """The functions that a query names, ready to be called until the end of the block."""
-    sources = {name: _source(container, name) for name in names}
-    limits = container.limits
+    sources = _sources(container, names)
     async with container.scripts.pool.lease() as process:
-        answer = await process.ask(worker.DEFINE, orjson.dumps(sources), limits.operation_seconds)
-        check_failure(answer, limits)
-        ends_at = time.monotonic() + _PAGE_SHARE * limits.operation_seconds
-        yield {name: _function(container, process, name, ends_at) for name in sources}
+        yield await _defined(container, process, sources)
+
+
+async def functions_beside(container: Container, process: ScriptProcess, names: Iterable[str]) -> Functions:
+    """The functions that a query of a script names, in the process where the script waits for the query."""
+    return await _defined(container, process, _sources(container, names))
+
+
+async def _defined(container: Container, process: ScriptProcess, sources: dict[str, str]) -> Functions:
+    limits = container.limits
+    answer = await process.ask(worker.DEFINE, orjson.dumps(sources), limits.operation_seconds)
+    check_failure(answer, limits)
+    ends_at = time.monotonic() + _PAGE_SHARE * limits.operation_seconds
+    return {name: _function(container, process, name, ends_at) for name in sources}
 
 
 async def beside_the_loop(
@@ -55,12 +64,14 @@ async def beside_the_loop(
     return work(*arguments, **named)
 
 
-def _source(container: Container, name: str) -> str:
-    found = container.scripts.find(Kind.USER_DEFINED_FUNCTION, name)
-    if found is None:
-        raise errors.QUERY_ERROR(reason=f"There is no user-defined function '{name}' in the container.")
-    source: str = found.properties["body"]
-    return source
+def _sources(container: Container, names: Iterable[str]) -> dict[str, str]:
+    sources = {}
+    for name in names:
+        found = container.scripts.find(Kind.USER_DEFINED_FUNCTION, name)
+        if found is None:
+            raise errors.QUERY_ERROR(reason=f"There is no user-defined function '{name}' in the container.")
+        sources[name] = found.properties["body"]
+    return sources
 
 
 def _function(container: Container, process: ScriptProcess, name: str, ends_at: float) -> Callable[..., Any]:

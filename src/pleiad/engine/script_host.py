@@ -33,6 +33,7 @@ from pleiad.engine.transaction import (
 from pleiad.errors import PleiadError
 from pleiad.item import rid as rids
 from pleiad.partition.partition import Partition
+from pleiad.script.process import ScriptProcess
 from pleiad.store.contract import ItemKey, Outcome, Row, Snapshot
 
 _PROVISIONAL_PARTITION = 2**rids.PARTITION_BITS - 1
@@ -51,7 +52,13 @@ class ScriptHost:
     """The database as one attempt of one request's scripts sees and changes it."""
 
     def __init__(
-        self, container: Container, partition: Partition, key: Key, now: int, check_time: Callable[[], None]
+        self,
+        container: Container,
+        partition: Partition,
+        key: Key,
+        now: int,
+        process: ScriptProcess,
+        check_time: Callable[[], None],
     ) -> None:
         self._container = container
         self._partition = partition
@@ -72,7 +79,7 @@ class ScriptHost:
             binds_every_write=True,
             new_identity=self._new_identity,
         )
-        self._queries = ScriptQueries(self.transaction, key, lambda: self._snapshot, check_time)
+        self._queries = ScriptQueries(self.transaction, key, lambda: self._snapshot, process, check_time)
 
     @property
     def _snapshot(self) -> Snapshot:

@@ -14,6 +14,7 @@ import orjson
 
 from pleiad import charge, errors
 from pleiad.charge import Charge
+from pleiad.engine.functions import NO_FUNCTIONS, Functions, beside_the_loop, functions_beside
 from pleiad.engine.items import Key
 from pleiad.engine.transaction import Transaction
 from pleiad.errors import PleiadError
@@ -22,6 +23,7 @@ from pleiad.keys.range import prefix_range
 from pleiad.query import Execution, Query, compile_query
 from pleiad.query.order_rules import check_order_by
 from pleiad.query.pushdown import pushdown
+from pleiad.script.process import ScriptProcess
 from pleiad.store.contract import Row, Snapshot
 
 _CHUNK_ROWS = 200
@@ -46,12 +48,14 @@ class ScriptQueries:
         transaction: Transaction,
         key: Key,
         snapshot: Callable[[], Snapshot],
+        process: ScriptProcess,
         check_time: Callable[[], None],
     ) -> None:
         self._transaction = transaction
         self._container = transaction.container
         self._span = prefix_range(key, self._container.key)
         self._snapshot = snapshot
+        self._process = process
         self._check_time = check_time
 
     async def page(self, operation: dict[str, Any]) -> ScriptPage:
@@ -63,12 +67,14 @@ class ScriptQueries:
         if operation.get("do") == "feed":
             return await self._feed(most, _number(continuation))
         query, parameters = self._query(operation.get("query"))
-        execution = query.execution(parameters, self._container.query_context(self._check_time))
-        is_streamed = query.is_per_item and query.reads_items and not _is_whole(query, execution)
-        if is_streamed:
-            return await self._streamed(query, execution, parameters, most, _number(continuation))
+        names, functions = query.plan.udfs, NO_FUNCTIONS
+        if names:
+            functions = await functions_beside(self._container, self._process, names)
+        execution = query.execution(parameters, self._container.query_context(self._check_time, functions))
+        if query.is_per_item and query.reads_items and not _is_whole(query, execution):
+            return await self._streamed(execution, functions, most, _number(continuation))
         given = _number(continuation[1:]) if continuation.startswith(_WHOLE) else 0
-        return await self._whole(execution, most, given)
+        return await self._whole(execution, functions, most, given)
 
     def _page_items(self, given: object) -> int:
         limits = self._container.limits
@@ -90,8 +96,6 @@ class ScriptQueries:
             if "value" in each:
                 values[each["name"]] = each["value"]
         query = compile_query(text, self._container.limits)
-        if query.plan.udfs:
-            raise errors.UNSUPPORTED(what="user-defined functions in a query of a script")
         if query.order_by:
             container = self._container
             check_order_by(query.plan, container.definition.indexing, values, container.computed_names)
@@ -141,10 +145,10 @@ class ScriptQueries:
         return ScriptPage(self._container.render_all(rows), cost, str(rows[-1].number) if more else None)
 
     async def _streamed(
-        self, query: Query, execution: Execution, parameters: dict[str, Any], most: int, after: int
+        self, execution: Execution, functions: Functions, most: int, after: int
     ) -> ScriptPage:
         """A page of a query that gives its results item by item; all results of an item are on one page."""
-        container = self._container
+        container, query, parameters = self._container, execution.query, execution.parameters
         results: list[bytes] = []
         loaded: list[Row] = []
         room_bytes = container.limits.response_bytes
@@ -155,25 +159,26 @@ class ScriptQueries:
             if len(results) >= most or room_bytes <= 0:
                 more = True
                 break
-            texts = self._results_of(query, execution, row)
+            texts = await beside_the_loop(functions, self._results_of, execution, row)
             last = row
             if texts or not is_indexed:
                 loaded.append(row)
             results += texts
             room_bytes -= sum(map(len, texts))
-        cost = _query_charge(loaded, results, partitions=0 if after else 1)
+        cost = _query_charge(execution, loaded, results, is_first=not after)
         return ScriptPage(results, cost, str(last.number) if more and last is not None else None)
 
-    def _results_of(self, query: Query, execution: Execution, row: Row) -> list[bytes]:
+    def _results_of(self, execution: Execution, row: Row) -> list[bytes]:
         item = self._item_of(row)
-        if not query.gives_items:
+        if not execution.query.gives_items:
             return [orjson.dumps(value) for value in execution.values((item,))]
         return self._container.render_all((row,)) if execution.matches(item) else []
 
-    async def _whole(self, execution: Execution, most: int, given: int) -> ScriptPage:
+    async def _whole(self, execution: Execution, functions: Functions, most: int, given: int) -> ScriptPage:
         """A page of a query that looks at everything first: order, groups, DISTINCT, TOP and OFFSET."""
         rows = [row async for row in self._rows()]
-        texts = [orjson.dumps(value) for value in execution.run(map(self._item_of, rows))]
+        values = await beside_the_loop(functions, execution.run, map(self._item_of, rows))
+        texts = list(map(orjson.dumps, values))
         results: list[bytes] = []
         room_bytes = self._container.limits.response_bytes
         for text in texts[given : given + most]:
@@ -182,7 +187,7 @@ class ScriptQueries:
             results.append(text)
             room_bytes -= len(text)
         end = given + len(results)
-        cost = _query_charge([] if given else rows, results, partitions=0 if given else 1)
+        cost = _query_charge(execution, [] if given else rows, results, is_first=not given)
         return ScriptPage(results, cost, f"{_WHOLE}{end}" if end < len(texts) else None)
 
 
@@ -193,13 +198,14 @@ def _is_whole(query: Query, execution: Execution) -> bool:
     )
 
 
-def _query_charge(loaded: list[Row], results: list[bytes], partitions: int) -> Charge:
+def _query_charge(execution: Execution, loaded: list[Row], results: list[bytes], is_first: bool) -> Charge:
     return charge.query(
-        partitions=partitions,
+        partitions=int(is_first),
         items_loaded=len(loaded),
         bytes_loaded=sum([row.size_bytes for row in loaded]),
         items_returned=len(results),
         bytes_returned=sum(map(len, results)),
+        udf_calls=max(len(loaded), int(is_first)) * len(execution.query.plan.udfs),
     )
 
 

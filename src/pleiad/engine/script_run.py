@@ -11,15 +11,14 @@ import orjson
 
 from pleiad import errors
 from pleiad.engine.container import Container
+from pleiad.engine.script_failure import check_failure
 from pleiad.engine.script_host import ScriptHost
-from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.script import worker
 from pleiad.script.process import ScriptProcess
 
 _ACCEPTED_SHARE = 0.8
 """The part of its time in which a script's operations are accepted; the rest is for it to come to an end."""
-_STACK_CHARS_MAX = 2_000
 
 
 class Clock:
@@ -84,12 +83,6 @@ async def run(
     return ended
 
 
-async def compile_script(process: ScriptProcess, source: str, limits: Limits) -> None:
-    """Raises when a text is no JavaScript function."""
-    text = source.encode("utf-8", "replace")
-    check_failure(await process.ask(worker.COMPILE, text, limits.operation_seconds), limits)
-
-
 async def _ask(process: ScriptProcess, command: int, text: bytes, clock: Clock) -> dict[str, Any]:
     clock.check()
     answer = await process.ask(command, text, clock.seconds_left)
@@ -120,24 +113,6 @@ def _start_text(container: Container, script: Script, host: ScriptHost, clock: C
     if script.response_body is not None:
         settings["responseBody"] = orjson.Fragment(script.response_body)
     return orjson.dumps(settings)
-
-
-def check_failure(answer: dict[str, Any], limits: Limits) -> None:
-    """Raises what a script threw."""
-    failure = answer.get("failure")
-    if not isinstance(failure, dict):
-        return
-    raise failure_of(failure, limits)
-
-
-def failure_of(failure: dict[str, Any], limits: Limits) -> PleiadError:
-    """The row of the table for what a script threw."""
-    message, stack = str(failure.get("message"))[: limits.script_bytes], str(failure.get("stack"))
-    if message.startswith("InternalError: out of memory"):
-        return errors.SCRIPT_LIMIT(reason=f"it needs more than {limits.script_memory_bytes} bytes of memory.")
-    reason = message + (f"\r\nStack trace: {stack[:_STACK_CHARS_MAX]}" if stack.strip() else "")
-    row = errors.SCRIPT_NOT_COMPILED if failure.get("isCompile") is True else errors.SCRIPT_FAILED
-    return row(reason=reason)
 
 
 def _json_text(value: object) -> bytes | None:

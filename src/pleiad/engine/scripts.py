@@ -76,7 +76,6 @@ async def create(
     if not isinstance(id, str):
         raise errors.MISSING_ID()
     properties = script_properties(kind, body, engine.limits)
-    await _check_compiles(engine, properties["body"])
     most = scripts_max(kind, engine.limits)
     return await engine.create_child(kind, container, id, properties, upsert, most)
 
@@ -85,13 +84,7 @@ async def replace(engine: Engine, old: Resource, body: dict[str, Any], if_match:
     """Replaces the text of a script and, of a trigger, when it runs."""
     id = body.get("id", old.id)
     properties = script_properties(old.kind, body, engine.limits)
-    await _check_compiles(engine, properties["body"])
     return await engine.replace_child(old, id, properties, if_match)
-
-
-async def _check_compiles(engine: Engine, source: str) -> None:
-    async with engine.script_pool.lease() as process:
-        await script_run.compile_script(process, source, engine.limits)
 
 
 # -- stored procedures -----------------------------------------------------------------------------
@@ -216,7 +209,7 @@ async def _in_transaction(
             if number:
                 process.refresh()
             partition = container.map.find(epk)
-            host = ScriptHost(container, partition, full, int(time.time()), clock.check)
+            host = ScriptHost(container, partition, full, int(time.time()), process, clock.check)
             try:
                 answer = await attempt(process, host, clock)
             except SegmentDroppedError:

@@ -65,7 +65,7 @@
   // The frames of this file say nothing to the author of a script.
   function ownFrames(stack) {
     const lines = stack.split("\n").filter((line) => !/^    at (construct \(native|numbered \()/.test(line));
-    const end = lines.findIndex((line) => /^    at (start|resume|deliver|call|compile) \(/.test(line));
+    const end = lines.findIndex((line) => /^    at (start|resume|deliver|call|compiled?) \(/.test(line));
     return lines.slice(0, end < 0 ? undefined : end).join("\n");
   }
 
@@ -435,10 +435,6 @@
   }
 
   const COMMANDS = {
-    compile(source) {
-      compiled(source);
-    },
-
     start(text) {
       settings = parse(text);
       endsAt = now() + settings.acceptMs;
@@ -446,7 +442,8 @@
       const { operation } = settings;
       request = message(settings.requestBody, settings.isRequestWritable, { OperationType: operation });
       request.self.getOperationType = () => operation;
-      response = settings.hasResponse ? message(settings.responseBody, true, {}) : null;
+      const { responseBody = "" } = settings;
+      response = settings.hasResponse ? message(responseBody, true, {}) : null;
       const script = compiled(settings.source);
       if (script === null) return;
       try {

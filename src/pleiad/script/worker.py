@@ -26,11 +26,11 @@ REQUEST = struct.Struct("!BdI")
 REPLY = struct.Struct("!BI")
 """How it ended, and the length of the text behind it."""
 
-FRESH, COMPILE, START, RESUME, DEFINE, CALL = range(6)
+FRESH, START, RESUME, DEFINE, CALL = range(5)
 VALUE, OUT_OF_TIME, OUT_OF_MEMORY, STACK_OVERFLOW, BROKEN = range(5)
 
 ALARM_GRACE_SECONDS = 0.5
-_NAMES = {COMPILE: "compile", START: "start", RESUME: "resume", DEFINE: "define", CALL: "call"}
+_NAMES = {START: "start", RESUME: "resume", DEFINE: "define", CALL: "call"}
 _PROCESS_BYTES = 512 * 1024 * 1024
 """Address space of the process beside the memory of the script: the interpreter, and copies of texts."""
 _OPEN_FILES = 8
