@@ -77,8 +77,7 @@ def run(settings: Settings, load: LoadProcess) -> FamilyReport:
             Bar(
                 name="sproc_100_vs_batch_100",
                 ratio=statistics.median(
-                    procedure.rate / batch.rate
-                    for procedure, batch in zip(procedures, batches, strict=True)
+                    procedure.rate / batch.rate for procedure, batch in zip(procedures, batches, strict=True)
                 ),
                 bar=0.5,
                 meaning="items/s of a procedure of 100 chained creates over batches of 100",
@@ -118,9 +117,7 @@ class _Transactions:
         fields |= {"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True"}
         requests = []
         for pk, bodies in self._groups(f"batch-{number}"):
-            operations = b",".join(
-                b'{"operationType":"Create","resourceBody":%b}' % body for body in bodies
-            )
+            operations = b",".join(b'{"operationType":"Create","resourceBody":%b}' % body for body in bodies)
             requests.append(self._encode(f"{self._link}/docs", fields, pk, b"[" + operations + b"]"))
         return self._run("batch_100_creates", requests, 200)
 

@@ -160,7 +160,7 @@ def scope(call: Call, container: Container) -> EpkRange:
 
 def _names_triggers(call: Call) -> bool:
     headers = call.request.headers
-    return _PRE_TRIGGERS in headers or _POST_TRIGGERS in headers
+    return bool(headers.get(_PRE_TRIGGERS) or headers.get(_POST_TRIGGERS))
 
 
 async def _with_triggers(call: Call, container: Container, operation: Operation) -> Response:
