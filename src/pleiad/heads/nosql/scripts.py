@@ -55,7 +55,12 @@ async def execute(call: Call) -> Response:
     container = await container_of(call)
     is_logging = call.flag(b"x-ms-documentdb-script-enable-logging")
     answer = await scripts.execute(
-        container, procedure, call.key, _arguments(call), is_logging, call.text(b"x-ms-session-token")
+        container,
+        procedure,
+        call.key,
+        _arguments(call),
+        is_logging,
+        call.session_token(call.consistency()),
     )
     block = item_headers(call, container, answer.partition, answer.charge.ru)
     if is_logging:
