@@ -17,8 +17,9 @@ feed page             the reads of its items, at least a read of 1 KB for each p
 failed                13 quanta: a read of 1 KB and an index probe; the same whatever the state
 query                 2.5 RU for each physical partition, once; 0.020 + 0.0072 a KB for each item loaded;
                       0.100 + 0.05 a KB for each item returned; 0.01 for each index look-up beyond
-                      the first of each physical partition; 0.02 for each call of a user-defined function
-script                1 RU + 0.95 of its operations + 0.01 for 1,000 interpreter steps
+                      the first of each physical partition; 0.02 for each user-defined function
+                      that it names and item loaded
+script                1 RU + 0.95 of its operations; a trigger is charged like this beside its operation
 metadata              1 RU to read, 4.95 RU to write
 ====================  ====================================================================================
 
@@ -51,7 +52,6 @@ _QUERY_UDF_CALL_RU = 0.02
 
 _SCRIPT_RU = 1.0
 _SCRIPT_OPERATION_SHARE = 0.95
-_SCRIPT_STEP_RU = 0.01 / 1000
 
 _METADATA_READ_RU = 1.0
 _METADATA_WRITE_RU = 4.95
@@ -166,16 +166,10 @@ def query(
     )
 
 
-def script(inner: Charge, steps: int) -> Charge:
-    """A stored procedure: the charges of its operations, and the interpreter steps it took."""
+def script(inner: Charge) -> Charge:
+    """A stored procedure or a trigger: itself, and the charges of its operations."""
     operations_ru = fsum(part_ru for _, part_ru in inner.parts)
-    return Charge(
-        (
-            ("script", _SCRIPT_RU),
-            ("script operations", _SCRIPT_OPERATION_SHARE * operations_ru),
-            ("script steps", _SCRIPT_STEP_RU * steps),
-        )
-    )
+    return Charge((("script", _SCRIPT_RU), ("script operations", _SCRIPT_OPERATION_SHARE * operations_ru)))
 
 
 def metadata_read() -> Charge:

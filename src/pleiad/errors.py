@@ -139,7 +139,15 @@ VERSIONS_FORGOTTEN = ErrorRow(
     "container keeps them; start again from now.",
 )
 QUERY_ERROR = ErrorRow(400, 0, "{reason}")
-UNSUPPORTED = ErrorRow(400, 0, "Not supported by this version of Pleiad: {what}.")
+SCRIPT_NOT_COMPILED = ErrorRow(
+    400, 65535, "Encountered exception while compiling Javascript. Exception = {reason}"
+)
+SCRIPT_FAILED = ErrorRow(400, 0, "Encountered exception while executing Javascript. Exception = {reason}")
+SCRIPT_LIMIT = ErrorRow(400, 0, "The script was stopped: {reason}")
+TRIGGER_NOT_FOUND = ErrorRow(400, 0, "There is no trigger '{id}' in the container.")
+TRIGGER_MISMATCH = ErrorRow(
+    400, 0, "The trigger '{id}' cannot be used here: it is a {type}-trigger for the operation {operation}."
+)
 WEAKER_CONSISTENCY_ONLY = ErrorRow(
     400, 0, "The consistency level {given} is stronger than the account's level {account}."
 )
@@ -198,6 +206,9 @@ PATCH_CONDITION_FAILED = ErrorRow(412, 1110, "The patch condition does not hold 
 ITEM_TOO_LARGE = ErrorRow(413, 0, "Request size is too large: {size} bytes, the limit is {limit} bytes.")
 BATCH_RESPONSE_TOO_LARGE = ErrorRow(
     413, 3402, "The items of the batch's answer are larger than {limit} bytes; read them in smaller batches."
+)
+SCRIPT_RESPONSE_TOO_LARGE = ErrorRow(
+    413, 0, "The response body that the script set is larger than {limit} bytes."
 )
 HEADERS_TOO_LARGE = ErrorRow(431, 0, "The request's headers are larger than {limit} bytes.")
 

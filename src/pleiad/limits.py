@@ -78,6 +78,17 @@ class Limits:
     query_nesting: int = 128
     continuation_kb: int = 16
 
+    # scripts
+    stored_procedures: int = 100
+    triggers: int = 25
+    user_defined_functions: int = 50
+    script_bytes: int = 512 * KB
+    script_memory_bytes: int = 64 * MB
+    script_stack_bytes: int = 512 * KB
+    script_log_chars: int = 2_000
+    script_ru: int = 10_000
+    script_processes: int = 4
+
     # authentication
     clock_skew_minutes: int = 15
     resource_token_seconds_min: int = 10

@@ -21,11 +21,16 @@ from pleiad.limits import Limits
 from pleiad.store.contract import Record, Store
 
 ACCOUNT_RID = ""
+_SCRIPT_NIBBLES = {
+    Kind.STORED_PROCEDURE: rids.KIND_STORED_PROCEDURE,
+    Kind.TRIGGER: rids.KIND_TRIGGER,
+    Kind.USER_DEFINED_FUNCTION: rids.KIND_UDF,
+}
 _COUNTER = "counter"
 
 
 class Catalog:
-    """Databases, containers, offers, users, permissions, client encryption keys and the partition map."""
+    """Databases, containers, scripts, offers, users, permissions, client encryption keys and the partition map."""
 
     def __init__(self, store: Store, limits: Limits) -> None:
         self._store = store
@@ -145,6 +150,11 @@ class Catalog:
                 limit=self._limits.databases_and_containers, what="databases and containers"
             )
 
+    def check_children(self, kind: Kind, parent_rid: str, most: int) -> None:
+        """Raises when a parent has as many resources of a kind as it may have."""
+        if len(self.children(kind, parent_rid)) >= most:
+            raise errors.TOO_MANY_RESOURCES(limit=most, what=f"resources of the kind {kind.word}")
+
     async def add(self, resources: Iterable[Resource], new_placements: Iterable[Placement] = ()) -> None:
         """Makes new resources and physical partitions exist, durably and together."""
         added, placed = list(resources), list(new_placements)
@@ -248,4 +258,6 @@ def _rid(kind: Kind, parent: Resource | None, number: int) -> str:
     if kind is Kind.ENCRYPTION_KEY:
         return rids.user_rid(parent.number, number)
     database_number = int.from_bytes(rids.decode(parent.rid)[:4], "big")
+    if kind in _SCRIPT_NIBBLES:
+        return rids.child_rid(database_number, parent.number, _SCRIPT_NIBBLES[kind], number)
     return rids.permission_rid(database_number, parent.number, number)

@@ -1,4 +1,4 @@
-"""A metadata resource: a database, container, offer, user or permission.
+"""A metadata resource: a database, container, script, offer, user or permission.
 
 All of them share identity, version and links; what differs is `properties`, the JSON a client gave, checked by the
 module of its kind. A resource is immutable: a change makes a new one with a new etag.
@@ -23,6 +23,9 @@ class Kind(Enum):
     USER = ("users", "Users", "user")
     PERMISSION = ("permissions", "Permissions", "permission")
     OFFER = ("offers", "Offers", "offer")
+    STORED_PROCEDURE = ("sprocs", "StoredProcedures", "stored procedure")
+    TRIGGER = ("triggers", "Triggers", "trigger")
+    USER_DEFINED_FUNCTION = ("udfs", "UserDefinedFunctions", "user-defined function")
     ENCRYPTION_KEY = ("clientencryptionkeys", "ClientEncryptionKeys", "client encryption key")
 
     def __init__(self, segment: str, feed: str, word: str) -> None:
@@ -45,6 +48,9 @@ _LINKS: dict[Kind, dict[str, str]] = {
     Kind.USER: {"_permissions": "permissions/"},
     Kind.PERMISSION: {},
     Kind.OFFER: {},
+    Kind.STORED_PROCEDURE: {},
+    Kind.TRIGGER: {},
+    Kind.USER_DEFINED_FUNCTION: {},
     Kind.ENCRYPTION_KEY: {},
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from binascii import b2a_base64
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -16,6 +16,7 @@ from pleiad.catalog.container import ContainerDefinition, define, versions_since
 from pleiad.catalog.placement import Placement
 from pleiad.catalog.resource import Resource
 from pleiad.engine.heat import Heat
+from pleiad.engine.script_source import ContainerScripts
 from pleiad.index.policy import ELEMENT
 from pleiad.index.terms import TermCounter
 from pleiad.item import rid as rids
@@ -37,6 +38,9 @@ from pleiad.store.selection import IndexedPath
 
 class Container:
     """One container, ready for item operations."""
+
+    scripts: ContainerScripts
+    """Its stored procedures, triggers and functions; the engine that opens it sets this."""
 
     def __init__(
         self, resource: Resource, database: Resource, partition_map: PartitionMap, limits: Limits
@@ -202,11 +206,14 @@ class Container:
     def is_expired(self, row: Row, now: float) -> bool:
         return is_expired(row.ts, row.ttl, self.default_ttl, now)
 
-    def query_context(self, tick: Callable[[], None] = no_tick) -> QueryContext:
+    def query_context(
+        self, tick: Callable[[], None] = no_tick, udfs: Mapping[str, Callable[..., Any]] | None = None
+    ) -> QueryContext:
         """What a query on this container knows beside its text; `tick` is called now and then and may stop it."""
         properties = self.definition.properties
         return QueryContext(
             limits=self.limits,
+            udfs=udfs or {},
             computed_properties=self._computed,
             vector_policy=properties.get("vectorEmbeddingPolicy"),
             full_text_policy=properties.get("fullTextPolicy"),

@@ -22,6 +22,7 @@ from pleiad.engine.container import Container, open_container
 from pleiad.engine.faults import Faults
 from pleiad.engine.keeper import Keeper
 from pleiad.engine.reshape import Reshaper
+from pleiad.engine.script_source import ContainerScripts
 from pleiad.engine.steady import to_the_end
 from pleiad.engine.sweeper import sweep_for_ever
 from pleiad.engine.traffic import Traffic
@@ -29,6 +30,7 @@ from pleiad.engine.watch import Watch
 from pleiad.item.id import check_resource_name
 from pleiad.limits import Limits
 from pleiad.partition.partition import Partition
+from pleiad.script.pool import ScriptPool
 from pleiad.store.contract import Store
 
 
@@ -42,6 +44,7 @@ class Engine:
         self.catalog = Catalog(store, limits)
         self.faults = Faults()
         self.traffic = Traffic()
+        self.script_pool = ScriptPool(limits)
         self._containers: dict[str, Container] = {}
         self._by_path: dict[tuple[str, str], Container] = {}
         self._background: list[asyncio.Task[None]] = []
@@ -72,6 +75,7 @@ class Engine:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+        self.script_pool.close()
         async with self.catalog.lock:
             await self.store.close()
 
@@ -111,6 +115,7 @@ class Engine:
         database = self.catalog.by_rid(Kind.DATABASE, resource.parent_rid)
         assert database is not None
         opened = await open_container(resource, database, self.catalog, self.store, self.limits)
+        opened.scripts = ContainerScripts(self.catalog, self.script_pool, resource.rid)
         return self._containers.setdefault(resource.rid, opened)
 
     # -- databases and containers -----------------------------------------------------------------
@@ -263,13 +268,22 @@ class Engine:
             if rid in (resource.rid, resource.parent_rid) and resource.rid not in self._containers:
                 await self._container_of(resource)
 
-    # -- users, permissions, client encryption keys -------------------------------------------------
+    # -- users, permissions, client encryption keys, scripts -------------------------------------------------
 
     @to_the_end
     async def create_child(
-        self, kind: Kind, parent: Resource, id: str, properties: dict[str, Any], upsert: bool = False
+        self,
+        kind: Kind,
+        parent: Resource,
+        id: str,
+        properties: dict[str, Any],
+        upsert: bool = False,
+        most: int | None = None,
     ) -> tuple[Resource, bool]:
-        """Creates a resource under its parent, or replaces it when asked to upsert; says whether it is new."""
+        """Creates a resource under its parent, or replaces it when asked to upsert; says whether it is new.
+
+        `most` is how many of its kind the parent may have.
+        """
         check_resource_name(id, self.limits)
         async with self.catalog.lock:
             old = self.catalog.find(kind, parent.rid, id)
@@ -277,7 +291,11 @@ class Engine:
                 new = old.changed(properties)
                 await self.catalog.replace(old, new)
                 return new, False
+            if self.catalog.by_rid(parent.kind, parent.rid) is None:
+                raise errors.OWNER_NOT_FOUND(kind=parent.kind.word, id=parent.id)
             self.catalog.check_absent(kind, parent.rid, id)
+            if most is not None:
+                self.catalog.check_children(kind, parent.rid, most)
             created = self.catalog.new_resource(kind, parent, id, properties, self.catalog.next_numbers()())
             await self.catalog.add([created])
         return created, True
@@ -286,7 +304,7 @@ class Engine:
     async def replace_child(
         self, old: Resource, id: str, properties: dict[str, Any], if_match: str | None
     ) -> Resource:
-        """Replaces a user, permission or client encryption key; users and permissions may be renamed."""
+        """Replaces a user, permission, client encryption key or script; it may be renamed."""
         check_resource_name(id, self.limits)
         async with self.catalog.lock:
             current = self.catalog.by_rid(old.kind, old.rid)

@@ -20,6 +20,7 @@ from pleiad.charge import Charge
 from pleiad.engine import query_stream, query_whole
 from pleiad.engine import token as tokens
 from pleiad.engine.container import Container
+from pleiad.engine.functions import functions_of
 from pleiad.engine.query_job import QueryJob, QueryRequest, Tally, prepare
 from pleiad.engine.steady import over_moves
 from pleiad.partition.partition import Partition
@@ -47,7 +48,15 @@ async def run(container: Container, request: QueryRequest) -> QueryPage:
     """The next page of a query."""
     if len(request.text) > LONG_TEXT_CHARS and not is_compiled(request.text, container.limits):
         await asyncio.to_thread(_compile, container, request)
-    job = prepare(container, request)
+    names = compile_query(request.text, container.limits).plan.udfs
+    if not names:
+        return await _run(prepare(container, request))
+    async with functions_of(container, names) as functions:
+        return await _run(prepare(container, request, functions))
+
+
+async def _run(job: QueryJob) -> QueryPage:
+    request = job.request
     state = tokens.decode(request.token, job.mark) if request.token else {}
     charged = _charged(state, request.token)
     query = job.query
@@ -86,6 +95,9 @@ def _page(
         tally.partitions = max(1, tally.partitions)  # a query that reads nothing is still answered somewhere
     tally.items_returned = len(results)
     tally.bytes_returned = sum(map(len, results))
+    if job.functions:
+        first_call = 0 if job.request.token else 1
+        tally.udf_calls = max(tally.items_loaded, first_call) * len(job.query.plan.udfs)
     total = Tally(*map(add, charged.to_json(), tally.to_json()))
     # A page costs what it adds to the pages before it, so that their sum is the charge of the query exactly.
     multiplier = job.request.multiplier

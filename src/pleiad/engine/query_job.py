@@ -16,6 +16,7 @@ from pleiad import charge, errors
 from pleiad.charge import Charge
 from pleiad.engine import token as tokens
 from pleiad.engine.container import Container
+from pleiad.engine.functions import NO_FUNCTIONS, Functions
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
 from pleiad.keys.range import EpkRange
@@ -65,6 +66,7 @@ class Tally:
     items_returned: int = 0
     bytes_returned: int = 0
     index_lookups: int = 0
+    udf_calls: int = 0
 
     def to_json(self) -> list[int]:
         return [
@@ -74,6 +76,7 @@ class Tally:
             self.items_returned,
             self.bytes_returned,
             self.index_lookups,
+            self.udf_calls,
         ]
 
     def charge(self, multiplier: int) -> Charge:
@@ -84,6 +87,7 @@ class Tally:
             items_returned=self.items_returned,
             bytes_returned=self.bytes_returned,
             index_lookups=self.index_lookups,
+            udf_calls=self.udf_calls,
             multiplier=multiplier,
         )
 
@@ -120,6 +124,7 @@ class QueryJob:
     pushdown: Pushdown
     order: PathOrder | None
     deadline: Deadline
+    functions: Functions = field(default_factory=dict)
     now: int = field(default_factory=lambda: int(time.time()))
     began_at: float = field(default_factory=time.perf_counter)
     tally: Tally = field(default_factory=Tally)
@@ -167,16 +172,16 @@ class QueryJob:
         return time.perf_counter() - self.began_at > self.container.limits.operation_seconds
 
 
-def prepare(container: Container, request: QueryRequest) -> QueryJob:
+def prepare(container: Container, request: QueryRequest, functions: Functions = NO_FUNCTIONS) -> QueryJob:
     """Compiles a query and decides where it goes; refuses what the container's policy cannot serve."""
     query = compile_query(request.text, container.limits)
     deadline = Deadline(container.limits.operation_seconds)
-    execution = query.execution(request.parameters, container.query_context(deadline.check))
+    execution = query.execution(request.parameters, container.query_context(deadline.check, functions))
     route = _route(container, request, query)
     spans = _spans(container, request, query, route.keys)
     lookups = _lookups(container, request, query, route.keys)
     job = QueryJob(
-        container, request, query, execution, spans, lookups, route.pushdown, route.order, deadline
+        container, request, query, execution, spans, lookups, route.pushdown, route.order, deadline, functions
     )
     _note_use(job)
     return job

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from pleiad.engine import token as tokens
+from pleiad.engine.functions import beside_the_loop
 from pleiad.engine.query_job import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.scan import Scan
 from pleiad.keys.undefined import UNDEFINED
@@ -110,7 +111,7 @@ async def _best_of_all(job: QueryJob, behind: Found | None, count: int, first: b
     best: list[Found] = []
     place = behind.place if behind is not None else None
     async for row in _candidates(job, first):
-        for each in _results_of(job, row):
+        for each in await beside_the_loop(job.functions, _results_of, job, row):
             if place is None or each.place > place:
                 best.append(each)
         if len(best) > 2 * count + SLICE_ROWS:
@@ -192,7 +193,7 @@ async def _index_stream(
         for row, position in chunk:
             if not _is_ordered_alike(position):
                 raise _IndexEndsError
-            for each in _results_of(job, row):
+            for each in await beside_the_loop(job.functions, _results_of, job, row):
                 if place is None or each.place > place:
                     yield each
             after = position

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from pleiad.engine import token as tokens
+from pleiad.engine.functions import beside_the_loop
 from pleiad.engine.query_job import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.scan import Scan
 from pleiad.store.contract import Row
@@ -99,7 +100,7 @@ async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None
     scan = Scan(job.container, job.spans, begun, job.pushdown.predicates, "d" in state)
     while not stream.is_full and not scan.is_done:
         rows = await scan.chunk(_chunk_rows(job))
-        taken = _take_all(job, stream, rows)
+        taken = await beside_the_loop(job.functions, _take_all, job, stream, rows)
         if taken < len(rows):
             scan.stop_after(rows[taken - 1] if taken else None, rows)
         if job.is_out_of_time():
@@ -120,7 +121,7 @@ async def _page_of_lookups(
 ) -> tuple[list[bytes], _State | None]:
     after = tokens.whole_number(state, "n", job.request.token)
     rows = [row for row in await looked_up(job, first=not state) if row.number > after]
-    taken = _take_all(job, stream, rows)
+    taken = await beside_the_loop(job.functions, _take_all, job, stream, rows)
     if taken == len(rows) or stream.left == 0:
         return stream.results, None
     last = rows[taken - 1].number if taken else after

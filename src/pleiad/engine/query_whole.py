@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from pleiad.engine import token as tokens
+from pleiad.engine.functions import beside_the_loop
 from pleiad.engine.query_job import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.query_order import ordered_page
 from pleiad.engine.scan import Scan
@@ -57,9 +58,10 @@ async def _values(job: QueryJob, first: bool) -> list[Any]:
     """Every result of the query, in order."""
     execution, query = job.execution, job.query
     if not query.reads_items:
-        return execution.run(())
-    if not query.is_per_item:
-        return execution.run([job.item_of(row) async for row in candidates(job, first)])
+        return await beside_the_loop(job.functions, execution.run, ())
+    if not query.is_per_item or job.functions:
+        found = [job.item_of(row) async for row in candidates(job, first)]
+        return await beside_the_loop(job.functions, execution.run, found)
     rows: list[Any] = []
     groups = execution.new_groups() if query.is_aggregate else None
     take = rows.append if groups is None else groups.add

@@ -15,7 +15,8 @@ import orjson
 
 _STRING_PATTERN = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _STRING = re.compile(_STRING_PATTERN, re.DOTALL)
-_STRING_OR_BRACKET = re.compile(_STRING_PATTERN + rb"|[\[\]{}]", re.DOTALL)
+# Strings and what stands between them are skipped within one match: brackets are few, strings are many.
+_UP_TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|' + _STRING_PATTERN + rb")*+[\[\]{}]", re.DOTALL)
 # A member up to its value, and the value as well unless it is an object or array.
 _MEMBER = re.compile(
     rb"\s*+(" + _STRING_PATTERN + rb")\s*+:\s*+(" + _STRING_PATTERN + rb'|[^"\[\]{},\s]++)?+\s*+', re.DOTALL
@@ -39,13 +40,11 @@ def _skip_value(text: bytes, position: int) -> int:
         match = _SCALAR.match(text, position)
     else:
         nesting = 0
-        for token in _STRING_OR_BRACKET.finditer(text, position):
-            byte = text[token.start()]
-            if byte == 0x22:
-                continue
-            nesting += 1 if byte in _BRACKETS_OPEN else -1
+        for token in _UP_TO_BRACKET.finditer(text, position):
+            end = token.end()
+            nesting += 1 if text[end - 1] in _BRACKETS_OPEN else -1
             if nesting == 0:
-                return token.end()
+                return end
         match = None
     if match is None:
         raise ValueError(f"not a JSON value at byte {position}")

@@ -20,6 +20,7 @@ from pleiad.store.contract import (
     PartitionWrite,
     Row,
     Segment,
+    Snapshot,
     Version,
 )
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
@@ -62,6 +63,10 @@ class Partition:
     def read_many(self, keys: Sequence[ItemKey]) -> Awaitable[Sequence[Row | None]]:
         """The rows of several items as of one moment, expired or not."""
         return self.segment.read_many(keys)
+
+    def snapshot(self) -> Snapshot:
+        """The rows of one moment; whoever takes it closes it."""
+        return self.segment.snapshot()
 
     async def find(self, number: int) -> Row | None:
         """The row with a document number, if it lies in this partition."""

@@ -250,6 +250,25 @@ class SegmentDroppedError(PleiadError):
         )
 
 
+class Snapshot(Protocol):
+    """One moment of a segment: what is committed later is not seen. It costs something to keep, so close it soon.
+
+    It outlives its segment: rows that moved away meanwhile are still there as they were.
+    """
+
+    def read_many(self, keys: Sequence[ItemKey]) -> Awaitable[Sequence[Row | None]]:
+        """The rows of several items in the order of the keys, expired or not."""
+
+    def find(self, number: int) -> Awaitable[Row | None]:
+        """The row with a document number."""
+
+    def scan(self, span: EpkRange, after: int, limit: int) -> Awaitable[Sequence[Row]]:
+        """Up to `limit` rows of the range with a document number above `after`, in the order of their numbers."""
+
+    def close(self) -> None:
+        """Ends the snapshot; closing it again does nothing."""
+
+
 class Segment(Protocol):
     """Where the rows of one or more physical partitions of one container sit."""
 
@@ -258,6 +277,9 @@ class Segment(Protocol):
 
     def read_many(self, keys: Sequence[ItemKey]) -> Awaitable[Sequence[Row | None]]:
         """The rows of several items in the order of the keys, all as of one moment between two commits."""
+
+    def snapshot(self) -> Snapshot:
+        """The moment of the last commit that was answered, or a later one, for as long as it is kept."""
 
     def find(self, number: int) -> Awaitable[Row | None]:
         """The row with a document number."""

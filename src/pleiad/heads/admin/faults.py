@@ -28,7 +28,7 @@ _MEMBERS = frozenset(
 )
 OPERATIONS = (
     "read", "create", "upsert", "replace", "patch", "delete", "delete_partition_key", "feed", "changes", "query",
-    "query_plan", "batch", "metadata_read", "metadata_write", ANY_OPERATION,
+    "query_plan", "batch", "script", "metadata_read", "metadata_write", ANY_OPERATION,
 )  # fmt: skip
 
 

@@ -78,10 +78,16 @@ async def _quota(call: Call) -> dict[str, str]:
     states = [await partition.state() for partition in container.map.partitions]
     items = sum(state.items for state in states)
     size_kb = sum(state.size_bytes for state in states) // 1024
+    limits = call.limits
+    kinds = (Kind.USER_DEFINED_FUNCTION, Kind.STORED_PROCEDURE, Kind.TRIGGER)
+    catalog, rid = call.engine.catalog, container.resource.rid
+    functions, procedures, triggers = (len(catalog.children(kind, rid)) for kind in kinds)
     room_kb = call.limits.physical_partition_bytes * len(states) // 1024
     return {
-        "x_ms_resource_quota": f"functions=50;storedProcedures=100;triggers=25;documentSize={room_kb};"
+        "x_ms_resource_quota": f"functions={limits.user_defined_functions};"
+        f"storedProcedures={limits.stored_procedures};triggers={limits.triggers};documentSize={room_kb};"
         f"documentsSize={room_kb};documentsCount=-1;collectionSize={room_kb};",
-        "x_ms_resource_usage": f"functions=0;storedProcedures=0;triggers=0;documentSize={size_kb};"
+        "x_ms_resource_usage": f"functions={functions};storedProcedures={procedures};triggers={triggers};"
+        f"documentSize={size_kb};"
         f"documentsSize={size_kb};documentsCount={items};collectionSize={size_kb};",
     }

@@ -33,6 +33,7 @@ from pleiad.heads.nosql import (
     offers,
     pkranges,
     queries,
+    scripts,
 )
 from pleiad.heads.nosql.auth import Authenticator, ResourceToken, SignedParts
 from pleiad.heads.nosql.call import Call, path_segments
@@ -46,7 +47,6 @@ _log = logging.getLogger(__name__)
 _Operation = Callable[[Call], Awaitable[Response]]
 _DATA = frozenset({"docs", "operations"})
 _VERBS = {method: method.lower() for method in ("GET", "POST", "PUT", "PATCH", "DELETE")}
-_SCRIPTS = {"sprocs": "Stored procedures", "triggers": "Triggers", "udfs": "User-defined functions"}
 
 
 ITEM_OPERATIONS: dict[_Operation | None, str] = {
@@ -62,6 +62,7 @@ ITEM_OPERATIONS: dict[_Operation | None, str] = {
     queries.query: "query",
     queries.plan: "query_plan",
     batch.execute: "batch",
+    scripts.execute: "script",
 }
 """Operations on items by the names that metrics and faults have for them; everything else is metadata or admin."""
 
@@ -191,10 +192,11 @@ class NoSqlHead:
 
     async def _access(self, call: Call) -> Access:
         segments = call.segments
-        is_read = call.method == "GET" or (call.method == "POST" and _is_query(call))
+        is_execution = call.method == "POST" and len(segments) == 6 and segments[4] == "sprocs"
+        is_read = call.method == "GET" or (call.method == "POST" and not is_execution and _is_query(call))
         return Access(
             writes=not is_read,
-            is_data=len(segments) > 4 and segments[4] in _DATA,
+            is_data=len(segments) > 4 and (segments[4] in _DATA or is_execution),
             container_path=self._rid_path(segments),
             item_id=await self._item_name(segments),
             key=call.key,
@@ -278,10 +280,6 @@ def _list_or_create(create: _Operation, feed: _Operation) -> dict[str, _Operatio
     return {"POST": post, "GET": feed}
 
 
-async def _scripts(call: Call) -> Response:
-    raise errors.UNSUPPORTED(what=_SCRIPTS[call.segments[4]])
-
-
 def _by_length(routes: Mapping[str, _Methods]) -> list[dict[str, _Methods]]:
     """The routes by the number of their segments, and then by the segments that are not names."""
     patterns = {tuple(pattern.split("/")) if pattern else (): methods for pattern, methods in routes.items()}
@@ -296,7 +294,7 @@ def _routes(users: UserOperations) -> dict[str, _Methods]:
     """Every path of the protocol, with a star where a name or rid stands."""
     child: dict[str, _Operation] = {"GET": users.read, "PUT": users.replace, "DELETE": users.delete}
     children = _list_or_create(users.create, users.list_or_query)
-    every: dict[str, _Operation] = dict.fromkeys(("GET", "POST", "PUT", "DELETE"), _scripts)
+    script: dict[str, _Operation] = {"GET": scripts.read, "PUT": scripts.replace, "DELETE": scripts.delete}
     routes: dict[str, _Methods] = {
         "": {"GET": account.read},
         "dbs": _list_or_create(databases.create, databases.list_or_query),
@@ -323,6 +321,8 @@ def _routes(users: UserOperations) -> dict[str, _Methods]:
         "dbs/*/colls/*/conflicts": {"GET": conflicts.list_or_query, "POST": conflicts.list_or_query},
         "dbs/*/colls/*/conflicts/*": {"GET": conflicts.not_found, "DELETE": conflicts.not_found},
     }
-    for script in _SCRIPTS:
-        routes[f"dbs/*/colls/*/{script}"] = routes[f"dbs/*/colls/*/{script}/*"] = every
+    for segment in scripts.SEGMENTS:
+        routes[f"dbs/*/colls/*/{segment}"] = _list_or_create(scripts.create, scripts.list_or_query)
+        routes[f"dbs/*/colls/*/{segment}/*"] = script
+    routes["dbs/*/colls/*/sprocs/*"] = {**script, "POST": scripts.execute}
     return routes

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pleiad import errors
-from pleiad.engine import feed, items, session
+from pleiad.engine import feed, items, scripts, session
 from pleiad.engine.container import Container
 from pleiad.engine.items import ItemAnswer
+from pleiad.engine.transaction import Operation, OperationKind
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.render import feed_body, item_answer, item_headers
 from pleiad.item import rid as rids
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.server.message import Response
+
+_PRE_TRIGGERS = b"x-ms-documentdb-pre-trigger-include"
+_POST_TRIGGERS = b"x-ms-documentdb-post-trigger-include"
 
 
 def opened(call: Call) -> Container | None:
@@ -60,12 +64,17 @@ async def read(call: Call) -> Response:
 
 async def create(call: Call) -> Response:
     container = await container_of(call)
+    if _names_triggers(call):
+        return await _with_triggers(call, container, Operation(OperationKind.CREATE, "", call.request.body))
     answer = await items.create(container, call.request.body, call.key)
     return _answer(201, call, container, answer)
 
 
 async def upsert(call: Call) -> Response:
     container = await container_of(call)
+    if _names_triggers(call):
+        operation = Operation(OperationKind.UPSERT, "", call.request.body, call.conditions)
+        return await _with_triggers(call, container, operation)
     answer = await items.upsert(container, call.request.body, call.key, call.conditions)
     return _answer(201 if answer.created else 200, call, container, answer)
 
@@ -73,6 +82,9 @@ async def upsert(call: Call) -> Response:
 async def replace(call: Call) -> Response:
     container = await container_of(call)
     id = await item_id(call.segments, container)
+    if _names_triggers(call):
+        operation = Operation(OperationKind.REPLACE, id, call.request.body, call.conditions)
+        return await _with_triggers(call, container, operation)
     answer = await items.replace(container, id, call.request.body, call.key, call.conditions)
     return _answer(200, call, container, answer)
 
@@ -80,6 +92,9 @@ async def replace(call: Call) -> Response:
 async def patch(call: Call) -> Response:
     container = await container_of(call)
     id = await item_id(call.segments, container)
+    if _names_triggers(call):
+        operation = Operation(OperationKind.PATCH, id, call.request.body, call.conditions)
+        return await _with_triggers(call, container, operation)
     answer = await items.patch(container, id, call.request.body, call.key, call.conditions)
     return _answer(200, call, container, answer)
 
@@ -87,6 +102,10 @@ async def patch(call: Call) -> Response:
 async def delete(call: Call) -> Response:
     container = await container_of(call)
     id = await item_id(call.segments, container)
+    if _names_triggers(call):
+        return await _with_triggers(
+            call, container, Operation(OperationKind.DELETE, id, b"", call.conditions)
+        )
     answer = await items.delete(container, id, call.key, call.conditions)
     return _answer(204, call, container, answer)
 
@@ -134,6 +153,38 @@ def scope(call: Call, container: Container) -> EpkRange:
                 )
             span = inside
     return span
+
+
+# -- triggers --------------------------------------------------------------------------------------
+
+
+def _names_triggers(call: Call) -> bool:
+    headers = call.request.headers
+    return bool(headers.get(_PRE_TRIGGERS) or headers.get(_POST_TRIGGERS))
+
+
+async def _with_triggers(call: Call, container: Container, operation: Operation) -> Response:
+    """The answer of an operation that names triggers; a post-trigger may have changed its body."""
+    pre, post = trigger_names(call, _PRE_TRIGGERS), trigger_names(call, _POST_TRIGGERS)
+    done = await scripts.write_with_triggers(container, operation, call.key, pre, post)
+    status = 204 if operation.kind is OperationKind.DELETE else 200
+    if operation.kind is OperationKind.CREATE or (
+        operation.kind is OperationKind.UPSERT and done.answer.created
+    ):
+        status = 201
+    response = _answer(status, call, container, done.answer)
+    if done.body is None or call.wants_minimal:
+        return response
+    return Response(200 if status == 204 else status, response.headers, done.body)
+
+
+def trigger_names(call: Call, header: bytes) -> list[str]:
+    """The triggers a header names, separated by commas."""
+    try:
+        names = call.request.headers.get(header, b"").decode().split(",")
+    except UnicodeDecodeError:
+        raise errors.BAD_HEADER(name=header.decode(), value="", hint=" It must be UTF-8.") from None
+    return [name.strip() for name in names if name.strip()]
 
 
 def _answer(status: int, call: Call, container: Container, answer: ItemAnswer) -> Response:

@@ -19,7 +19,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -55,6 +55,8 @@ class OpenFile:
     read: Callable[..., apsw.Cursor]
     """Runs a statement on a cursor kept for point reads; whoever calls it takes all rows at once."""
     log: Log
+    spare: list[apsw.Connection] = field(default_factory=list)
+    """Connections of snapshots that are over, for the next ones."""
 
 
 class SegmentFile:
@@ -266,7 +268,7 @@ class SegmentFile:
             _log.exception("segment %s could not roll back and is closed", self._path.stem)
             self._file = None
             self._in_snapshot = False
-            for connection in (file.reader, file.writer):
+            for connection in (*file.spare, file.reader, file.writer):
                 with contextlib.suppress(apsw.Error):
                     connection.close(True)
 
@@ -379,8 +381,8 @@ class SegmentFile:
         if file is None:
             return
         file.log.close()
-        file.reader.close()
-        file.writer.close()
+        for connection in (*file.spare, file.reader, file.writer):
+            connection.close()
 
     async def settle(self) -> None:
         """Waits until no write is running or waiting."""

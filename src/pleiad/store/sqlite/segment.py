@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import apsw
+
 from pleiad.keys.range import EpkRange
 from pleiad.store.contract import (
     CaughtUp,
@@ -29,6 +31,9 @@ from pleiad.store.sqlite import order as ordering
 from pleiad.store.sqlite import select as selecting
 from pleiad.store.sqlite.file import OpenFile, SegmentFile
 from pleiad.store.sqlite.mutate import Counters
+from pleiad.store.sqlite.snapshot import SqliteSnapshot
+
+_SPARE_CONNECTIONS = 2
 
 
 class SqliteSegment(SegmentFile):
@@ -62,10 +67,8 @@ class SqliteSegment(SegmentFile):
         reading = self._reading()
         if reading is None:
             return []
-        # The range of one key, or of one prefix of a key, is narrow: the key index finds its rows, and only their
-        # numbers are sorted. A wide range is read in the order of the table.
-        statement = statements.SCAN_KEY if span.min and span.max.startswith(span.min) else statements.SCAN
-        rows: Any = reading.connection.execute(statement, (after, span.min, span.max, limit)).fetchall()
+        found = reading.connection.execute(statements.scan(span), (after, span.min, span.max, limit))
+        rows: Any = found.fetchall()
         return [Row._make(row) for row in rows]
 
     async def changes(self, span: EpkRange, after_lsn: int, limit: int, since_ts: int = 0) -> Sequence[Row]:
@@ -118,6 +121,20 @@ class SqliteSegment(SegmentFile):
                 statements.EXPIRED_DEFAULT, (now - default_ttl, span.min, span.max, limit - len(rows))
             ).fetchall()
         return [Row._make(row) for row in rows]
+
+    def snapshot(self) -> SqliteSnapshot:
+        file = self._file or self._open_existing()
+        if file is None:
+            return SqliteSnapshot(None, lambda _: None)
+
+        def give_back(connection: apsw.Connection) -> None:
+            if self._file is file and len(file.spare) < _SPARE_CONNECTIONS:
+                file.spare.append(connection)
+            else:
+                connection.close()
+
+        connection = file.spare.pop() if file.spare else schema.connect_reader(self._path)
+        return SqliteSnapshot(connection, give_back)
 
     # -- selections ----------------------------------------------------------------------------
 

@@ -1,5 +1,7 @@
 """The SQL of a segment: reading rows and counters, and what a commit saves beside them."""
 
+from pleiad.keys.range import EpkRange
+
 COLUMNS = "number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB)"
 READ = f"SELECT {COLUMNS} FROM item WHERE epk = ?1 AND id = ?2"
 FIND = f"SELECT {COLUMNS} FROM item WHERE number = ?1"
@@ -26,3 +28,12 @@ SAVE_COUNTERS = (
     "INSERT INTO partition VALUES(?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT(id) DO UPDATE SET "
     "epoch = ?2, lsn = ?3, next_sequence = ?4, items = ?5, size_bytes = ?6"
 )
+
+
+def scan(span: EpkRange) -> str:
+    """The statement that reads a range in the order of document numbers.
+
+    The range of one key, or of one prefix of a key, is narrow: the key index finds its rows, and only their numbers
+    are sorted. A wide range is read in the order of the table.
+    """
+    return SCAN_KEY if span.min and span.max.startswith(span.min) else SCAN

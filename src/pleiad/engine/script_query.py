@@ -1,0 +1,219 @@
+"""Feeds and queries of a script: over one logical partition, as the script's transaction sees it.
+
+The rows are those of the transaction's moment, with what the transaction changed in their places and what it created
+behind them. No physical index is asked, since an index knows the last commit and not that moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any, NamedTuple
+
+import orjson
+
+from pleiad import charge, errors
+from pleiad.charge import Charge
+from pleiad.engine.functions import NO_FUNCTIONS, Functions, beside_the_loop, functions_beside
+from pleiad.engine.items import Key
+from pleiad.engine.transaction import Transaction
+from pleiad.errors import PleiadError
+from pleiad.item.body import load
+from pleiad.keys.range import prefix_range
+from pleiad.query import Execution, Query, compile_query
+from pleiad.query.order_rules import check_order_by
+from pleiad.query.pushdown import pushdown
+from pleiad.script.process import ScriptProcess
+from pleiad.store.contract import Row, Snapshot
+
+_CHUNK_ROWS = 200
+_DIGITS_MAX = 18
+_WHOLE = "c"
+"""Begins the continuation of a query whose results are counted, not its rows."""
+
+
+class ScriptPage(NamedTuple):
+    """One page of a feed or query as JSON texts."""
+
+    results: list[bytes]
+    charge: Charge
+    continuation: str | None
+
+
+class ScriptQueries:
+    """The feeds and queries of one transaction."""
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        key: Key,
+        snapshot: Callable[[], Snapshot],
+        process: ScriptProcess,
+        check_time: Callable[[], None],
+    ) -> None:
+        self._transaction = transaction
+        self._container = transaction.container
+        self._span = prefix_range(key, self._container.key)
+        self._snapshot = snapshot
+        self._process = process
+        self._check_time = check_time
+
+    async def page(self, operation: dict[str, Any]) -> ScriptPage:
+        """The page that an operation of a script asks for."""
+        most = self._page_items(operation.get("pageSize"))
+        continuation = operation.get("continuation") or ""
+        if not isinstance(continuation, str):
+            raise _bad_continuation()
+        if operation.get("do") == "feed":
+            return await self._feed(most, _number(continuation))
+        query, parameters = self._query(operation.get("query"))
+        names, functions = query.plan.udfs, NO_FUNCTIONS
+        if names:
+            functions = await functions_beside(self._container, self._process, names)
+        execution = query.execution(parameters, self._container.query_context(self._check_time, functions))
+        if query.is_per_item and query.reads_items and not _is_whole(query, execution):
+            return await self._streamed(execution, functions, most, _number(continuation))
+        given = _number(continuation[1:]) if continuation.startswith(_WHOLE) else 0
+        return await self._whole(execution, functions, most, given)
+
+    def _page_items(self, given: object) -> int:
+        limits = self._container.limits
+        if given is None:
+            return limits.page_items
+        if isinstance(given, bool) or not isinstance(given, int | float) or not (given == -1 or given >= 1):
+            raise errors.BAD_REQUEST(reason="'pageSize' must be -1 or at least 1.")
+        return limits.page_items_max if given == -1 else int(min(given, limits.page_items_max))
+
+    def _query(self, given: object) -> tuple[Query, dict[str, Any]]:
+        text = given.get("query") if isinstance(given, dict) else None
+        parameters = given.get("parameters") or [] if isinstance(given, dict) else None
+        if not isinstance(text, str) or not isinstance(parameters, list):
+            raise errors.BAD_REQUEST(reason="A query needs a text 'query' and a list 'parameters' at most.")
+        values: dict[str, Any] = {}
+        for each in parameters:
+            if not isinstance(each, dict) or not isinstance(each.get("name"), str):
+                raise errors.BAD_REQUEST(reason="Each parameter needs a 'name' such as @id.")
+            if "value" in each:
+                values[each["name"]] = each["value"]
+        query = compile_query(text, self._container.limits)
+        if query.order_by:
+            container = self._container
+            check_order_by(query.plan, container.definition.indexing, values, container.computed_names)
+        return query, values
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    async def _rows(self, after: int = 0) -> AsyncIterator[Row]:
+        """The live rows above a document number in the order of their numbers."""
+        changed, container = self._transaction.changed, self._container
+        now, last = self._transaction.now, after
+        while True:
+            chunk = await self._snapshot().scan(self._span, last, _CHUNK_ROWS)
+            for row in chunk:
+                seen = changed.get(row.id, row)
+                if seen is not None and seen.number == row.number and not container.is_expired(seen, now):
+                    yield seen
+            if len(chunk) < _CHUNK_ROWS:
+                break
+            last = chunk[-1].number
+            self._check_time()
+            await asyncio.sleep(0)
+        numbers = self._transaction.new_numbers
+        fresh = [row for row in changed.values() if row is not None and row.number in numbers]
+        for row in sorted(fresh, key=lambda row: row.number):
+            if row.number > after:
+                yield row
+
+    def _item_of(self, row: Row) -> dict[str, Any]:
+        value: dict[str, Any] = load(row.body)
+        value.update(self._container.system_properties(row))
+        return value
+
+    # -- pages -------------------------------------------------------------------------------------
+
+    async def _feed(self, most: int, after: int) -> ScriptPage:
+        rows: list[Row] = []
+        room_bytes = self._container.limits.response_bytes
+        more = False
+        async for row in self._rows(after):
+            if len(rows) == most or room_bytes <= 0:
+                more = True
+                break
+            rows.append(row)
+            room_bytes -= row.size_bytes
+        cost = charge.feed_page([row.size_bytes for row in rows], 1)
+        return ScriptPage(self._container.render_all(rows), cost, str(rows[-1].number) if more else None)
+
+    async def _streamed(
+        self, execution: Execution, functions: Functions, most: int, after: int
+    ) -> ScriptPage:
+        """A page of a query that gives its results item by item; all results of an item are on one page."""
+        container, query, parameters = self._container, execution.query, execution.parameters
+        results: list[bytes] = []
+        loaded: list[Row] = []
+        room_bytes = container.limits.response_bytes
+        is_indexed = pushdown(query.plan, parameters, container.is_indexed, container.computed_names).is_whole
+        last: Row | None = None
+        more = False
+        async for row in self._rows(after):
+            if len(results) >= most or room_bytes <= 0:
+                more = True
+                break
+            texts = await beside_the_loop(functions, self._results_of, execution, row)
+            last = row
+            if texts or not is_indexed:
+                loaded.append(row)
+            results += texts
+            room_bytes -= sum(map(len, texts))
+        cost = _query_charge(execution, loaded, results, is_first=not after)
+        return ScriptPage(results, cost, str(last.number) if more and last is not None else None)
+
+    def _results_of(self, execution: Execution, row: Row) -> list[bytes]:
+        item = self._item_of(row)
+        if not execution.query.gives_items:
+            return [orjson.dumps(value) for value in execution.values((item,))]
+        return self._container.render_all((row,)) if execution.matches(item) else []
+
+    async def _whole(self, execution: Execution, functions: Functions, most: int, given: int) -> ScriptPage:
+        """A page of a query that looks at everything first: order, groups, DISTINCT, TOP and OFFSET."""
+        rows = [row async for row in self._rows()]
+        values = await beside_the_loop(functions, execution.run, map(self._item_of, rows))
+        texts = list(map(orjson.dumps, values))
+        results: list[bytes] = []
+        room_bytes = self._container.limits.response_bytes
+        for text in texts[given : given + most]:
+            if room_bytes <= 0:
+                break
+            results.append(text)
+            room_bytes -= len(text)
+        end = given + len(results)
+        cost = _query_charge(execution, [] if given else rows, results, is_first=not given)
+        return ScriptPage(results, cost, f"{_WHOLE}{end}" if end < len(texts) else None)
+
+
+def _is_whole(query: Query, execution: Execution) -> bool:
+    counts = (execution.top, execution.limit, execution.offset)
+    return bool(query.is_aggregate or query.order_by or query.is_ranked or query.distinct) or any(
+        count is not None for count in counts
+    )
+
+
+def _query_charge(execution: Execution, loaded: list[Row], results: list[bytes], is_first: bool) -> Charge:
+    return charge.query(
+        partitions=int(is_first),
+        items_loaded=len(loaded),
+        bytes_loaded=sum([row.size_bytes for row in loaded]),
+        items_returned=len(results),
+        bytes_returned=sum(map(len, results)),
+        udf_calls=max(len(loaded), int(is_first)) * len(execution.query.plan.udfs),
+    )
+
+
+def _number(text: str) -> int:
+    if text and not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX):
+        raise _bad_continuation()
+    return int(text or 0)
+
+
+def _bad_continuation() -> PleiadError:
+    return errors.BAD_REQUEST(reason="The continuation is none that this script was given.")

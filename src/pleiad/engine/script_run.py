@@ -1,0 +1,120 @@
+"""Running one script in a process: start it, do its operations, hand it the results, until it asks for no more."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+
+from pleiad import errors
+from pleiad.engine.container import Container
+from pleiad.engine.script_failure import check_failure
+from pleiad.engine.script_host import ScriptHost
+from pleiad.limits import Limits
+from pleiad.script import worker
+from pleiad.script.process import ScriptProcess
+
+_ACCEPTED_SHARE = 0.8
+"""The part of its time in which a script's operations are accepted; the rest is for it to come to an end."""
+
+
+class Clock:
+    """The time one request may take, scripts and operations together."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._ends_at = time.monotonic() + limits.operation_seconds
+
+    @property
+    def seconds_left(self) -> float:
+        return self._ends_at - time.monotonic()
+
+    def check(self) -> None:
+        """Raises when the time is over."""
+        if self.seconds_left <= 0:
+            raise errors.REQUEST_TIMEOUT(
+                reason=f"The script was stopped: it took more than {self._limits.operation_seconds:g} seconds."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """A script about to run, with what it finds: arguments, and the request and response as JSON texts."""
+
+    source: str
+    arguments: bytes = b"[]"
+    operation: str | None = None
+    request_body: bytes | None = None
+    is_request_writable: bool = False
+    has_response: bool = True
+    response_body: bytes | None = None
+    is_logging: bool = False
+
+
+class Ended(NamedTuple):
+    """What a script left when it ended well: the bodies it set, as JSON texts, and its log."""
+
+    request_body: bytes | None
+    response_body: bytes | None
+    log: str
+
+
+async def run(
+    process: ScriptProcess, container: Container, script: Script, host: ScriptHost, clock: Clock
+) -> Ended:
+    """Runs a script to its end; what it threw, or a limit it met, is raised as an error of the table."""
+    host.begin()
+    answer = await _ask(process, worker.START, _start_text(container, script, host, clock), clock)
+    while "operations" in answer:
+        results = await host.answer_all(answer["operations"])
+        answer = await _ask(process, worker.RESUME, results, clock)
+    check_failure(answer, container.limits)
+    done = answer.get("done")
+    if not isinstance(done, dict):
+        raise errors.SCRIPT_FAILED(reason="the script did not come to an end.")
+    log = done.get("log")
+    ended = Ended(_json_text(done.get("requestBody")), _json_text(done.get("responseBody")), str(log or ""))
+    limit = container.limits.response_bytes
+    if ended.response_body is not None and len(ended.response_body) > limit:
+        raise errors.SCRIPT_RESPONSE_TOO_LARGE(limit=limit)
+    return ended
+
+
+async def _ask(process: ScriptProcess, command: int, text: bytes, clock: Clock) -> dict[str, Any]:
+    clock.check()
+    answer = await process.ask(command, text, clock.seconds_left)
+    if not isinstance(answer, dict):
+        raise errors.SCRIPT_FAILED(reason="the script gave no object.")
+    return answer
+
+
+def _start_text(container: Container, script: Script, host: ScriptHost, clock: Clock) -> bytes:
+    limits = container.limits
+    settings: dict[str, Any] = {
+        "source": script.source,
+        "selfLink": container.resource.self_link,
+        "altLink": container.path,
+        "operation": script.operation,
+        "isRequestWritable": script.is_request_writable,
+        "hasResponse": script.has_response,
+        "isLogging": script.is_logging,
+        "isSpent": host.is_spent,
+        "acceptMs": max(0, int(clock.seconds_left * 1000 * _ACCEPTED_SHARE)),
+        "bodyChars": limits.response_bytes,
+        "logChars": limits.script_log_chars,
+        "idPrefix": str(uuid.uuid4())[:24],
+        "arguments": orjson.Fragment(script.arguments),
+    }
+    if script.request_body is not None:
+        settings["requestBody"] = orjson.Fragment(script.request_body)
+    if script.response_body is not None:
+        settings["responseBody"] = orjson.Fragment(script.response_body)
+    return orjson.dumps(settings)
+
+
+def _json_text(value: object) -> bytes | None:
+    """A body that a script set; it came as JSON text inside JSON."""
+    return value.encode("utf-8", "replace") if isinstance(value, str) else None

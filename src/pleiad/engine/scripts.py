@@ -1,0 +1,230 @@
+"""Stored procedures and triggers: scripts that read and change one logical partition in one transaction.
+
+Everything the scripts of a request do, and the operation that triggers belong to, is one write with one LSN, or
+nothing. It is read from one moment of the logical partition. When somebody else changed an item that it changes too,
+it starts over; scripts of one logical partition that had to start over take turns.
+
+Invariants:
+- nothing is written unless every script of the request has ended well;
+- no operation of a script reaches another logical partition than that of the request's key.
+
+Limits: time, memory, stack, request units and the size of the answer, all by `limits.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, NamedTuple, TypeVar
+
+from pleiad import charge, errors
+from pleiad.catalog.resource import Kind, Resource
+from pleiad.catalog.script import script_properties, scripts_max
+from pleiad.charge import Charge
+from pleiad.engine import items, script_run, session
+from pleiad.engine.container import Container
+from pleiad.engine.engine import Engine
+from pleiad.engine.items import ItemAnswer, Key
+from pleiad.engine.script_host import ScriptHost
+from pleiad.engine.script_run import Clock, Script
+from pleiad.engine.transaction import Operation, OperationKind, Refusal
+from pleiad.errors import PleiadError
+from pleiad.item.body import load
+from pleiad.partition.partition import Partition
+from pleiad.script.process import ScriptProcess
+from pleiad.store.contract import Outcome, SegmentDroppedError
+
+_ATTEMPTS = 20
+_SCRIPTS_TURN = ""
+"""No item has this id, so the turn of this id is that of the scripts."""
+_RUN_FOR: dict[OperationKind, frozenset[str]] = {
+    OperationKind.CREATE: frozenset({"all", "create"}),
+    OperationKind.UPSERT: frozenset({"all", "upsert"}),
+    OperationKind.REPLACE: frozenset({"all", "replace", "update"}),
+    OperationKind.PATCH: frozenset({"all", "replace", "update"}),
+    OperationKind.DELETE: frozenset({"all", "delete"}),
+}
+
+_Answer = TypeVar("_Answer")
+
+
+class ProcedureAnswer(NamedTuple):
+    """The end of a stored procedure: where it ran, what it cost, what it set as its response, and its log."""
+
+    partition: Partition
+    charge: Charge
+    body: bytes
+    log: str
+
+
+class TriggeredAnswer(NamedTuple):
+    """The end of an item operation with triggers; `body` is what a post-trigger put in the place of the item."""
+
+    answer: ItemAnswer
+    body: bytes | None
+
+
+# -- definitions -----------------------------------------------------------------------------------
+
+
+async def create(
+    engine: Engine, kind: Kind, container: Resource, body: dict[str, Any], upsert: bool = False
+) -> tuple[Resource, bool]:
+    """Creates a script in a container, or replaces it when asked to upsert; says whether it is new."""
+    id = body.get("id")
+    if not isinstance(id, str):
+        raise errors.MISSING_ID()
+    properties = script_properties(kind, body, engine.limits)
+    most = scripts_max(kind, engine.limits)
+    return await engine.create_child(kind, container, id, properties, upsert, most)
+
+
+async def replace(engine: Engine, old: Resource, body: dict[str, Any], if_match: str | None) -> Resource:
+    """Replaces the text of a script and, of a trigger, when it runs."""
+    id = body.get("id", old.id)
+    properties = script_properties(old.kind, body, engine.limits)
+    return await engine.replace_child(old, id, properties, if_match)
+
+
+# -- stored procedures -----------------------------------------------------------------------------
+
+
+async def execute(
+    container: Container,
+    procedure: Resource,
+    key: Key | None,
+    arguments: bytes,
+    is_logging: bool = False,
+    session_token: str = "",
+) -> ProcedureAnswer:
+    """Runs a stored procedure in the logical partition of a key."""
+    script = Script(source=procedure.properties["body"], arguments=arguments, is_logging=is_logging)
+
+    async def attempt(process: ScriptProcess, host: ScriptHost, clock: Clock) -> _Attempt[ProcedureAnswer]:
+        ended = await script_run.run(process, container, script, host, clock)
+
+        def answer(outcomes: Sequence[Outcome]) -> ProcedureAnswer:
+            body = b"" if ended.response_body is None else host.settled(ended.response_body, outcomes)
+            return ProcedureAnswer(host.transaction.partition, charge.script(host.cost), body, ended.log)
+
+        return answer
+
+    return await _in_transaction(container, key, session_token, attempt)
+
+
+# -- triggers --------------------------------------------------------------------------------------
+
+
+async def write_with_triggers(
+    container: Container,
+    operation: Operation,
+    key: Key | None,
+    pre: Sequence[str],
+    post: Sequence[str],
+) -> TriggeredAnswer:
+    """Does one item operation with the triggers it names, before and after it, all as one change."""
+    kind = operation.kind
+    before = [_trigger(container, name, "pre", kind) for name in pre]
+    after = [_trigger(container, name, "post", kind) for name in post]
+    if operation.body:
+        load(operation.body)
+
+    async def attempt(process: ScriptProcess, host: ScriptHost, clock: Clock) -> _Attempt[TriggeredAnswer]:
+        triggers_cost = Charge()
+        body = operation.body
+
+        async def run(trigger: Resource, response: bytes | None) -> script_run.Ended:
+            nonlocal triggers_cost
+            script = Script(
+                source=trigger.properties["body"],
+                operation=kind.value,
+                request_body=body or None,
+                is_request_writable=response is None,
+                has_response=response is not None,
+                response_body=response or None,
+            )
+            ended = await script_run.run(process, container, script, host, clock)
+            process.refresh()
+            triggers_cost += charge.script(host.cost)
+            return ended
+
+        for trigger in before:
+            body = (await run(trigger, None)).request_body or body
+        host.begin()
+        step = await host.write(operation._replace(body=body))
+        cost = host.cost
+        seen = b"" if step.item is None else host.last_written()
+        override: bytes | None = None
+        for trigger in after:
+            override = (await run(trigger, override or seen)).response_body or override
+
+        def answer(outcomes: Sequence[Outcome]) -> TriggeredAnswer:
+            assert step.mutation is not None
+            outcome = outcomes[step.mutation]
+            row = None if step.item is None else outcome.row
+            partition = host.transaction.partition
+            done = ItemAnswer(partition, cost + triggers_cost, row, created=outcome.old is None)
+            return TriggeredAnswer(done, None if override is None else host.settled(override, outcomes))
+
+        return answer
+
+    return await _in_transaction(container, key, "", attempt)
+
+
+def _trigger(container: Container, name: str, type: str, kind: OperationKind) -> Resource:
+    trigger = container.scripts.find(Kind.TRIGGER, name)
+    if trigger is None:
+        raise errors.TRIGGER_NOT_FOUND(id=name)
+    wanted_type, wanted = trigger.properties["triggerType"], trigger.properties["triggerOperation"]
+    if wanted_type.lower() != type or wanted.lower() not in _RUN_FOR[kind]:
+        raise errors.TRIGGER_MISMATCH(id=name, type=wanted_type, operation=wanted)
+    return trigger
+
+
+# -- transactions ----------------------------------------------------------------------------------
+
+_Attempt = Callable[[Sequence[Outcome]], _Answer]
+"""What an attempt will answer once it is committed."""
+
+
+async def _in_transaction(
+    container: Container,
+    key: Key | None,
+    session_token: str,
+    attempt: Callable[[ScriptProcess, ScriptHost, Clock], Awaitable[_Attempt[_Answer]]],
+) -> _Answer:
+    """Runs an attempt and commits it; starts over when somebody else was faster, as long as there is time."""
+    full = container.full_key(key)
+    epk = container.epk_of(full)
+    partition = container.map.find(epk)
+    if session_token:
+        session.check(session_token, partition, container.resource.number)
+    async with AsyncExitStack() as turn:
+        process = await turn.enter_async_context(container.scripts.pool.lease())
+        clock = Clock(container.limits)
+        for number in range(_ATTEMPTS):
+            if number == 1:
+                await turn.enter_async_context(items.patch_turn(container.resource.rid, epk, _SCRIPTS_TURN))
+            if number:
+                process.refresh()
+            partition = container.map.find(epk)
+            host = ScriptHost(container, partition, full, int(time.time()), process, clock.check)
+            try:
+                answer = await attempt(process, host, clock)
+            except SegmentDroppedError:
+                if container.map.find(epk) is partition:
+                    raise
+                continue  # the rows have moved
+            except PleiadError as error:
+                raise items.failed(container, partition, error, charge.script(host.cost)) from None
+            finally:
+                host.close()
+            outcomes = await host.transaction.commit()
+            if isinstance(outcomes, Refusal):
+                raise items.failed(container, partition, outcomes.error, charge.script(host.cost))
+            if outcomes is not None:
+                return answer(outcomes)
+            if clock.seconds_left <= 0:
+                break
+    raise items.failed(container, partition, errors.RETRY_WITH(), charge.failed())

@@ -1,0 +1,59 @@
+"""The script processes of a server: started when scripts are used, lent to one script at a time.
+
+A process that comes back dead is replaced when the next one is needed, so a script that had to be killed costs the
+others a start and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from pleiad import errors
+from pleiad.limits import Limits
+from pleiad.script.process import ScriptProcess
+
+
+class ScriptPool:
+    """Up to `script_processes` processes; more scripts than that wait for their turn."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._idle: list[ScriptProcess] = []
+        self._busy: set[ScriptProcess] = set()
+        self._turns = asyncio.Semaphore(limits.script_processes)
+        self._is_closed = False
+
+    @contextlib.asynccontextmanager
+    async def lease(self) -> AsyncIterator[ScriptProcess]:
+        """A process with a fresh context, for one script."""
+        try:
+            await asyncio.wait_for(self._turns.acquire(), 2 * self._limits.operation_seconds)
+        except TimeoutError:
+            raise errors.UNAVAILABLE(reason="All script processes are busy; retry.") from None
+        process: ScriptProcess | None = None
+        try:
+            process = self._idle.pop() if self._idle else await asyncio.to_thread(ScriptProcess, self._limits)
+            self._busy.add(process)
+            yield process
+        finally:
+            if process is not None:
+                self._take_back(process)
+            self._turns.release()
+
+    def _take_back(self, process: ScriptProcess) -> None:
+        self._busy.discard(process)
+        if self._is_closed:
+            process.kill()
+        elif process.is_alive:
+            process.refresh()
+        if process.is_alive:
+            self._idle.append(process)
+
+    def close(self) -> None:
+        """Ends all processes; scripts that still run fail."""
+        self._is_closed = True
+        for process in (*self._idle, *self._busy):
+            process.kill()
+        self._idle.clear()

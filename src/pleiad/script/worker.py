@@ -1,0 +1,136 @@
+"""The program of a script process: it runs JavaScript for the server that started it, and can do nothing else.
+
+It is started by its path, alone, with an empty environment and one socket, its standard input. Requests and replies
+are frames on that socket. Each script gets a context of its own, made before it is needed. A script that cannot be
+interrupted, because it is inside a long call of the engine itself, is ended with the process by an alarm.
+
+Invariants:
+- no Python function is known to any context, so that time, memory and stack limits hold and there is no way out;
+- a context is never used for a second script.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import resource
+import select
+import signal
+import socket
+import struct
+import time
+from typing import Any
+
+REQUEST = struct.Struct("!BdI")
+"""Command, the seconds it may take, and the length of the text behind it."""
+REPLY = struct.Struct("!BI")
+"""How it ended, and the length of the text behind it."""
+
+FRESH, START, RESUME, DEFINE, CALL = range(5)
+VALUE, OUT_OF_TIME, OUT_OF_MEMORY, STACK_OVERFLOW, BROKEN = range(5)
+
+ALARM_GRACE_SECONDS = 0.5
+_NAMES = {START: "start", RESUME: "resume", DEFINE: "define", CALL: "call"}
+_PROCESS_BYTES = 512 * 1024 * 1024
+"""Address space of the process beside the memory of the script: the interpreter, and copies of texts."""
+_OPEN_FILES = 8
+_SPARE_CONTEXTS = 2
+
+
+class Sandbox:
+    """One context for one script."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        # Imported here, since the server reads this module for its frames and has no use for the engine.
+        import quickjs
+
+        self._errors = (quickjs.StackOverflow, quickjs.JSException)
+        self._context = quickjs.Context()
+        self._context.set_max_stack_size(settings["stack_bytes"])
+        self._host = self._context.eval(settings["prelude"])
+        self._context.set_memory_limit(settings["memory_bytes"])
+
+    def run(self, command: int, text: str, seconds: float) -> tuple[int, str]:
+        """Runs one command and everything it set off; says how that ended."""
+        ends_at = time.monotonic() + seconds
+        self._context.set_time_limit(seconds)
+        try:
+            answer = self._host(_NAMES[command], text)
+            if answer is None:
+                while self._context.execute_pending_job():
+                    if time.monotonic() > ends_at:
+                        return OUT_OF_TIME, ""
+                answer = self._host("drain", "")
+        except self._errors as error:
+            return _ending_of(str(error))
+        except (TypeError, UnicodeError, SystemError):
+            answer = None
+        return (VALUE, answer) if isinstance(answer, str) else (BROKEN, "the script spoiled its own answer")
+
+
+def _ending_of(text: str) -> tuple[int, str]:
+    if "Maximum call stack size exceeded" in text.partition("\n")[0]:
+        return STACK_OVERFLOW, ""
+    if text.startswith("InternalError: interrupted"):
+        return OUT_OF_TIME, ""
+    # Without memory even for its error, the engine throws null.
+    if "out of memory" in text or text == "null\n":
+        return OUT_OF_MEMORY, ""
+    return BROKEN, text
+
+
+def _confine(memory_bytes: int) -> None:
+    """Takes away what the engine does not need, should a script ever break out of it."""
+    limits = {
+        resource.RLIMIT_AS: memory_bytes + _PROCESS_BYTES,
+        resource.RLIMIT_NOFILE: _OPEN_FILES,
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_CORE: 0,
+    }
+    for which, most in limits.items():
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(which, (most, most))
+
+
+def _receive(channel: socket.socket, count: int) -> bytes:
+    """Exactly so many bytes; the process ends when the server is gone."""
+    parts = []
+    while count:
+        part = channel.recv(min(count, 1 << 20))
+        if not part:
+            raise SystemExit(0)
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def main() -> None:
+    """Serves requests until the socket is closed; while none waits, contexts are made for the next ones."""
+    # The server decides when this process ends; a key pressed for the server is not meant for it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    channel = socket.socket(fileno=0)
+    _, _, length = REQUEST.unpack(_receive(channel, REQUEST.size))
+    settings = json.loads(_receive(channel, length))
+    _confine(settings["memory_bytes"])
+    spare: list[Sandbox] = []
+    sandbox: Sandbox | None = None
+    while True:
+        if len(spare) < _SPARE_CONTEXTS and not select.select([channel], [], [], 0)[0]:
+            spare.append(Sandbox(settings))
+            continue
+        command, seconds, length = REQUEST.unpack(_receive(channel, REQUEST.size))
+        text = _receive(channel, length).decode()
+        if command == FRESH:
+            sandbox = None
+            continue
+        if sandbox is None:
+            sandbox = spare.pop() if spare else Sandbox(settings)
+        signal.setitimer(signal.ITIMER_REAL, seconds + ALARM_GRACE_SECONDS)
+        ending, answer = sandbox.run(command, text, seconds)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        reply = answer.encode()
+        channel.sendall(REPLY.pack(ending, len(reply)) + reply)
+
+
+if __name__ == "__main__":
+    main()

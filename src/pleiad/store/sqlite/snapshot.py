@@ -1,0 +1,54 @@
+"""One moment of a segment, kept for as long as somebody needs it.
+
+A snapshot is a read transaction on a connection of its own, so it neither waits for the writer nor lets it wait; only
+the truncation of the log does. What is committed after its first read is not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import apsw
+
+from pleiad.keys.range import EpkRange
+from pleiad.store.contract import ItemKey, Row
+from pleiad.store.sqlite import statements
+
+
+class SqliteSnapshot:
+    """The contract's Snapshot; without a connection it is the one of a segment that has no rows yet."""
+
+    def __init__(
+        self, connection: apsw.Connection | None, give_back: Callable[[apsw.Connection], None]
+    ) -> None:
+        self._connection = connection
+        self._give_back = give_back
+        if connection is not None:
+            connection.execute("BEGIN")
+            # BEGIN alone waits for the first read to fix the moment.
+            connection.execute("SELECT 1 FROM partition LIMIT 1").fetchall()
+
+    async def read_many(self, keys: Sequence[ItemKey]) -> Sequence[Row | None]:
+        return [next(iter(self._rows(statements.READ, key)), None) for key in keys]
+
+    async def find(self, number: int) -> Row | None:
+        found = self._rows(statements.FIND, (number,))
+        return found[0] if found else None
+
+    async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
+        return self._rows(statements.scan(span), (after, span.min, span.max, limit))
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        if connection.in_transaction:
+            connection.execute("COMMIT")
+        self._give_back(connection)
+
+    def _rows(self, statement: str, parameters: tuple[Any, ...]) -> list[Row]:
+        if self._connection is None:
+            return []
+        found: Any = self._connection.execute(statement, parameters).fetchall()
+        return [Row._make(row) for row in found]
