@@ -53,41 +53,47 @@ async def read(call: Call) -> Response:
     segments = call.segments
     id = segments[5] if segments[3] != container.resource.rid else await item_id(segments, container)
     answer = await items.read(
-        container, id, call.key, call.conditions, call.session_token(level), level.read_multiplier
+        container,
+        id,
+        call.key,
+        call.conditions,
+        call.session_token(level),
+        level.read_multiplier,
+        call.lane,
     )
     return _answer(304 if answer.not_modified else 200, call, container, answer)
 
 
 async def create(call: Call) -> Response:
     container = await container_of(call)
-    answer = await items.create(container, call.request.body, call.key)
+    answer = await items.create(container, call.request.body, call.key, call.lane)
     return _answer(201, call, container, answer)
 
 
 async def upsert(call: Call) -> Response:
     container = await container_of(call)
-    answer = await items.upsert(container, call.request.body, call.key, call.conditions)
+    answer = await items.upsert(container, call.request.body, call.key, call.conditions, call.lane)
     return _answer(201 if answer.created else 200, call, container, answer)
 
 
 async def replace(call: Call) -> Response:
     container = await container_of(call)
     id = await item_id(call.segments, container)
-    answer = await items.replace(container, id, call.request.body, call.key, call.conditions)
+    answer = await items.replace(container, id, call.request.body, call.key, call.conditions, call.lane)
     return _answer(200, call, container, answer)
 
 
 async def patch(call: Call) -> Response:
     container = await container_of(call)
     id = await item_id(call.segments, container)
-    answer = await items.patch(container, id, call.request.body, call.key, call.conditions)
+    answer = await items.patch(container, id, call.request.body, call.key, call.conditions, call.lane)
     return _answer(200, call, container, answer)
 
 
 async def delete(call: Call) -> Response:
     container = await container_of(call)
     id = await item_id(call.segments, container)
-    answer = await items.delete(container, id, call.key, call.conditions)
+    answer = await items.delete(container, id, call.key, call.conditions, call.lane)
     return _answer(204, call, container, answer)
 
 
@@ -95,7 +101,7 @@ async def delete_partition_key(call: Call) -> Response:
     if call.segments[5] != "partitionkeydelete":
         raise errors.ROUTE_NOT_FOUND(path="/".join(call.segments))
     container = await container_of(call)
-    answer = await items.delete_partition_key(container, call.key)
+    answer = await items.delete_partition_key(container, call.key, call.lane)
     return _answer(200, call, container, answer)
 
 
@@ -105,9 +111,8 @@ async def feed_page(call: Call) -> Response:
     level = call.consistency()
     span = scope(call, container)
     session.check_span(call.session_token(level), container, span)
-    page = await feed.page(
-        container, span, call.text(b"x-ms-continuation"), call.page_items(), level.read_multiplier
-    )
+    token = call.text(b"x-ms-continuation")
+    page = await feed.page(container, span, token, call.page_items(), level.read_multiplier, call.lane)
     block = item_headers(call, container, page.partition, page.charge.ru)
     block += f"x-ms-item-count: {len(page.rows)}\r\n"
     if page.token is not None:
