@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from bench.load import LoadProcess
 from bench.report import FamilyReport
-from bench.scenarios import feed, point, query
+from bench.scenarios import feed, governor, point, query
 from bench.settings import Settings
 
 Family = Callable[[Settings, LoadProcess], FamilyReport]
@@ -19,4 +19,5 @@ FAMILIES: dict[str, Family] = {
     "point": point.run,
     "query": query.run,
     "feed": feed.run,
+    "governor": governor.run,
 }
