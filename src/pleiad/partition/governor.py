@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from pleiad import errors
 from pleiad.errors import ErrorRow, PleiadError
@@ -91,6 +92,8 @@ class GovernorSnapshot:
     """The busiest second of that minute and the one that runs: used of allowed, at most 100."""
     requests: int
     """Requests charged since the start."""
+    requests_minute: int
+    """The same in that minute and the second that runs."""
     ru: float
     """Request units charged since the start."""
     refused: int
@@ -107,6 +110,15 @@ class GovernorSnapshot:
     """Autoscale: the RU/s it stands at now, from a tenth of the maximum up. Manual: `rate_ru`."""
     scaled_hour_ru: float
     """The highest `scaled_ru` of the clock hour, which is what the service bills."""
+
+
+class _Second(NamedTuple):
+    """The figures of one second."""
+
+    number: int
+    used: float
+    requests: int
+    refused: int
 
 
 class Governor:
@@ -131,6 +143,7 @@ class Governor:
         "_refused",
         "_refused_total",
         "_requests",
+        "_requests_before",
         "_second_end",
         "_seconds",
         "_spare",
@@ -142,13 +155,14 @@ class Governor:
         self._rate = self._level = rate_ru
         self._spare = rate_ru
         self._burst = self._burst_max = self._burst_spent = 0.0
-        self._over_budget = self._refused = self._refused_total = self._requests = 0
+        self._over_budget = self._refused = self._refused_total = 0
+        self._requests = self._requests_before = 0
         self._used = self._used_before = 0.0
         self._hour, self._hour_ru = -1, 0.0
         self._autoscale = False
         self._buckets: dict[int, _Bucket] = {}
-        self._seconds: deque[tuple[int, float, int]] = deque(maxlen=_MINUTE_SECONDS)
-        """Whole seconds with traffic: which, units used, requests refused."""
+        self._seconds: deque[_Second] = deque(maxlen=_MINUTE_SECONDS)
+        """Whole seconds with traffic."""
         self._clock = throttle.clock
         self._at = self._clock()
         self._second_end = int(self._at) + 1
@@ -242,19 +256,20 @@ class Governor:
         now = self._clock()
         self._refill(now)
         this_second = self._second_end - 1
-        recent = [entry for entry in self._seconds if entry[0] >= this_second - _MINUTE_SECONDS]
-        busiest = max([used for _, used, _ in recent] + [self._used])
+        recent = [each for each in self._seconds if each.number >= this_second - _MINUTE_SECONDS]
+        busiest = max([each.used for each in recent] + [self._used])
         scaled = self._scaled()
         return GovernorSnapshot(
             rate_ru=self._rate,
             level_ru=self._level,
-            second_ru=sum(used for second, used, _ in recent if second == this_second - 1),
-            minute_ru=sum(used for _, used, _ in recent),
+            second_ru=sum(each.used for each in recent if each.number == this_second - 1),
+            minute_ru=sum(each.used for each in recent),
             normalized_percent=min(100.0, 100 * busiest / self._rate),
-            requests=self._requests,
+            requests=self._requests_before + self._requests,
+            requests_minute=sum(each.requests for each in recent) + self._requests,
             ru=self._used_before + self._used,
             refused=self._refused_total + self._refused,
-            refused_minute=sum(refused for _, _, refused in recent) + self._refused,
+            refused_minute=sum(each.refused for each in recent) + self._refused,
             over_budget=self._over_budget,
             burst_ru=self._burst,
             burst_spent_ru=self._burst_spent,
@@ -268,7 +283,7 @@ class Governor:
             return self._rate
         first = self._second_end - 1 - _SCALE_SECONDS
         recent = islice(reversed(self._seconds), _SCALE_SECONDS)
-        used = sum(min(used, self._rate) for second, used, _ in recent if second >= first)
+        used = sum(min(each.used, self._rate) for each in recent if each.number >= first)
         return min(self._rate, max(AUTOSCALE_FLOOR * self._rate, used / _SCALE_SECONDS))
 
     # -- filling ---------------------------------------------------------------------------------------
@@ -291,11 +306,12 @@ class Governor:
 
     def _end_second(self, now: float) -> None:
         """Notes the figures of the second that is over; the one that runs starts at zero."""
-        if self._used or self._refused:
-            self._seconds.append((self._second_end - 1, self._used, self._refused))
+        if self._requests or self._refused:
+            self._seconds.append(_Second(self._second_end - 1, self._used, self._requests, self._refused))
             self._used_before += self._used
+            self._requests_before += self._requests
             self._refused_total += self._refused
-        self._used, self._refused = 0.0, 0
+        self._used, self._requests, self._refused = 0.0, 0, 0
         hour = (self._second_end - 1) // _HOUR_SECONDS
         self._second_end += 1
         scaled = self._scaled()
