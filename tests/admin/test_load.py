@@ -10,13 +10,15 @@ from azure.cosmos import CosmosClient, PartitionKey
 
 from pleiad.client.admin import Admin
 from pleiad.client.connection import Connection
+from pleiad.engine import items
+from pleiad.errors import PleiadError
 
 
 @pytest.fixture
 def hot(run: Callable[..., Any]) -> Any:
     """A node with a container on two physical partitions, of which one has answered many requests with 429."""
     running = run(throttle="enforce")
-    client = CosmosClient(running.server.endpoint, running.server.key, retry_total=0)
+    client = CosmosClient(running.server.endpoint, running.server.key)
     database = client.create_database("d")
     running.container = database.create_container("spread", PartitionKey("/pk"), offer_throughput=12_000)
     running.container.create_item({"id": "1", "pk": "a"})
@@ -24,15 +26,15 @@ def hot(run: Callable[..., Any]) -> Any:
     partition = inside.map.find(inside.epk_of(("a",)))
     partition.governor.spend(60_000)
     for _ in range(10):
-        with pytest.raises(Exception, match="Request rate is large"):
-            running.container.read_item("1", "a")
+        with pytest.raises(PleiadError, match="Request rate is large"):
+            running.ask(items.read(inside, "1", ("a",)))
     running.hot_id = partition.range_id
     return running
 
 
 def test_each_partition_tells_what_it_uses_of_what_it_is_allowed(hot: Any) -> None:
     with Connection(hot.server.endpoint, hot.server.key) as connection:
-        answer = Admin(connection).partitions("d", "spread")
+        answer = Admin(connection).partitions("d", "spread", 0, 0)
     loads = {each["id"]: each["ru"] for each in answer["partitions"]}
     busy = loads.pop(hot.hot_id)
     (idle,) = loads.values()
