@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -311,7 +312,13 @@ async def test_redistribution_sums_up_to_the_throughput_and_outlives_a_restart(e
         container = await new_container(opened, 12_000)
         await opened.redistribute(container, {0: 9_000, 1: 3_000})
         assert [each.governor.rate_ru for each in container.map.partitions] == [9_000, 3_000]
-        for wrong in ({0: 9_000, 1: 2_000}, {0: 12_000}, {0: 11_000, 1: 1_000}, {0: 12_000, 1: 0}):
+        for wrong in (
+            {0: 9_000, 1: 2_000},
+            {0: 12_000},
+            {0: 11_000, 1: 1_000},
+            {0: 12_000, 1: 0},
+            {0: 9_000, 1: math.nan},
+        ):
             with pytest.raises(PleiadError) as caught:
                 await opened.redistribute(container, wrong)
             assert caught.value.status == 400

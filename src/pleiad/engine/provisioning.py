@@ -244,7 +244,7 @@ class Provisioning:
                 f"{', '.join(map(str, sorted(live)))}."
             )
         most = self._limits.physical_partition_ru
-        if any(rate <= 0 or rate > most for rate in rates.values()):
+        if not all(0 < rate <= most for rate in rates.values()):
             raise errors.BAD_REQUEST(reason=f"A physical partition has more than 0 and at most {most} RU/s.")
         if abs(sum(rates.values()) - total_ru) > 0.5:
             raise errors.BAD_REQUEST(
