@@ -166,6 +166,7 @@ AAD_FORBIDDEN = ErrorRow(
 )
 PARTITION_KEY_FULL = ErrorRow(403, 1014, "Partition key reached maximum size of {limit}.")
 TOO_MANY_RESOURCES = ErrorRow(403, 1005, "The limit of {limit} {what} is reached.")
+NO_OFFERS = ErrorRow(400, 0, "{operation} is not supported for serverless accounts.")
 SHARED_DATABASE_FULL = ErrorRow(
     403,
     1019,
@@ -213,7 +214,25 @@ SCRIPT_RESPONSE_TOO_LARGE = ErrorRow(
 HEADERS_TOO_LARGE = ErrorRow(431, 0, "The request's headers are larger than {limit} bytes.")
 
 # -- 423 to 503: not now --------------------------------------------------------------------------
+OFFER_PENDING = ErrorRow(
+    423, 3205, "The throughput of this resource is being changed already; wait until that has ended."
+)
 FAILED_DEPENDENCY = ErrorRow(424, 0, "Not applied, because another operation of the same batch failed.")
+TOO_MANY_REQUESTS = ErrorRow(
+    429,
+    3200,
+    "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request "
+    "later.",
+)
+THROUGHPUT_BUCKET_EMPTY = ErrorRow(
+    429,
+    3212,
+    "Request rate is large. The throughput bucket of this request has used its part of the throughput, so no changes "
+    "were made. Please retry this request later.",
+)
+TOO_MANY_BUCKET_CHANGES = ErrorRow(
+    429, 3213, "The throughput buckets of a container can be changed once in {seconds} seconds."
+)
 RETRY_WITH = ErrorRow(449, 0, "The item is being changed by concurrent requests; retry.")
 INTERNAL = ErrorRow(
     500, 0, "An unexpected failure happened; the server's log tells more under this activity id."

@@ -42,7 +42,23 @@ class Limits:
     throughput_ru_default: int = 400
     autoscale_ru_min: int = 1_000
     autoscale_ru_step: int = 1_000
+    throughput_ru_per_gb: int = 1
+    throughput_ever_divisor: int = 100
+    autoscale_ru_per_gb: int = 10
+    autoscale_ever_divisor: int = 10
     shared_database_containers: int = 25
+    shared_container_ru: int = 100
+    shared_container_autoscale_ru: int = 1_000
+    serverless_partition_ru: int = 5_000
+    burst_partition_ru: int = 3_000
+    burst_seconds: int = 300
+    throughput_buckets: int = 5
+    throughput_bucket_change_seconds: int = 600
+
+    # fixed containers, which have one physical partition for ever; 0 bytes: there are none
+    fixed_container_bytes: int = 0
+    fixed_container_ru: int = 10_000
+    fixed_below_ru: int = 0
 
     # resources
     databases_and_containers: int = 500
@@ -122,6 +138,8 @@ PROFILES: dict[str, Limits] = {
         physical_partition_bytes=10 * GB,
         throughput_ru_max=100_000,
         manual_sizing_ru=10_000,
+        fixed_container_bytes=10 * GB,
+        fixed_below_ru=1_000,
     ),
     "tiny": Limits(
         logical_partition_bytes=20 * KB,

@@ -19,11 +19,13 @@ from pleiad.heads.nosql.auth import EMULATOR_KEY, Authenticator
 from pleiad.heads.nosql.head import NoSqlHead
 from pleiad.item.body import dump
 from pleiad.limits import Limits
+from pleiad.partition.governor import SYSTEM, Throttle
 from pleiad.sample import sample_containers
 from pleiad.server.lifecycle import Server
 from pleiad.store.sqlite.store import SqliteStore
 
 DRAIN_SECONDS = 10.0
+THROTTLES = ("enforce", "observe")
 
 
 class SettingsError(Exception):
@@ -42,9 +44,15 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     consistency: Consistency = Consistency.SESSION
     allow_emulator_key: bool = False
+    throttle: str = "enforce"
+    """`enforce`: requests beyond the throughput get 429; `observe`: they are only counted."""
+    burst: bool = False
+    serverless: bool = False
 
     def check(self) -> None:
-        """Refuses what would be unsafe: a key everybody knows, on an address everybody reaches."""
+        """Refuses what would be unsafe, such as a key everybody knows on an address everybody reaches."""
+        if self.throttle not in THROTTLES:
+            raise SettingsError(f"there is no throttle '{self.throttle}': it is {' or '.join(THROTTLES)}")
         if self.key == EMULATOR_KEY and not self.allow_emulator_key and not is_loopback(self.host):
             raise SettingsError(
                 f"listening on {self.host} with the well-known emulator key would let anyone in: give a key of your "
@@ -71,7 +79,8 @@ class Node:
             self._temporary = tempfile.TemporaryDirectory(prefix="pleiad-")
         self.directory = settings.data or Path(self._temporary.name if self._temporary else "")
         store = SqliteStore(self.directory, durable=settings.data is not None)
-        self.engine = Engine(store, settings.limits, settings.consistency)
+        throttle = Throttle(enforced=settings.throttle == "enforce", burst=settings.burst)
+        self.engine = Engine(store, settings.limits, settings.consistency, throttle, settings.serverless)
         await self.engine.open()
         admin = AdminOperations(
             self._authenticator, is_loopback(settings.host), lambda: self.server.connections
@@ -120,7 +129,7 @@ class Node:
                 continue
             container = await self.engine.container(sample.database_id, sample.container_id)
             for item in sample.items:
-                await items.create(container, dump(item), container.key.extract(item))
+                await items.create(container, dump(item), container.key.extract(item), SYSTEM)
             loaded += 1
         return loaded
 

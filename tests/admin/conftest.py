@@ -79,7 +79,7 @@ def run() -> Iterator[Callable[..., Running]]:
     running: list[Running] = []
 
     def start(**settings: Any) -> Running:
-        running.append(Running(Settings(port=0, **settings)))
+        running.append(Running(Settings(port=0, **{"throttle": "observe", **settings})))
         return running[-1]
 
     yield start

@@ -6,9 +6,22 @@ from typing import Any
 
 import pytest
 
-from pleiad.catalog.throughput import Throughput, from_autoscale_settings, from_offer_content, partition_count
+from pleiad.catalog.throughput import (
+    History,
+    Throughput,
+    from_autoscale_settings,
+    from_offer_content,
+    instant_maximum_ru,
+    is_splittable,
+    minimum_ru,
+    partition_count,
+    partitions_to_serve,
+    shares,
+    to_autoscale,
+    to_manual,
+)
 from pleiad.errors import PleiadError
-from pleiad.limits import PROFILES, Limits
+from pleiad.limits import GB, PROFILES, Limits
 
 DEFAULT = PROFILES["default"]
 OF_2018 = PROFILES["2018"]
@@ -95,3 +108,86 @@ def test_autoscale_settings_win_over_the_plain_figure() -> None:
     assert from_offer_content(content) == Throughput(4000, autoscale=True)
     settings = {"maxThroughput": 4000, "autoUpgradePolicy": {"throughputPolicy": {"incrementPercent": 10}}}
     assert from_autoscale_settings(settings).increment_percent == 10
+
+
+@pytest.mark.parametrize(
+    ("history", "manual", "autoscale"),
+    [
+        (History(), 400, 1_000),
+        (History(50_000, 20 * GB), 500, 5_000),
+        (History(50_000, 2_000 * GB), 2_000, 20_000),
+        (History(200_000), 2_000, 20_000),
+        (History(45_100), 500, 5_000),
+        (History(50_000, 5_001 * GB), 5_100, 51_000),
+        (History(sharing_containers=25), 400, 1_000),
+        (History(sharing_containers=30), 900, 6_000),
+    ],
+)
+def test_the_minimum_follows_the_highest_ever_the_storage_and_the_containers_that_share(
+    history: History, manual: int, autoscale: int
+) -> None:
+    assert minimum_ru(False, history, DEFAULT) == manual
+    assert minimum_ru(True, history, DEFAULT) == autoscale
+    Throughput(manual).checked(DEFAULT, history)
+    with pytest.raises(PleiadError) as caught:
+        Throughput(manual - 100).checked(DEFAULT, history)
+    assert f"{manual - 100} is less than required minimum throughput {manual}." in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("manual", "history", "maximum"),
+    [(400, History(400), 1_000), (10_500, History(10_500), 11_000), (400, History(100_000), 10_000)],
+)
+def test_migration_to_autoscale_takes_the_figure_and_the_history_and_back_the_maximum(
+    manual: int, history: History, maximum: int
+) -> None:
+    migrated = to_autoscale(Throughput(manual), history, DEFAULT)
+    assert migrated == Throughput(maximum, autoscale=True)
+    assert to_manual(migrated) == Throughput(maximum)
+
+
+def test_five_partitions_rise_to_50000_at_once_and_more_takes_a_split() -> None:
+    assert instant_maximum_ru(5, DEFAULT) == 50_000
+    assert partitions_to_serve(Throughput(50_000), DEFAULT) == 5
+    assert partitions_to_serve(Throughput(50_100), DEFAULT) == 6
+
+
+@pytest.mark.requirement("R37", "R38")
+def test_r38_18000_over_three_partitions_is_6000_each() -> None:
+    assert shares(18_000, [(0, ()), (1, ()), (2, ())], {}, DEFAULT) == [6_000, 6_000, 6_000]
+
+
+@pytest.mark.requirement("R32", "R33")
+def test_r32_no_share_is_above_what_a_physical_partition_serves() -> None:
+    assert shares(24_000, [(0, ()), (1, ())], {}, DEFAULT) == [10_000, 10_000]
+
+
+def test_a_storage_split_lowers_the_share_of_everyone() -> None:
+    assert shares(20_000, [(0, ()), (1, ()), (2, ()), (3, ())], {}, DEFAULT) == [5_000] * 4
+    after = [(0, ()), (1, ()), (2, ()), (4, (3,)), (5, (3,))]
+    assert shares(20_000, after, {}, DEFAULT) == [4_000] * 5
+
+
+def test_redistributed_shares_keep_their_proportions_and_the_ceiling() -> None:
+    three = [(0, ()), (1, ()), (2, ())]
+    weights = {0: 1_000.0, 1: 4_000.0, 2: 1_000.0}
+    assert shares(6_000, three, weights, DEFAULT) == [1_000, 4_000, 1_000]
+    assert shares(3_000, three, weights, DEFAULT) == [500, 2_000, 500]
+    assert shares(24_000, three, weights, DEFAULT) == [4_000, 10_000, 4_000]
+
+
+def test_redistributed_shares_pass_to_the_children_of_a_split_and_to_the_result_of_a_merge() -> None:
+    weights = {0: 1_000.0, 1: 4_000.0, 2: 1_000.0}
+    split = [(0, ()), (3, (1,)), (4, (1,)), (2, ())]
+    assert shares(6_000, split, weights, DEFAULT) == [1_000, 2_000, 2_000, 1_000]
+    merged = [(5, (0, 1, 3)), (4, (1,)), (2, ())]
+    assert shares(6_000, merged, weights, DEFAULT) == [3_000, 2_000, 1_000]
+
+
+@pytest.mark.requirement("R14", "R15")
+def test_r14_a_container_splits_if_it_has_a_key_and_1000_from_the_start_or_shares() -> None:
+    assert is_splittable(True, 1_000, False, OF_2018)
+    assert is_splittable(True, 0, True, OF_2018)
+    assert not is_splittable(True, 900, False, OF_2018)
+    assert not is_splittable(False, 10_000, False, OF_2018)
+    assert is_splittable(True, 400, False, DEFAULT)

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,8 +32,8 @@ def engine(tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[Engine]]
     """Opens the engine for the length of an async with-block; a second block opens the same data."""
 
     @contextlib.asynccontextmanager
-    async def opened(limits: Limits | None = None) -> AsyncIterator[Engine]:
-        opened_engine = Engine(SqliteStore(tmp_path / "data", durable=False), limits or Limits())
+    async def opened(limits: Limits | None = None, **settings: Any) -> AsyncIterator[Engine]:
+        opened_engine = Engine(SqliteStore(tmp_path / "data", durable=False), limits or Limits(), **settings)
         await opened_engine.open()
         try:
             yield opened_engine

@@ -153,7 +153,7 @@ async def test_a_client_that_hangs_up_stops_its_query(monkeypatch: pytest.Monkey
         return await original(self, *arguments)
 
     monkeypatch.setattr(Partition, "select", counted)
-    node = Node(Settings(port=0))
+    node = Node(Settings(port=0, throttle="observe"))
     await node.start()
     await node.engine.create_database({"id": "d"}, None)
     definition = {"id": "c", "partitionKey": {"paths": ["/pk"]}}

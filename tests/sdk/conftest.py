@@ -24,8 +24,8 @@ T = TypeVar("T")
 class Laboratory:
     """A server of this process with a client, and with its engine in reach."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.node = Node(Settings(port=0, limits=limits))
+    def __init__(self, limits: Limits, throttle: str = "observe", serverless: bool = False) -> None:
+        self.node = Node(Settings(port=0, limits=limits, throttle=throttle, serverless=serverless))
         self._loop = new_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -74,12 +74,12 @@ def laboratory() -> Iterator[Laboratory]:
 
 
 @pytest.fixture
-def laboratory_with() -> Iterator[Callable[[Limits], Laboratory]]:
-    """Laboratories with limits of their own."""
+def laboratory_with() -> Iterator[Callable[..., Laboratory]]:
+    """Laboratories with limits and settings of their own."""
     made: list[Laboratory] = []
 
-    def make(limits: Limits) -> Laboratory:
-        made.append(Laboratory(limits))
+    def make(limits: Limits, **settings: Any) -> Laboratory:
+        made.append(Laboratory(limits, **settings))
         return made[-1]
 
     yield make

@@ -54,7 +54,7 @@ class ContainerDefinition:
 
 def define(body: dict[str, Any], limits: Limits) -> ContainerDefinition:
     """Checks a new container's JSON and fills in what the service fills in."""
-    key = KeyDefinition.from_json(body.get("partitionKey"), limits)
+    key = _key(body.get("partitionKey"), limits)
     check_full_text(body.get("fullTextPolicy"))
     dimensions = embedding_dimensions(body.get("vectorEmbeddingPolicy"), limits)
     indexing = IndexingPolicy.from_json(body.get("indexingPolicy"), limits, dimensions or {})
@@ -79,6 +79,13 @@ def define(body: dict[str, Any], limits: Limits) -> ContainerDefinition:
     _check_computed_properties(properties.get("computedProperties", []), limits)
     versions_seconds = retention_minutes * 60 if retention_minutes else None
     return ContainerDefinition(key, indexing, default_ttl, versions_seconds, unique_keys, properties)
+
+
+def _key(given: object, limits: Limits) -> KeyDefinition:
+    """The partition key; where there are fixed containers one without a key gets the system's, which no item has."""
+    if given is None and limits.fixed_container_bytes:
+        return KeyDefinition(("/_partitionKey",), "Hash", 2, system_key=True)
+    return KeyDefinition.from_json(given, limits)
 
 
 def redefine(old: ContainerDefinition, body: dict[str, Any], limits: Limits) -> ContainerDefinition:

@@ -15,7 +15,7 @@ from pleiad import limits as limit_profiles
 from pleiad.engine.consistency import BY_OPTION, Consistency
 from pleiad.heads.admin.head import HEALTH_PATH
 from pleiad.heads.nosql.auth import EMULATOR_KEY
-from pleiad.node import Node, Settings, SettingsError
+from pleiad.node import THROTTLES, Node, Settings, SettingsError
 from pleiad.server.lifecycle import run, settle_garbage_collector, wait_for_stop
 from pleiad.store.sqlite.schema import SchemaError
 from pleiad.store.sqlite.store import StoreLockedError
@@ -89,6 +89,23 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
     is_flag=True,
     help="Keep everything in a temporary directory, without waiting for the disk, and remove it at the end.",
 )
+@_option(
+    "--throttle",
+    default=THROTTLES[0],
+    show_default=True,
+    type=click.Choice(THROTTLES),
+    help="Whether requests beyond the provisioned throughput are answered with 429, or only counted.",
+)
+@_option(
+    "--burst",
+    is_flag=True,
+    help="Let small physical partitions save unused request units of up to 5 minutes and spend them later.",
+)
+@_option(
+    "--serverless",
+    is_flag=True,
+    help="A serverless account: no throughput is provisioned, each physical partition serves 5,000 RU/s.",
+)
 @_option("--sample", is_flag=True, help="Load a small sample to look at, where it is not there yet.")
 @_option(
     "--log-level",
@@ -108,6 +125,9 @@ def serve(
     consistency: str,
     store: str,
     ephemeral: bool,
+    throttle: str,
+    burst: bool,
+    serverless: bool,
     sample: bool,
     log_level: str,
 ) -> None:
@@ -136,6 +156,9 @@ def serve(
             limits=limit_profiles.load(profile),
             consistency=BY_OPTION[consistency],
             allow_emulator_key=allow_emulator_key,
+            throttle=throttle,
+            burst=burst,
+            serverless=serverless,
         )
         run(_serve(Node(settings), sample))
     except (SettingsError, StoreLockedError, SchemaError, ValueError) as error:

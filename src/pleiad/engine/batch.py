@@ -39,6 +39,7 @@ from pleiad.engine.transaction import (
     plan_operation,
 )
 from pleiad.errors import PleiadError
+from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
 from pleiad.store.contract import Outcome
 
@@ -80,23 +81,24 @@ async def run_bulk(
     session_token: str = "",
     continue_on_error: bool = True,
     multiplier: int = 1,
+    lane: Lane = NORMAL,
 ) -> BatchAnswer:
     """Runs operations independent of each other, each in the logical partition of its own key.
 
     `partition` is the one the client sent them to; the keys alone decide where they go. Without `continue_on_error`
-    they run one after the other, and those behind the first failure do not run.
+    they run one after the other, and those behind the first failure do not run. Each is admitted by itself.
     """
     answers: list[Answer] = []
     if continue_on_error:
         answers = await asyncio.gather(
-            *(_single(container, each, session_token, multiplier) for each in operations)
+            *(_single(container, each, session_token, multiplier, lane) for each in operations)
         )
     else:
         for operation in operations:
             if answers and isinstance(answers[-1], PleiadError):
                 answers.append(errors.FAILED_DEPENDENCY())
             else:
-                answers.append(await _single(container, operation, session_token, multiplier))
+                answers.append(await _single(container, operation, session_token, multiplier, lane))
     if partition is None:
         done = (answer.partition for answer in answers if isinstance(answer, ItemAnswer))
         partition = next(done, container.map.partitions[0])
@@ -119,20 +121,22 @@ def _refuse_surplus_reads(
             answers[index] = items.failed(container, answer.partition, too_large, answer.charge)
 
 
-async def _single(container: Container, operation: Operation, session_token: str, multiplier: int) -> Answer:
+async def _single(
+    container: Container, operation: Operation, session_token: str, multiplier: int, lane: Lane
+) -> Answer:
     kind, id, body, conditions, key = operation
     try:
         if kind is OperationKind.CREATE:
-            return await items.create(container, body, key)
+            return await items.create(container, body, key, lane)
         if kind is OperationKind.UPSERT:
-            return await items.upsert(container, body, key, conditions)
+            return await items.upsert(container, body, key, conditions, lane)
         if kind is OperationKind.REPLACE:
-            return await items.replace(container, id, body, key, conditions)
+            return await items.replace(container, id, body, key, conditions, lane)
         if kind is OperationKind.PATCH:
-            return await items.patch(container, id, body, key, conditions)
+            return await items.patch(container, id, body, key, conditions, lane)
         if kind is OperationKind.DELETE:
-            return await items.delete(container, id, key, conditions)
-        return await items.read(container, id, key, conditions, session_token, multiplier)
+            return await items.delete(container, id, key, conditions, lane)
+        return await items.read(container, id, key, conditions, session_token, multiplier, lane)
     except PleiadError as error:
         return error
 
@@ -146,6 +150,7 @@ async def run_transaction(
     operations: Sequence[Operation],
     session_token: str = "",
     multiplier: int = 1,
+    lane: Lane = NORMAL,
 ) -> BatchAnswer:
     """Runs operations in the logical partition of a key, all or none of them."""
     epk = container.epk_of(container.full_key(key))
@@ -153,6 +158,15 @@ async def run_transaction(
     if session_token and any(each.kind is OperationKind.READ for each in operations):
         session.check(session_token, partition, container.resource.number)
     plans = [plan_operation(container, key, operation) for operation in operations]
+    with partition.turn(lane) as turn:
+        answer = await _transact(container, partition, epk, plans, multiplier)
+        turn.ru = answer.charge_ru
+    return answer
+
+
+async def _transact(
+    container: Container, partition: Partition, epk: bytes, plans: Sequence[Plan], multiplier: int
+) -> BatchAnswer:
     async with AsyncExitStack() as turns:
         # In one order for every batch, so that no two wait for each other.
         for id in sorted(_ids_changed_after_a_look([plan.operation for plan in plans])):

@@ -15,6 +15,7 @@ from pleiad.engine.container import Container
 from pleiad.engine.feed_place import Walk
 from pleiad.engine.steady import over_moves
 from pleiad.keys.range import EpkRange
+from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
 from pleiad.store.contract import Row
 
@@ -45,6 +46,7 @@ async def page(
     since: float,
     items_max: int,
     multiplier: int = 1,
+    lane: Lane = NORMAL,
 ) -> ChangePage:
     """The next changes in a range of hashes after a place, or from the origin when there is none.
 
@@ -66,7 +68,9 @@ async def page(
         return not container.is_expired(row, moment)
 
     walk = Walk(container, fetch, is_live, items_max)
+    walk.admit(start, lane)
     await walk.run(start)
     cost = charge.feed_page([row.size_bytes for row in walk.changes], len(walk.polled), multiplier)
+    walk.spend(cost.ru, lane)
     text = feed_place.latest_to_text(container, walk.place)
     return ChangePage(walk.changes, text, walk.polled[-1], cost)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from binascii import b2a_base64
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from pleiad.catalog.catalog import Catalog
 from pleiad.catalog.container import ContainerDefinition, define, versions_since
 from pleiad.catalog.placement import Placement
 from pleiad.catalog.resource import Resource
+from pleiad.engine.allotment import Allotment
 from pleiad.engine.heat import Heat
 from pleiad.engine.script_source import ContainerScripts
 from pleiad.index.policy import ELEMENT
@@ -45,10 +47,11 @@ class Container:
     def __init__(
         self, resource: Resource, database: Resource, partition_map: PartitionMap, limits: Limits
     ) -> None:
-        self.map = partition_map
         self._map_changed: asyncio.Event = asyncio.Event()
         self.limits = limits
         self.heat = Heat()
+        self.map = partition_map
+        self.allotment = Allotment()
         self.rid_bytes = resource.rid.encode()
         self._docs_link = f"{resource.self_link}docs/"
         self._rid_prefix = rids.document_rid_prefix(database.number, resource.number)
@@ -62,6 +65,10 @@ class Container:
         self.definition: ContainerDefinition = define(resource.properties, self.limits)
         self.terms = TermCounter(self.definition.indexing)
         self.key = self.definition.key
+        if self.key.system_key and self.limits.fixed_container_bytes:
+            # Without a key all items are one logical partition, so its limit is that of the container.
+            most_bytes = min(self.limits.fixed_container_bytes, self.limits.logical_partition_bytes)
+            self.limits = dataclasses.replace(self.limits, logical_partition_bytes=most_bytes)
         self.key_names = frozenset([steps[0] for steps in self.key.path_steps])
         self.default_ttl = self.definition.default_ttl
         self.versions_seconds = self.definition.versions_seconds
@@ -80,8 +87,15 @@ class Container:
     # -- the partition map -----------------------------------------------------------------------
 
     def adopt_map(self, new: PartitionMap) -> None:
-        """Puts a new partition map in place, and lets those who wait for it go on."""
+        """Puts a new partition map in place, and lets those who wait for it go on.
+
+        Governors stay with their ranges, and every physical partition gets its share of the throughput anew.
+        """
+        governors = {partition.id: partition.governor for partition in self.map.partitions}
+        for partition in new.partitions:
+            partition.governor = governors.get(partition.id, partition.governor)
         self.map = new
+        self.allotment.apply(new, self.limits)
         self._map_changed.set()
         self._map_changed = asyncio.Event()
 
@@ -97,6 +111,11 @@ class Container:
         except TimeoutError:
             raise errors.COMPLETING_SPLIT(range=gone.range_id) from None
         return partition
+
+    def allot(self, allotment: Allotment) -> None:
+        """Takes over a new throughput; every physical partition gets its share at once."""
+        self.allotment = allotment
+        allotment.apply(self.map, self.limits)
 
     # -- physical indexes ------------------------------------------------------------------------
 
@@ -132,6 +151,8 @@ class Container:
     def full_key(self, given: tuple[KeyValue, ...] | None) -> tuple[KeyValue, ...]:
         """The complete key of a point operation; a prefix of a hierarchical key is not enough."""
         if given is None:
+            if self.key.system_key:
+                return (UNDEFINED,)
             raise errors.MISSING_PARTITION_KEY()
         if len(given) == self.key.levels:
             check_size(given, self.key, self.limits)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pleiad import errors
@@ -21,6 +21,7 @@ from pleiad.engine.consistency import Consistency
 from pleiad.engine.container import Container, open_container
 from pleiad.engine.faults import Faults
 from pleiad.engine.keeper import Keeper
+from pleiad.engine.provisioning import SHARES, Migration, Provisioning, check_fixed
 from pleiad.engine.reshape import Reshaper
 from pleiad.engine.script_source import ContainerScripts
 from pleiad.engine.steady import to_the_end
@@ -29,15 +30,26 @@ from pleiad.engine.traffic import Traffic
 from pleiad.engine.watch import Watch
 from pleiad.item.id import check_resource_name
 from pleiad.limits import Limits
+from pleiad.partition.governor import OBSERVE, Throttle
 from pleiad.partition.partition import Partition
 from pleiad.script.pool import ScriptPool
 from pleiad.store.contract import Store
 
 
 class Engine:
-    """Databases, containers, offers, users and permissions of one account."""
+    """Databases, containers, offers, users and permissions of one account.
 
-    def __init__(self, store: Store, limits: Limits, consistency: Consistency = Consistency.SESSION) -> None:
+    Without a throttle the governors only count. A serverless account has no offers.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        limits: Limits,
+        consistency: Consistency = Consistency.SESSION,
+        throttle: Throttle = OBSERVE,
+        serverless: bool = False,
+    ) -> None:
         self.store = store
         self.limits = limits
         self.consistency = consistency
@@ -45,17 +57,25 @@ class Engine:
         self.faults = Faults()
         self.traffic = Traffic()
         self.script_pool = ScriptPool(limits)
+        self.provisioning = Provisioning(self.catalog, limits, throttle, serverless, self._at_work)
         self._containers: dict[str, Container] = {}
         self._by_path: dict[tuple[str, str], Container] = {}
         self._background: list[asyncio.Task[None]] = []
         self.reshaper = Reshaper(store, self.catalog, limits)
-        self.keeper = Keeper(self.reshaper, limits, self._containers.values, self._partitions_needed)
+        self.keeper = Keeper(
+            self.reshaper,
+            limits,
+            self._containers.values,
+            self._partitions_needed,
+            lambda container: self.provisioning.is_splittable(container.resource),
+        )
         self.watch = Watch(self._containers.values, self.keeper.is_refused)
 
     async def open(self) -> None:
         """Loads the catalog, removes what deleted containers left behind, and starts the background work."""
         try:
             await self.catalog.load()
+            self.provisioning.check_account()
             await self.store.keep_segments(self.catalog.segment_names())
             for resource in self.catalog.all(Kind.CONTAINER):
                 has_chores = "defaultTtl" in resource.properties or "changeFeedPolicy" in resource.properties
@@ -116,7 +136,11 @@ class Engine:
         assert database is not None
         opened = await open_container(resource, database, self.catalog, self.store, self.limits)
         opened.scripts = ContainerScripts(self.catalog, self.script_pool, resource.rid)
+        opened.allot(self.provisioning.allotment_of(resource))
         return self._containers.setdefault(resource.rid, opened)
+
+    async def _at_work(self, resource: Resource) -> Container:
+        return self._containers.get(resource.rid) or await self._container_of(resource)
 
     # -- databases and containers -----------------------------------------------------------------
 
@@ -124,6 +148,7 @@ class Engine:
     async def create_database(self, body: dict[str, Any], given: Throughput | None) -> Resource:
         """Creates a database, with shared throughput for its containers when some is given."""
         id = check_resource_name(body.get("id"), self.limits)
+        self._check_given(given, "Shared throughput database creation")
         async with self.catalog.lock:
             self.catalog.check_absent(Kind.DATABASE, ACCOUNT_RID, id)
             self.catalog.check_count()
@@ -139,19 +164,24 @@ class Engine:
     ) -> Resource:
         """Creates a container and the physical partitions its throughput asks for."""
         id = check_resource_name(body.get("id"), self.limits)
+        self._check_given(given, "Setting offer throughput or autopilot on container")
         definition = define(body, self.limits)
         async with self.catalog.lock:
             self.find(Kind.DATABASE, None, database.rid, owner=True)
             self.catalog.check_absent(Kind.CONTAINER, database.rid, id)
             self.catalog.check_count()
-            shared = self._shared_throughput(database) if given is None else None
+            shared = self.provisioning.shared_throughput(database) if given is None else None
             own = given or Throughput(self.limits.throughput_ru_default)
             own.checked(self.limits)
+            key_given = not definition.key.system_key
+            if not throughput.is_splittable(key_given, own.ru, shared is not None, self.limits):
+                check_fixed(own, self.limits)
             fresh = self.catalog.next_numbers()
             container = self.catalog.new_resource(
                 Kind.CONTAINER, database, id, definition.properties, fresh()
             )
-            offers = [] if shared else [self._offer(container, own, fresh())]
+            has_own = shared is None and not self.provisioning.is_serverless
+            offers = [self._offer(container, own, fresh())] if has_own else []
             count = throughput.partition_count(shared or own, self.limits, shared is not None)
             placed = placement.place(container.rid, container.number, count, definition.key)
             await self.catalog.add([container, *offers], placed)
@@ -159,17 +189,9 @@ class Engine:
             await self._container_of(container)
         return container
 
-    def _shared_throughput(self, database: Resource) -> Throughput | None:
-        """The throughput a database shares among its containers, if there is room for one more."""
-        offer = self.catalog.offer_of(database.rid)
-        if offer is None:
-            return None
-        members = [
-            c for c in self.catalog.children(Kind.CONTAINER, database.rid) if not self.catalog.offer_of(c.rid)
-        ]
-        if len(members) >= self.limits.shared_database_containers:
-            raise errors.SHARED_DATABASE_FULL(limit=self.limits.shared_database_containers)
-        return throughput.from_offer_content(offer.properties["content"])
+    def _check_given(self, given: Throughput | None, operation: str) -> None:
+        if given is not None and self.provisioning.is_serverless:
+            raise errors.NO_OFFERS(operation=operation)
 
     @to_the_end
     async def replace_container(
@@ -202,6 +224,7 @@ class Engine:
             self._by_path.clear()
             for rid in [rid for rid in self._containers if self.catalog.by_rid(Kind.CONTAINER, rid) is None]:
                 del self._containers[rid]
+            self.provisioning.forget(current.rid)
             await self.store.drop_segments(segments)
 
     # -- physical partitions -----------------------------------------------------------------------
@@ -209,6 +232,8 @@ class Engine:
     @to_the_end
     async def split(self, container: Container, range_id: str) -> tuple[Partition, Partition]:
         """Splits a physical partition in two; its children get segments of their own in the background."""
+        if not self.provisioning.is_splittable(container.resource):
+            raise errors.CANNOT_SPLIT(range=range_id, reason="its container is a fixed one")
         children = await self.reshaper.split(container, range_id)
         self.keeper.wake()
         return children
@@ -244,21 +269,49 @@ class Engine:
         }
         return self.catalog.new_resource(Kind.OFFER, None, "", properties, number)
 
+    def check_has_offers(self) -> None:
+        """Offers of a serverless account can neither be read nor changed, as there are none."""
+        if self.provisioning.is_serverless:
+            raise errors.NO_OFFERS(operation="Reading or replacing offers")
+
     @to_the_end
-    async def replace_offer(self, rid: str, body: dict[str, Any], if_match: str | None) -> Resource:
+    async def replace_offer(
+        self,
+        rid: str,
+        body: dict[str, Any],
+        if_match: str | None,
+        migration: Migration = Migration.NONE,
+    ) -> Resource:
         """Changes the throughput of a database or container."""
-        wanted = throughput.from_offer_content(body.get("content")).checked(self.limits)
         async with self.catalog.lock:
             old = self.find(Kind.OFFER, None, rid)
             _check_etag(old, if_match)
-            content = wanted.offer_content()
-            ever = "offerMinimumThroughputParameters"
-            highest = old.properties["content"][ever]["maxThroughputEverProvisioned"]
-            content[ever]["maxThroughputEverProvisioned"] = max(highest, wanted.ru)
-            new = old.changed({**old.properties, "content": content})
-            await self.catalog.replace(old, new)
+            content = await self.provisioning.wanted(old, body, migration)
+            new = await self._replace_content(old, content)
         await self._open_containers_of(new)
         self.keeper.wake()
+        return new
+
+    @to_the_end
+    async def redistribute(self, container: Container, rates: Mapping[int, float] | None) -> None:
+        """Gives each physical partition RU/s of its own, by id, that sum up to the throughput; None evens them out.
+
+        A later change of the throughput keeps the proportions.
+        """
+        async with self.catalog.lock:
+            offer = self.catalog.offer_of(container.resource.rid)
+            if offer is None:
+                raise errors.BAD_REQUEST(reason="Only a container's own throughput can be redistributed.")
+            content = {name: value for name, value in offer.properties["content"].items() if name != SHARES}
+            if rates is not None:
+                total_ru = throughput.from_offer_content(content).ru
+                content[SHARES] = self.provisioning.checked_shares(container, total_ru, rates)
+            await self._replace_content(offer, content)
+
+    async def _replace_content(self, offer: Resource, content: dict[str, Any]) -> Resource:
+        new = offer.changed({**offer.properties, "content": content})
+        await self.catalog.replace(offer, new)
+        self.provisioning.apply(new, self._containers)
         return new
 
     async def _open_containers_of(self, offer: Resource) -> None:

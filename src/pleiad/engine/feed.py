@@ -11,6 +11,7 @@ from pleiad.engine.container import Container
 from pleiad.engine.scan import Scan
 from pleiad.engine.steady import over_moves
 from pleiad.keys.range import EpkRange
+from pleiad.partition.governor import NORMAL, Lane, spend_all
 from pleiad.partition.partition import Partition
 from pleiad.store.contract import Row
 
@@ -29,13 +30,18 @@ class FeedPage:
 
 @over_moves
 async def page(
-    container: Container, span: EpkRange, token: str, items_max: int, multiplier: int = 1
+    container: Container,
+    span: EpkRange,
+    token: str,
+    items_max: int,
+    multiplier: int = 1,
+    lane: Lane = NORMAL,
 ) -> FeedPage:
-    """The next page of the items in a range of hashes."""
+    """The next page of the items in a range of hashes; it ends before a partition that admits nobody now."""
     mark = tokens.fingerprint(container.resource.rid, "feed", span.to_hex())
     state = tokens.decode(token, mark) if token else {}
     begun = tokens.pieces_from_json(state.get("p"), token) if token else []
-    scan = Scan(container, [span], begun, is_visited="d" in state)
+    scan = Scan(container, [span], begun, is_visited="d" in state, lane=lane)
     rows: list[Row] = []
     room_bytes = container.limits.response_bytes
     while len(rows) < items_max and room_bytes > 0:
@@ -52,6 +58,8 @@ async def page(
             last = row
             room_bytes -= row.size_bytes
     cost = charge.feed_page([row.size_bytes for row in rows], max(scan.partitions_visited, 1), multiplier)
+    visits = scan.rows or {scan.partition: 0}
+    spend_all([(each.governor, count) for each, count in visits.items()], cost.ru, 0.0, lane)
     next_token = None
     if not scan.is_done:
         place = {"p": tokens.pieces_to_json(scan.position())} | ({"d": 1} if scan.is_next_visited else {})

@@ -24,6 +24,7 @@ from pleiad.engine.container import Container
 from pleiad.engine.scan import Piece
 from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange
+from pleiad.partition.governor import Lane, admit_all, spend_all
 from pleiad.partition.partition import Partition
 from pleiad.store.contract import Row, Version
 
@@ -120,6 +121,18 @@ class Walk(Generic[Change]):
     has_unread_parts: bool = False
     """Whether some parts were not looked at, because the page was full before them."""
     _room_bytes: int = 0
+    _found: list[int] = field(default_factory=list)
+    """Changes that each of the polled partitions gave."""
+
+    def admit(self, place: Sequence[Piece], lane: Lane) -> None:
+        """Is let in by every partition of a place, so that what a page polls, and costs, never depends on load."""
+        partitions = {partition: None for partition, _ in _by_partition(self.container, place)}
+        admit_all([partition.admit for partition in partitions], lane)
+
+    def spend(self, ru: float, lane: Lane) -> None:
+        """Takes the charge of the page from the partitions it polled."""
+        governors = [partition.governor for partition in self.polled]
+        spend_all(list(zip(governors, self._found, strict=True)), ru, 0.0, lane)
 
     async def run(self, place: Sequence[Piece]) -> None:
         """Fills `changes`, and moves `place` behind them."""
@@ -129,7 +142,9 @@ class Walk(Generic[Change]):
                 self.has_unread_parts = True
             else:
                 self.polled.append(partition)
+                found_before = len(self.changes)
                 piece = Piece(piece.span, await self._read(partition, piece))
+                self._found.append(len(self.changes) - found_before)
             self._put(piece)
 
     async def _read(self, partition: Partition, piece: Piece) -> int:

@@ -1,7 +1,8 @@
 """Operations on items: create, read, upsert, replace, patch, delete, and delete all of a partition key.
 
-Each operation finds the one physical partition its key belongs to, changes or reads one item there, and says what
-that cost. Failures carry the charge and the session token too, because clients learn from both.
+Each operation finds the one physical partition its key belongs to, is admitted by its governor, changes or reads one
+item there, and says what that cost. Failures carry the charge and the session token too, because clients learn from
+both. A request that is wrong in itself is refused before it is admitted, and costs nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pleiad.item.ttl import check_item_ttl
 from pleiad.keys.range import prefix_range
 from pleiad.keys.value import KeyValue
 from pleiad.limits import Limits
+from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
 from pleiad.query import Query, QueryContext, compile_condition
 from pleiad.store.contract import NEVER, Mutation, Outcome, Precondition, Result, Row, Verb
@@ -78,16 +80,21 @@ async def read(
     conditions: Conditions = NO_CONDITIONS,
     session_token: str = "",
     multiplier: int = 1,
+    lane: Lane = NORMAL,
 ) -> ItemAnswer:
     """Reads one item by its key and id."""
     epk = container.epk_of(container.full_key(key))
     partition = container.map.find(epk)
     if session_token:
         session.check(session_token, partition, container.resource.number)
+    partition.admit(lane)
     row = await partition.read(epk, id)
     if row is None or _is_expired(container, row):
-        raise failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.read_missing(multiplier))
+        cost = charge.read_missing(multiplier)
+        partition.governor.spend(cost.ru, lane)
+        raise failed(container, partition, errors.ITEM_NOT_FOUND(id=id), cost)
     cost = charge.read(row.size_bytes, multiplier)
+    partition.governor.spend(cost.ru, lane)
     same_version = conditions.if_none_match is not None and conditions.if_none_match in (
         "*",
         container.etag(row),
@@ -105,34 +112,41 @@ async def id_of_rid(container: Container, number: int) -> str | None:
     return None
 
 
-async def create(container: Container, raw: bytes, key: Key | None) -> ItemAnswer:
+async def create(container: Container, raw: bytes, key: Key | None, lane: Lane = NORMAL) -> ItemAnswer:
     """Creates an item; its id must be new in its logical partition."""
-    return await _write(container, Verb.CREATE, raw, key, NO_CONDITIONS)
+    return await _write(container, Verb.CREATE, raw, key, NO_CONDITIONS, lane)
 
 
-async def upsert(container: Container, raw: bytes, key: Key | None, conditions: Conditions) -> ItemAnswer:
+async def upsert(
+    container: Container, raw: bytes, key: Key | None, conditions: Conditions, lane: Lane = NORMAL
+) -> ItemAnswer:
     """Creates the item, or replaces the one of the same id in the same logical partition."""
-    return await _write(container, Verb.UPSERT, raw, key, conditions)
+    return await _write(container, Verb.UPSERT, raw, key, conditions, lane)
 
 
 async def replace(
-    container: Container, id: str, raw: bytes, key: Key | None, conditions: Conditions
+    container: Container, id: str, raw: bytes, key: Key | None, conditions: Conditions, lane: Lane = NORMAL
 ) -> ItemAnswer:
     """Replaces an existing item; a body with another id renames it, its partition key cannot change."""
-    return await _write(container, Verb.REPLACE, raw, key, conditions, id)
+    return await _write(container, Verb.REPLACE, raw, key, conditions, lane, id)
 
 
-async def delete(container: Container, id: str, key: Key | None, conditions: Conditions) -> ItemAnswer:
+async def delete(
+    container: Container, id: str, key: Key | None, conditions: Conditions, lane: Lane = NORMAL
+) -> ItemAnswer:
     """Deletes an item."""
     epk = container.epk_of(container.full_key(key))
     mutation = Mutation(Verb.DELETE, epk, id, precondition=precondition(container, conditions))
-    partition, outcome = await _commit(container, mutation)
-    assert outcome.old is not None
-    return ItemAnswer(partition, charge.delete(outcome.old.size_bytes, outcome.old.terms))
+    with container.map.find(epk).turn(lane) as turn:
+        partition, outcome = await _commit(container, mutation)
+        assert outcome.old is not None
+        cost = charge.delete(outcome.old.size_bytes, outcome.old.terms)
+        turn.ru = cost.ru
+    return ItemAnswer(partition, cost)
 
 
 async def patch(
-    container: Container, id: str, raw: bytes, key: Key | None, conditions: Conditions
+    container: Container, id: str, raw: bytes, key: Key | None, conditions: Conditions, lane: Lane = NORMAL
 ) -> ItemAnswer:
     """Applies patch operations to an item as one change.
 
@@ -142,33 +156,44 @@ async def patch(
     planned = plan_patch(container, raw)
     epk = container.epk_of(container.full_key(key))
     demanded = precondition(container, conditions)
-    async with patch_turn(container.resource.rid, epk, id):
-        for _ in range(_PATCH_ATTEMPTS):
-            partition = container.map.find(epk)
-            row = await partition.read(epk, id)
-            if row is None or _is_expired(container, row):
-                raise failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.failed())
-            if not holds(demanded, row):
-                raise failed(container, partition, errors.PRECONDITION_FAILED(), charge.failed())
-            item = apply_patch(container, partition, planned, row)
-            mutation = mutation_of(container, Verb.REPLACE, item, epk, Precondition(lsn=row.lsn))
-            try:
-                partition, outcome = await _commit(container, mutation)
-            except PleiadError as error:
-                if error.row in (errors.PRECONDITION_FAILED, errors.ITEM_NOT_FOUND):
-                    continue
-                raise
-            cost = write_charge(container, row, item, planned.patch.properties)
-            return ItemAnswer(partition, cost, outcome.row)
+    with container.map.find(epk).turn(lane) as turn:
+        async with patch_turn(container.resource.rid, epk, id):
+            answer = await _patch(container, planned, demanded, epk, id)
+        turn.ru = answer.charge.ru
+    return answer
+
+
+async def _patch(
+    container: Container, planned: PlannedPatch, demanded: Precondition, epk: bytes, id: str
+) -> ItemAnswer:
+    """Reads, changes and puts back until nobody came in between."""
+    for _ in range(_PATCH_ATTEMPTS):
+        partition = container.map.find(epk)
+        row = await partition.read(epk, id)
+        if row is None or _is_expired(container, row):
+            raise failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.failed())
+        if not holds(demanded, row):
+            raise failed(container, partition, errors.PRECONDITION_FAILED(), charge.failed())
+        item = apply_patch(container, partition, planned, row)
+        mutation = mutation_of(container, Verb.REPLACE, item, epk, Precondition(lsn=row.lsn))
+        try:
+            partition, outcome = await _commit(container, mutation)
+        except PleiadError as error:
+            if error.row in (errors.PRECONDITION_FAILED, errors.ITEM_NOT_FOUND):
+                continue
+            raise
+        cost = write_charge(container, row, item, planned.patch.properties)
+        return ItemAnswer(partition, cost, outcome.row)
     raise failed(container, partition, errors.RETRY_WITH(), charge.failed())
 
 
 @over_moves
-async def delete_partition_key(container: Container, key: Key | None) -> ItemAnswer:
-    """Deletes every item of one logical partition."""
+async def delete_partition_key(container: Container, key: Key | None, lane: Lane = NORMAL) -> ItemAnswer:
+    """Deletes every item of one logical partition; paid from what no request uses, so that none has to wait for it."""
     full = container.full_key(key)
     span = prefix_range(full, container.key)
     partition = container.map.find(span.min)
+    partition.admit(lane)
     cost = Charge(())
     while rows := await partition.scan(span, 0, _DELETE_CHUNK):
         mutations = [Mutation(Verb.DELETE, row.epk, row.id) for row in rows]
@@ -178,6 +203,7 @@ async def delete_partition_key(container: Container, key: Key | None) -> ItemAns
             continue
         for row in rows:
             cost += charge.delete(row.size_bytes, row.terms)
+    partition.governor.spend_spare(cost.ru)
     return ItemAnswer(partition, cost)
 
 
@@ -200,6 +226,7 @@ async def _write(
     raw: bytes,
     key: Key | None,
     conditions: Conditions,
+    lane: Lane,
     id: str | None = None,
 ) -> ItemAnswer:
     item = measure(container, raw, container.limits)
@@ -207,8 +234,10 @@ async def _write(
     mutation = mutation_of(container, verb, item, epk, precondition(container, conditions))
     if id is not None and item.id != id:
         mutation = mutation._replace(id=id, new_id=item.id)
-    partition, outcome = await _commit(container, mutation)
-    cost = write_charge(container, outcome.old, item)
+    with container.map.find(epk).turn(lane) as turn:
+        partition, outcome = await _commit(container, mutation)
+        cost = write_charge(container, outcome.old, item)
+        turn.ru = cost.ru
     return ItemAnswer(partition, cost, outcome.row, created=outcome.old is None)
 
 

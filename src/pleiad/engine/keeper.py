@@ -36,11 +36,13 @@ class Keeper:
         limits: Limits,
         containers: Callable[[], Iterable[Container]],
         partitions_needed: Callable[[Container], int],
+        is_splittable: Callable[[Container], bool],
     ) -> None:
         self._reshaper = reshaper
         self._limits = limits
         self._containers = containers
         self._partitions_needed = partitions_needed
+        self._is_splittable = is_splittable
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._is_stopping = False
@@ -130,7 +132,9 @@ class Keeper:
         return size_bytes
 
     async def _to_be_split(self, container: Container) -> Partition | None:
-        """A partition that is too large, or the widest one while there are too few."""
+        """A partition that is too large, or the widest one while there are too few; never one of a fixed container."""
+        if not self._is_splittable(container):
+            return None
         partitions = [
             partition
             for partition in container.map.partitions

@@ -23,6 +23,7 @@ from pleiad.engine.container import Container
 from pleiad.engine.functions import functions_of
 from pleiad.engine.query_job import QueryJob, QueryRequest, Tally, prepare
 from pleiad.engine.steady import over_moves
+from pleiad.partition.governor import admit_all, spend_all
 from pleiad.partition.partition import Partition
 from pleiad.query import compile_query, is_compiled
 
@@ -60,15 +61,29 @@ async def _run(job: QueryJob) -> QueryPage:
     state = tokens.decode(request.token, job.mark) if request.token else {}
     charged = _charged(state, request.token)
     query = job.query
+    is_whole = not query.is_per_item or bool(query.order_by)
+    is_whole = is_whole or query.is_aggregate or query.is_ranked or query.distinct
+    if is_whole or job.lookups is not None or not job.spans:
+        admit_all([partition.admit for partition in _partitions(job)], request.lane)
     results: list[bytes]
     next_state: dict[str, Any] | None
     if not job.spans and not query.is_aggregate:
         results, next_state = [], None
-    elif query.is_aggregate or query.order_by or query.is_ranked or query.distinct or not query.is_per_item:
+    elif is_whole:
         results, next_state = await query_whole.page(job, state)
     else:
         results, next_state = await query_stream.page(job, state)
-    return _page(job, results, next_state, charged)
+    page = _page(job, results, next_state, charged)
+    visits = job.visits or dict.fromkeys(page.partitions, 0)
+    evenly_ru = dict(page.charge.parts).get("partitions", 0.0)
+    spent = [(partition.governor, rows) for partition, rows in visits.items()]
+    spend_all(spent, page.charge_ru, evenly_ru, request.lane)
+    return page
+
+
+def _partitions(job: QueryJob) -> list[Partition]:
+    """Where the query goes; one that reads nothing is still answered somewhere."""
+    return job.partitions or [job.container.map.find(job.request.span.min)]
 
 
 def _charged(state: dict[str, Any], token: str) -> Tally:
@@ -110,5 +125,4 @@ def _page(
         page_ru = cost.ru
     token = None if next_state is None else tokens.encode(job.mark, {**next_state, "u": total.to_json()})
     milliseconds = (time.perf_counter() - job.began_at) * 1000
-    partitions = job.partitions or [job.container.map.find(job.request.span.min)]
-    return QueryPage(results, cost, page_ru, token, partitions, tally, milliseconds)
+    return QueryPage(results, cost, page_ru, token, _partitions(job), tally, milliseconds)

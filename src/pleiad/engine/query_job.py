@@ -21,6 +21,7 @@ from pleiad.errors import PleiadError
 from pleiad.item.body import load
 from pleiad.keys.range import EpkRange
 from pleiad.keys.value import KeyValue
+from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
 from pleiad.query import Execution, Query, compile_query, plan
 from pleiad.query.order_rules import check_order_by
@@ -54,6 +55,7 @@ class QueryRequest:
     token: str = ""
     token_bytes_max: int = TOKEN_BYTES_MAX
     multiplier: int = 1
+    lane: Lane = NORMAL
 
 
 @dataclass(slots=True)
@@ -128,6 +130,8 @@ class QueryJob:
     now: int = field(default_factory=lambda: int(time.time()))
     began_at: float = field(default_factory=time.perf_counter)
     tally: Tally = field(default_factory=Tally)
+    visits: dict[Partition, int] = field(default_factory=dict)
+    """The partitions this page came to, with the rows they gave."""
 
     @property
     def mark(self) -> int:
@@ -249,7 +253,7 @@ def _spans(
     levels = container.key.levels
     found = None if keys is None else {key[:levels] for key in keys}
     single = found is not None and len(found) <= 1 and all(len(key) == levels for key in found)
-    if not request.is_confined and not single:
+    if not request.is_confined and not single and not container.key.system_key:
         if not request.may_fan_out:
             raise errors.CROSS_PARTITION_DISABLED()
         block = query.block

@@ -91,6 +91,7 @@ async def candidates(job: QueryJob, first: bool) -> AsyncIterator[Row]:
     if not job.spans:
         return
     scan = Scan(job.container, job.spans, (), job.pushdown.predicates)
+    job.visits = scan.rows
     while chunk := await scan.chunk(SLICE_ROWS):
         for row in chunk:
             if first:

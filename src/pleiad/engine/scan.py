@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from pleiad.engine.container import Container
 from pleiad.keys.range import EpkRange
+from pleiad.partition.governor import Lane
 from pleiad.partition.partition import Partition
 from pleiad.store.contract import Row
 from pleiad.store.selection import Predicate, Selection
@@ -28,7 +29,11 @@ class Piece:
 
 
 class Scan:
-    """A walk over the live rows of some ranges of hashes."""
+    """A walk over the live rows of some ranges of hashes.
+
+    With a lane the walk is admitted partition by partition: the first one refuses the request, a later one holds the
+    walk, which then is to be continued from its position. Without one the caller has been admitted.
+    """
 
     def __init__(
         self,
@@ -37,6 +42,7 @@ class Scan:
         begun: Sequence[Piece] = (),
         predicates: tuple[Predicate, ...] = (),
         is_visited: bool = False,
+        lane: Lane | None = None,
     ) -> None:
         self._container = container
         self._predicates = predicates
@@ -48,6 +54,11 @@ class Scan:
         if begun and is_visited:
             self._visited.add(container.map.find(begun[0].span.min).id)
         self.partition = container.map.find(self._pieces[0].span.min if self._pieces else spans[0].min)
+        self._lane = lane
+        self.rows: dict[Partition, int] = {}
+        """Rows that this walk got from each partition it came to."""
+        self.is_held = False
+        """Whether the walk stands before a partition that admits nobody now."""
         self.partitions_visited = 0
         """Physical partitions that this walk came to first; what an earlier page visited does not count again."""
 
@@ -56,10 +67,15 @@ class Scan:
         return not self._pieces
 
     async def chunk(self, rows_max: int) -> Sequence[Row]:
-        """The next rows, all of one physical partition; empty only when the walk is over."""
+        """The next rows, all of one physical partition; empty only when the walk is over or held."""
         while self._pieces:
             piece = self._pieces.pop(0)
-            partition = self.partition = self._container.map.find(piece.span.min)
+            partition = self._container.map.find(piece.span.min)
+            if not self._enters(partition):
+                self._pieces.insert(0, piece)
+                self.is_held = True
+                return ()
+            self.partition = partition
             part = partition.span.intersect(piece.span)
             assert part is not None
             if part.max < piece.span.max:
@@ -67,6 +83,7 @@ class Scan:
             self._count_visit(partition)
             selection = Selection(part, self._predicates, self._now, self._container.default_ttl)
             rows = await partition.select(selection, piece.after, rows_max)
+            self.rows[partition] += len(rows)
             if len(rows) == rows_max:
                 self._pieces.insert(0, Piece(part, rows[-1].number))
             self._last, self._last_part = piece, part
@@ -99,6 +116,16 @@ class Scan:
         """Where the walk stands: the pieces that are begun, or the first one that is not."""
         begun = [piece for piece in self._pieces if piece.after]
         return begun or self._pieces[:1]
+
+    def _enters(self, partition: Partition) -> bool:
+        if partition not in self.rows:
+            if self._lane is not None:
+                if not self.rows:
+                    partition.admit(self._lane)
+                elif not partition.governor.is_open(self._lane):
+                    return False
+            self.rows[partition] = 0
+        return True
 
     def _count_visit(self, partition: Partition) -> None:
         if partition.id not in self._visited:

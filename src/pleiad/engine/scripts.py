@@ -31,6 +31,7 @@ from pleiad.engine.script_run import Clock, Script
 from pleiad.engine.transaction import Operation, OperationKind, Refusal
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
+from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
 from pleiad.script.process import ScriptProcess
 from pleiad.store.contract import Outcome, SegmentDroppedError
@@ -97,6 +98,7 @@ async def execute(
     arguments: bytes,
     is_logging: bool = False,
     session_token: str = "",
+    lane: Lane = NORMAL,
 ) -> ProcedureAnswer:
     """Runs a stored procedure in the logical partition of a key."""
     script = Script(source=procedure.properties["body"], arguments=arguments, is_logging=is_logging)
@@ -110,7 +112,10 @@ async def execute(
 
         return answer
 
-    return await _in_transaction(container, key, session_token, attempt)
+    with _partition(container, key).turn(lane) as turn:
+        done = await _in_transaction(container, key, session_token, attempt)
+        turn.ru = done.charge.ru
+    return done
 
 
 # -- triggers --------------------------------------------------------------------------------------
@@ -122,6 +127,7 @@ async def write_with_triggers(
     key: Key | None,
     pre: Sequence[str],
     post: Sequence[str],
+    lane: Lane = NORMAL,
 ) -> TriggeredAnswer:
     """Does one item operation with the triggers it names, before and after it, all as one change."""
     kind = operation.kind
@@ -169,7 +175,14 @@ async def write_with_triggers(
 
         return answer
 
-    return await _in_transaction(container, key, "", attempt)
+    with _partition(container, key).turn(lane) as turn:
+        done = await _in_transaction(container, key, "", attempt)
+        turn.ru = done.answer.charge.ru
+    return done
+
+
+def _partition(container: Container, key: Key | None) -> Partition:
+    return container.map.find(container.epk_of(container.full_key(key)))
 
 
 def _trigger(container: Container, name: str, type: str, kind: OperationKind) -> Resource:

@@ -1,7 +1,7 @@
 """The sweeper: deletes expired items and forgets old versions in the background.
 
 Reads hide an expired item at once; sweeping gives its space back and, where versions are kept, tells the change feed.
-It works in small steps and yields to every request between them.
+It works in small steps, yields to every request between them, and spends only request units that no request used.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 
+from pleiad import charge
 from pleiad.engine.container import Container
 from pleiad.store.contract import NEVER, Mutation, Precondition, Result, SegmentDroppedError, Verb
 
@@ -29,7 +30,7 @@ async def sweep(container: Container, now: int | None = None) -> int:
         return 0
     swept = 0
     for partition in container.map.partitions:
-        while True:
+        while partition.governor.has_spare():
             moment = int(time.time()) if now is None else now
             rows = await partition.expired(moment, container.default_ttl, _STEP_ITEMS)
             if not rows:
@@ -42,6 +43,8 @@ async def sweep(container: Container, now: int | None = None) -> int:
             if outcomes[0].result is Result.GONE:
                 break  # others have taken its place, and the next round finds them
             swept += sum(outcome.result is Result.MISSING for outcome in outcomes)
+            spent_ru = sum(charge.delete(row.size_bytes, row.terms).ru for row in rows)
+            partition.governor.spend_spare(spent_ru)
             await asyncio.sleep(0)
     return swept
 

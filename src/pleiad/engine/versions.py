@@ -17,6 +17,7 @@ from pleiad.engine.container import Container
 from pleiad.engine.feed_place import Walk
 from pleiad.engine.steady import over_moves
 from pleiad.keys.range import EpkRange
+from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
 from pleiad.store.contract import Version
 
@@ -33,7 +34,12 @@ class VersionPage:
 
 @over_moves
 async def page(
-    container: Container, span: EpkRange, place: str, items_max: int, multiplier: int = 1
+    container: Container,
+    span: EpkRange,
+    place: str,
+    items_max: int,
+    multiplier: int = 1,
+    lane: Lane = NORMAL,
 ) -> VersionPage:
     """The next changes in a range of hashes after a place, or from now when there is none."""
     if container.versions_seconds is None:
@@ -50,8 +56,10 @@ async def page(
         return partition.versions(part, after, limit)
 
     walk = Walk(container, fetch, lambda version: True, items_max)
+    walk.admit(start, lane)
     await walk.run(start)
     cost = charge.feed_page([each.size_bytes for each in walk.changes], len(walk.polled), multiplier)
+    walk.spend(cost.ru, lane)
     if not walk.is_full:
         read_until = moment
     elif not walk.has_unread_parts:

@@ -44,6 +44,8 @@ _WARNINGS_MAX = 1_000
 SIZE = "logical-partition-size"
 SPLIT_REFUSED = "split-refused"
 THROTTLED = "throttled"
+THROTTLED_PERCENT = 5
+"""A part of refused requests up to this is the sign of throughput that is well used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +187,26 @@ class Watch:
     async def _look_at(self, container: Container, partition: Partition) -> None:
         await self._look_at_sizes(container, partition)
         await self._look_at_refusal(container, partition)
+        self._look_at_load(container, partition)
+
+    def _look_at_load(self, container: Container, partition: Partition) -> None:
+        figures = partition.governor.snapshot()
+        asked = figures.requests_minute + figures.refused_minute
+        if figures.refused_minute * 100 <= asked * THROTTLED_PERCENT:
+            self.warnings.withdraw(THROTTLED, container, partition)
+            return
+        percent = 100 * figures.refused_minute / asked
+        self.warnings.report(
+            THROTTLED,
+            container,
+            partition,
+            f"The physical partition {partition.range_id} answered {percent:.0f} % of its requests with 429 in the "
+            f"last minute; it is allowed {figures.rate_ru:g} RU/s. More throughput helps if the others are as busy, "
+            "else a partition key that spreads the requests.",
+            percent=round(percent, 1),
+            refused=figures.refused_minute,
+            allowed=round(figures.rate_ru, 2),
+        )
 
     async def _look_at_refusal(self, container: Container, partition: Partition) -> None:
         if not self._is_split_refused(container, partition):

@@ -2,15 +2,18 @@
 
 Invariants:
 - every row it accepts has an epk inside its range;
-- `lsn` is never ahead of what is durable, and never behind a write this process acknowledged.
+- `lsn` is never ahead of what is durable, and never behind a write this process acknowledged;
+- its governor knows every request unit that was charged for work here, unless the system itself did the work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange
 from pleiad.limits import Limits
+from pleiad.partition.governor import NORMAL, Governor, Lane
 from pleiad.store.contract import (
     ItemKey,
     LogicalPartition,
@@ -29,7 +32,18 @@ from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Select
 class Partition:
     """A live physical partition of one container."""
 
-    __slots__ = ("epoch", "id", "lineage", "lsn", "parents", "range_id", "segment", "segment_name", "span")
+    __slots__ = (
+        "epoch",
+        "governor",
+        "id",
+        "lineage",
+        "lsn",
+        "parents",
+        "range_id",
+        "segment",
+        "segment_name",
+        "span",
+    )
 
     def __init__(
         self,
@@ -51,6 +65,21 @@ class Partition:
         self.segment_name = segment_name
         self.lsn = lsn
         self.segment = segment
+        self.governor = Governor(Limits().physical_partition_ru)
+        """Only counts until the container gives it a rate; see `Container.adopt_map`."""
+
+    def admit(self, lane: Lane = NORMAL) -> None:
+        """Lets a request in, or raises 429 with the range it was refused by."""
+        try:
+            self.governor.admit(lane)
+        except PleiadError as error:
+            error.range_id = self.range_id
+            raise
+
+    def turn(self, lane: Lane = NORMAL) -> Turn:
+        """Admits a request and spends its charge when the with-block ends."""
+        self.admit(lane)
+        return Turn(self.governor, lane)
 
     async def load(self) -> None:
         """Learns the LSN the partition reached before this process started."""
@@ -162,3 +191,25 @@ class Partition:
     async def largest_logical_partitions(self, count: int, bytes_min: int = 0) -> Sequence[LogicalPartition]:
         """The largest of them with at least so many bytes, largest first."""
         return await self.segment.largest_logical_partitions(self.span, count, bytes_min)
+
+
+class Turn:
+    """An admitted request: `with partition.turn(lane) as turn`, and `turn.ru` is set to its charge.
+
+    A failure from the error table that leaves the block is charged with what it says it cost.
+    """
+
+    __slots__ = ("_governor", "_lane", "ru")
+
+    def __init__(self, governor: Governor, lane: Lane) -> None:
+        self._governor = governor
+        self._lane = lane
+        self.ru = 0.0
+
+    def __enter__(self) -> Turn:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, PleiadError):
+            self.ru += error.charge_ru or 0.0
+        self._governor.spend(self.ru, self._lane)

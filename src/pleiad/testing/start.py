@@ -51,28 +51,40 @@ def start(
     limits: str | Limits = "default",
     consistency: str = "session",
     child_process: bool = False,
+    throttle: str = "observe",
 ) -> Iterator[RunningServer]:
     """Runs a server until the end of the with-block.
 
     Without `data` everything is temporary. `limits` is a profile's name or file, or a `Limits` (in process only).
     `consistency` is the account's level, from `eventual` to `strong`.
+    With `throttle="enforce"` requests beyond the throughput of their container get 429, as they do from `pleiad serve`;
+    tests of anything else need not wait for that, so the default only counts.
     A child process costs a few tenths of a second more and can be killed without harm to the tests.
     """
     if consistency not in BY_OPTION:
         raise ValueError(f"there is no consistency level '{consistency}' (levels: {', '.join(BY_OPTION)})")
     starter = _in_child_process if child_process else _in_this_process
-    with starter(Path(data) if data is not None else None, port, key, limits, consistency) as server:
+    given = Path(data) if data is not None else None
+    with starter(given, port, key, limits, consistency, throttle) as server:
         yield server
 
 
 @contextlib.contextmanager
 def _in_this_process(
-    data: Path | None, port: int, key: str, limits: str | Limits, consistency: str
+    data: Path | None, port: int, key: str, limits: str | Limits, consistency: str, throttle: str
 ) -> Iterator[RunningServer]:
     from pleiad.limits import load
 
     profile = load(limits) if isinstance(limits, str) else limits
-    node = Node(Settings(data=data, port=port, key=key, limits=profile, consistency=BY_OPTION[consistency]))
+    settings = Settings(
+        data=data,
+        port=port,
+        key=key,
+        limits=profile,
+        consistency=BY_OPTION[consistency],
+        throttle=throttle,
+    )
+    node = Node(settings)
     loop = new_loop()
     thread = threading.Thread(target=loop.run_forever, name="pleiad-server", daemon=True)
     thread.start()
@@ -90,12 +102,12 @@ def _in_this_process(
 
 @contextlib.contextmanager
 def _in_child_process(
-    data: Path | None, port: int, key: str, limits: str | Limits, consistency: str
+    data: Path | None, port: int, key: str, limits: str | Limits, consistency: str, throttle: str
 ) -> Iterator[RunningServer]:
     if not isinstance(limits, str):
         raise TypeError("a server in a child process takes its limits by profile name or file")
     command = [sys.executable, "-m", "pleiad", "serve", "--port", str(port), "--limits", limits]
-    command += ["--consistency", consistency]
+    command += ["--consistency", consistency, "--throttle", throttle]
     command += ["--ephemeral"] if data is None else ["--data", str(data)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PLEIAD_KEY": key}

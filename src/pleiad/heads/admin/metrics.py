@@ -15,6 +15,7 @@ from itertools import accumulate
 from pleiad.catalog.placement import changes_of
 from pleiad.engine.engine import Engine
 from pleiad.engine.traffic import BOUNDS_SECONDS, Traffic
+from pleiad.partition.governor import GovernorSnapshot
 from pleiad.store.commits import BOUNDS_WRITES, CommitCounts
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -123,6 +124,7 @@ async def _add_partitions(made: Page, engine: Engine) -> None:
     sizes: list[tuple[Labels, float]] = []
     splits: list[tuple[Labels, float]] = []
     merges: list[tuple[Labels, float]] = []
+    loads: list[tuple[Labels, GovernorSnapshot]] = []
     for container in engine.containers:
         names = {"database": container.database.id, "container": container.resource.id}
         split_count, merge_count = changes_of(engine.catalog.history(container.resource.rid))
@@ -133,10 +135,39 @@ async def _add_partitions(made: Page, engine: Engine) -> None:
             state = await engine.watch.census.state(container, partition)
             items.append((labels, state.items))
             sizes.append((labels, state.size_bytes))
+            loads.append((labels, partition.governor.snapshot()))
     made.add("pleiad_partition_items", "gauge", "Items of a physical partition.", items)
     made.add("pleiad_partition_bytes", "gauge", "Bytes stored in a physical partition.", sizes)
+    _add_loads(made, loads)
     made.add("pleiad_splits_total", "counter", "Splits of physical partitions of a container.", splits)
     made.add("pleiad_merges_total", "counter", "Merges of physical partitions of a container.", merges)
+
+
+def _add_loads(made: Page, loads: Sequence[tuple[Labels, GovernorSnapshot]]) -> None:
+    made.add(
+        "pleiad_partition_allowed_ru",
+        "gauge",
+        "RU/s that a physical partition is allowed.",
+        [(labels, load.rate_ru) for labels, load in loads],
+    )
+    made.add(
+        "pleiad_partition_normalized_ru_percent",
+        "gauge",
+        "The busiest second of the last minute: request units used of those allowed.",
+        [(labels, load.normalized_percent) for labels, load in loads],
+    )
+    made.add(
+        "pleiad_partition_request_units_total",
+        "counter",
+        "Request units charged to a physical partition.",
+        [(labels, round(load.ru, 2)) for labels, load in loads],
+    )
+    made.add(
+        "pleiad_partition_throttled_total",
+        "counter",
+        "Requests that a physical partition answered with 429.",
+        [(labels, load.refused) for labels, load in loads],
+    )
 
 
 def _add_commits(made: Page, commits: CommitCounts) -> None:

@@ -74,6 +74,21 @@ async def partition_to_json(call: Call, container: Container, partition: Partiti
         "bytes": state.size_bytes,
         "lsn": partition.lsn,
         "sharesSegment": partition in call.engine.reshaper.homeless(container),
+        "ru": _load(partition),
+    }
+
+
+def _load(partition: Partition) -> dict[str, Any]:
+    """What a physical partition uses of what it is allowed."""
+    figures = partition.governor.snapshot()
+    return {
+        "allowed": round(figures.rate_ru, 2),
+        "lastSecond": round(figures.second_ru, 2),
+        "lastMinute": round(figures.minute_ru, 2),
+        "normalizedPercent": round(figures.normalized_percent, 1),
+        "total": round(figures.ru, 2),
+        "throttled": figures.refused,
+        "throttledLastMinute": figures.refused_minute,
     }
 
 

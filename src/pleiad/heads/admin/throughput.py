@@ -8,6 +8,7 @@ from pleiad import errors
 from pleiad.catalog import throughput
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput
+from pleiad.engine.provisioning import Migration
 from pleiad.heads.admin.answer import check_names, json_answer
 from pleiad.heads.nosql.call import Call
 from pleiad.server.message import Response
@@ -24,7 +25,8 @@ async def replace(call: Call) -> Response:
     offer = _offer(call)
     wanted = _wanted(call.json_object())
     body = {"content": wanted.offer_content()}
-    return json_answer(call, _to_json(await call.engine.replace_offer(offer.rid, body, None)))
+    changed = await call.engine.replace_offer(offer.rid, body, None, Migration.AS_GIVEN)
+    return json_answer(call, _to_json(changed))
 
 
 def _offer(call: Call) -> Resource:

@@ -52,7 +52,7 @@ async def execute(call: Call) -> Response:
     session_token = call.session_token(level)
     if call.flag(b"x-ms-cosmos-batch-atomic"):
         answer = await batch.run_transaction(
-            container, call.key, operations, session_token, level.read_multiplier
+            container, call.key, operations, session_token, level.read_multiplier, call.lane
         )
     else:
         answer = await batch.run_bulk(
@@ -62,6 +62,7 @@ async def execute(call: Call) -> Response:
             session_token,
             call.flag(b"x-ms-cosmos-batch-continue-on-error"),
             level.read_multiplier,
+            call.lane,
         )
     headers = item_headers(call, container, answer.partition, answer.charge_ru)
     body = _body(call, container, operations, answer)

@@ -16,9 +16,12 @@ from pleiad.item.body import check_names_unique, count_members, load
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.keys.value import KeyValue, parse_header
 from pleiad.limits import Limits
+from pleiad.partition.governor import NORMAL, Lane
 from pleiad.server.message import Request
 
 _DIGITS_MAX = 9
+_PRIORITY = b"x-ms-cosmos-priority-level"
+_BUCKET = b"x-ms-cosmos-throughput-bucket"
 
 
 class Call:
@@ -82,6 +85,25 @@ class Call:
         if b"if-match" not in headers and b"if-none-match" not in headers:
             return NO_CONDITIONS
         return Conditions(self.text(b"if-match") or None, self.text(b"if-none-match") or None)
+
+    @property
+    def lane(self) -> Lane:
+        """The priority and the throughput bucket a request asks for."""
+        headers = self.request.headers
+        if _PRIORITY not in headers and _BUCKET not in headers:
+            return NORMAL
+        priority, bucket = self.text(_PRIORITY) or "High", self.text(_BUCKET) or "0"
+        if priority.lower() not in ("high", "low"):
+            raise errors.BAD_HEADER(name=_PRIORITY.decode(), value=priority[:100], hint=" It is High or Low.")
+        most = self.limits.throughput_buckets
+        is_number = bucket.isascii() and bucket.isdigit() and len(bucket) < 3
+        if _BUCKET in headers and not (is_number and 1 <= int(bucket) <= most):
+            raise errors.BAD_HEADER(
+                name=_BUCKET.decode(), value=bucket[:100], hint=f" It is a number from 1 to {most}."
+            )
+        if self.engine.provisioning.is_serverless:
+            return NORMAL
+        return Lane(low_priority=priority.lower() == "low", bucket=int(bucket))
 
     @property
     def is_query(self) -> bool:

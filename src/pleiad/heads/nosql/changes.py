@@ -59,7 +59,14 @@ async def _latest_page(call: Call, container: Container, span: EpkRange, multipl
     place = _place(call)
     origin = Origin.NOW if place == _NOW else Origin.BEGINNING
     found = await changes.page(
-        container, span, "" if place == _NOW else place, origin, _since(call), call.page_items(), multiplier
+        container,
+        span,
+        "" if place == _NOW else place,
+        origin,
+        _since(call),
+        call.page_items(),
+        multiplier,
+        call.lane,
     )
     texts = container.render_all(found.rows)
     members = [splice(text, b',"_lsn":%d}' % row.lsn) for text, row in zip(texts, found.rows, strict=True)]
@@ -78,7 +85,7 @@ async def _versions_page(call: Call, container: Container, span: EpkRange, multi
     if not place:
         raise errors.VERSIONS_START(origin="the beginning")
     found = await versions.page(
-        container, span, "" if place == _NOW else place, call.page_items(), multiplier
+        container, span, "" if place == _NOW else place, call.page_items(), multiplier, call.lane
     )
     members = [_entry(container, version) for version in found.versions]
     return _answer(call, container, found.partition, found.charge.ru, found.place, members)

@@ -57,7 +57,13 @@ async def read(call: Call) -> Response:
     segments = call.segments
     id = segments[5] if segments[3] != container.resource.rid else await item_id(segments, container)
     answer = await items.read(
-        container, id, call.key, call.conditions, call.session_token(level), level.read_multiplier
+        container,
+        id,
+        call.key,
+        call.conditions,
+        call.session_token(level),
+        level.read_multiplier,
+        call.lane,
     )
     return _answer(304 if answer.not_modified else 200, call, container, answer)
 
@@ -66,7 +72,7 @@ async def create(call: Call) -> Response:
     container = await container_of(call)
     if _names_triggers(call):
         return await _with_triggers(call, container, Operation(OperationKind.CREATE, "", call.request.body))
-    answer = await items.create(container, call.request.body, call.key)
+    answer = await items.create(container, call.request.body, call.key, call.lane)
     return _answer(201, call, container, answer)
 
 
@@ -75,7 +81,7 @@ async def upsert(call: Call) -> Response:
     if _names_triggers(call):
         operation = Operation(OperationKind.UPSERT, "", call.request.body, call.conditions)
         return await _with_triggers(call, container, operation)
-    answer = await items.upsert(container, call.request.body, call.key, call.conditions)
+    answer = await items.upsert(container, call.request.body, call.key, call.conditions, call.lane)
     return _answer(201 if answer.created else 200, call, container, answer)
 
 
@@ -85,7 +91,7 @@ async def replace(call: Call) -> Response:
     if _names_triggers(call):
         operation = Operation(OperationKind.REPLACE, id, call.request.body, call.conditions)
         return await _with_triggers(call, container, operation)
-    answer = await items.replace(container, id, call.request.body, call.key, call.conditions)
+    answer = await items.replace(container, id, call.request.body, call.key, call.conditions, call.lane)
     return _answer(200, call, container, answer)
 
 
@@ -95,7 +101,7 @@ async def patch(call: Call) -> Response:
     if _names_triggers(call):
         operation = Operation(OperationKind.PATCH, id, call.request.body, call.conditions)
         return await _with_triggers(call, container, operation)
-    answer = await items.patch(container, id, call.request.body, call.key, call.conditions)
+    answer = await items.patch(container, id, call.request.body, call.key, call.conditions, call.lane)
     return _answer(200, call, container, answer)
 
 
@@ -106,7 +112,7 @@ async def delete(call: Call) -> Response:
         return await _with_triggers(
             call, container, Operation(OperationKind.DELETE, id, b"", call.conditions)
         )
-    answer = await items.delete(container, id, call.key, call.conditions)
+    answer = await items.delete(container, id, call.key, call.conditions, call.lane)
     return _answer(204, call, container, answer)
 
 
@@ -114,7 +120,7 @@ async def delete_partition_key(call: Call) -> Response:
     if call.segments[5] != "partitionkeydelete":
         raise errors.ROUTE_NOT_FOUND(path="/".join(call.segments))
     container = await container_of(call)
-    answer = await items.delete_partition_key(container, call.key)
+    answer = await items.delete_partition_key(container, call.key, call.lane)
     return _answer(200, call, container, answer)
 
 
@@ -124,9 +130,8 @@ async def feed_page(call: Call) -> Response:
     level = call.consistency()
     span = scope(call, container)
     session.check_span(call.session_token(level), container, span)
-    page = await feed.page(
-        container, span, call.text(b"x-ms-continuation"), call.page_items(), level.read_multiplier
-    )
+    token = call.text(b"x-ms-continuation")
+    page = await feed.page(container, span, token, call.page_items(), level.read_multiplier, call.lane)
     block = item_headers(call, container, page.partition, page.charge.ru)
     block += f"x-ms-item-count: {len(page.rows)}\r\n"
     if page.token is not None:
@@ -166,7 +171,7 @@ def _names_triggers(call: Call) -> bool:
 async def _with_triggers(call: Call, container: Container, operation: Operation) -> Response:
     """The answer of an operation that names triggers; a post-trigger may have changed its body."""
     pre, post = trigger_names(call, _PRE_TRIGGERS), trigger_names(call, _POST_TRIGGERS)
-    done = await scripts.write_with_triggers(container, operation, call.key, pre, post)
+    done = await scripts.write_with_triggers(container, operation, call.key, pre, post, call.lane)
     status = 204 if operation.kind is OperationKind.DELETE else 200
     if operation.kind is OperationKind.CREATE or (
         operation.kind is OperationKind.UPSERT and done.answer.created

@@ -2,23 +2,56 @@
 
 from __future__ import annotations
 
-from pleiad import charge
-from pleiad.catalog.resource import Kind
+from pleiad import charge, errors
+from pleiad.catalog.resource import Kind, Resource
+from pleiad.engine.provisioning import Migration
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.metadata import feed_answer
 from pleiad.heads.nosql.render import resource_answer
 from pleiad.server.message import Response
 
+_TO_AUTOSCALE = b"x-ms-cosmos-migrate-offer-to-autopilot"
+_TO_MANUAL = b"x-ms-cosmos-migrate-offer-to-manual-throughput"
+
 
 async def read(call: Call) -> Response:
+    call.engine.check_has_offers()
     offer = call.engine.find(Kind.OFFER, None, call.segments[1])
-    return resource_answer(200, call, charge.metadata_read(), offer.to_json())
+    return resource_answer(200, call, charge.metadata_read(), offer.to_json(), **await _state(call, offer))
 
 
 async def replace(call: Call) -> Response:
-    offer = await call.engine.replace_offer(call.segments[1], call.json_object(), call.conditions.if_match)
-    return resource_answer(200, call, charge.metadata_write(), offer.to_json())
+    """Changes throughput; while physical partitions for it are still to be made, the answer is 202."""
+    call.engine.check_has_offers()
+    offer = await call.engine.replace_offer(
+        call.segments[1], call.json_object(), call.conditions.if_match, _migration(call)
+    )
+    headers = await _state(call, offer)
+    status = 202 if headers["x_ms_offer_replace_pending"] == "true" else 200
+    return resource_answer(status, call, charge.metadata_write(), offer.to_json(), **headers)
 
 
 async def list_or_query(call: Call) -> Response:
+    call.engine.check_has_offers()
     return feed_answer(call, Kind.OFFER, "", call.engine.catalog.all(Kind.OFFER))
+
+
+def _migration(call: Call) -> Migration:
+    to_autoscale, to_manual = call.flag(_TO_AUTOSCALE), call.flag(_TO_MANUAL)
+    if to_autoscale and to_manual:
+        raise errors.BAD_REQUEST(
+            reason="An offer is migrated to autoscale or to manual throughput, not to both."
+        )
+    if to_autoscale:
+        return Migration.TO_AUTOSCALE
+    return Migration.TO_MANUAL if to_manual else Migration.NONE
+
+
+async def _state(call: Call, offer: Resource) -> dict[str, str]:
+    """The headers that say how far the throughput may go down, how far up at once, and if it is on its way there."""
+    state = await call.engine.provisioning.state(offer)
+    return {
+        "x_ms_cosmos_min_throughput": str(state.minimum_ru),
+        "x_ms_cosmos_instant_scale_up_value": str(state.instant_maximum_ru),
+        "x_ms_offer_replace_pending": str(state.is_pending).lower(),
+    }

@@ -24,14 +24,16 @@ async def list_ranges(call: Call) -> Response:
     etag = f'"{container.map.version}"'
     if call.text(b"if-none-match") == etag:
         return resource_answer(304, call, charge.metadata_read(), None, etag=etag)
-    ranges = [_to_json(container, partition) for partition in container.map.partitions]
+    partitions = container.map.partitions
+    total_ru = sum(partition.governor.rate_ru for partition in partitions)
+    ranges = [_to_json(container, partition, total_ru) for partition in partitions]
     body = {"_rid": container.resource.rid, "PartitionKeyRanges": ranges, "_count": len(ranges)}
     return resource_answer(
         200, call, charge.metadata_read(), body, etag=etag, x_ms_item_count=str(len(ranges))
     )
 
 
-def _to_json(container: Container, partition: Partition) -> dict[str, Any]:
+def _to_json(container: Container, partition: Partition, total_ru: float) -> dict[str, Any]:
     resource = container.resource
     rid = rids.child_rid(container.database.number, resource.number, _RANGE_KIND, partition.id)
     low, high = partition.span.to_hex()
@@ -43,7 +45,7 @@ def _to_json(container: Container, partition: Partition) -> dict[str, Any]:
         "maxExclusive": high,
         "ridPrefix": partition.id,
         "_self": f"{resource.self_link}pkranges/{rid}/",
-        "throughputFraction": 1 / len(container.map.partitions),
+        "throughputFraction": partition.governor.rate_ru / total_ru,
         "status": "online",
         "parents": [str(parent) for parent in partition.parents],
         "ownedArchivalPKRangeIds": [],

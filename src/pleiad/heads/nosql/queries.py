@@ -48,6 +48,7 @@ async def query(call: Call) -> Response:
         token=call.text(b"x-ms-continuation"),
         token_bytes_max=_token_bytes_max(call),
         multiplier=level.read_multiplier,
+        lane=call.lane,
     )
     try:
         page = await queries.run(container, request)

@@ -61,6 +61,7 @@ async def execute(call: Call) -> Response:
         _arguments(call),
         is_logging,
         call.session_token(call.consistency()),
+        call.lane,
     )
     block = item_headers(call, container, answer.partition, answer.charge.ru)
     if is_logging:

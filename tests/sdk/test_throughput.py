@@ -1,0 +1,163 @@
+"""Throughput as the official client sees it: retries that succeed, figures read and replaced, refusals in words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from azure.cosmos import PartitionKey, ThroughputProperties
+
+from pleiad.engine.reshape import Phase
+from pleiad.limits import Limits
+from pleiad.partition.governor import GovernorSnapshot
+
+KEY = PartitionKey("/pk")
+
+
+def figures(laboratory: Any, container: Any) -> list[GovernorSnapshot]:
+    return [partition.governor.snapshot() for partition in laboratory.inside(container).map.partitions]
+
+
+@pytest.mark.requirement("R39", "R40")
+def test_r40_beyond_the_throughput_requests_are_refused_and_the_client_retries_until_they_succeed(
+    laboratory_with: Callable[..., Any],
+) -> None:
+    laboratory = laboratory_with(Limits(), throttle="enforce")
+    container = laboratory.database.create_container("small", KEY, offer_throughput=400)
+    began = time.monotonic()
+    charges: list[float] = []
+
+    def create(number: int) -> None:
+        container.create_item(
+            {"id": str(number), "pk": "hot", "text": "x" * 3_000},
+            response_hook=lambda headers, _: charges.append(float(headers["x-ms-request-charge"])),
+        )
+
+    with ThreadPoolExecutor(4) as clients:
+        list(clients.map(create, range(120)))
+    seconds = time.monotonic() - began
+    (figure,) = figures(laboratory, container)
+    assert len(list(container.read_all_items())) == 120
+    assert sum(charges) > 800
+    assert figure.refused > 0
+    assert sum(charges) <= 400 * (seconds + 1) + 100, "more was served than is provisioned"
+
+
+def test_metadata_is_free_of_the_containers_throughput(laboratory_with: Callable[..., Any]) -> None:
+    laboratory = laboratory_with(Limits(), throttle="enforce")
+    container = laboratory.database.create_container("small", KEY, offer_throughput=400)
+    laboratory.inside(container).map.partitions[0].governor.spend(10_000_000)
+    assert container.read()["id"] == "small"
+    assert container.get_throughput().offer_throughput == 400
+    assert list(laboratory.database.list_containers())
+
+
+def test_priority_and_bucket_are_options_of_the_client(laboratory: Any, refused: Any) -> None:
+    container = laboratory.database.create_container("lanes", KEY)
+    container.create_item({"id": "a", "pk": "a"}, priority="Low", throughput_bucket=1)
+    assert container.read_item("a", "a", priority="High")["id"] == "a"
+    assert list(container.query_items("SELECT * FROM c", partition_key="a", priority="Low"))
+    with refused(400, text="specified for the header 'x-ms-cosmos-throughput-bucket' is invalid."):
+        container.read_item("a", "a", throughput_bucket=6)
+    with refused(400, text="x-ms-cosmos-priority-level"):
+        container.read_item("a", "a", priority="Middle")
+
+
+@pytest.mark.requirement("R17")
+def test_the_throughput_of_a_container_is_read_and_replaced(laboratory: Any, refused: Any) -> None:
+    container = laboratory.database.create_container("manual", KEY, offer_throughput=1_000)
+    assert container.get_throughput().offer_throughput == 1_000
+    assert container.replace_throughput(2_500).offer_throughput == 2_500
+    assert container.get_throughput().offer_throughput == 2_500
+    assert [figure.rate_ru for figure in figures(laboratory, container)] == [2_500]
+    text = "valid throughput values between 400 and 1000000 inclusive in increments of 100"
+    for wrong in (300, 450, 1_000_100):
+        with refused(400, text=text):
+            container.replace_throughput(wrong)
+
+
+def test_autoscale_is_read_and_replaced_by_its_maximum(laboratory: Any, refused: Any) -> None:
+    given = ThroughputProperties(auto_scale_max_throughput=20_000, auto_scale_increment_percent=5)
+    container = laboratory.database.create_container("autoscale", KEY, offer_throughput=given)
+    read = container.get_throughput()
+    assert (read.auto_scale_max_throughput, read.auto_scale_increment_percent) == (20_000, 5)
+    container.replace_throughput(ThroughputProperties(auto_scale_max_throughput=10_000))
+    assert container.get_throughput().auto_scale_max_throughput == 10_000
+    both = figures(laboratory, container)
+    assert [(figure.rate_ru, figure.scaled_ru) for figure in both] == [(5_000, 500)] * 2
+    with refused(400, text="between 2000 and 1000000 inclusive in increments of 1000"):
+        container.replace_throughput(ThroughputProperties(auto_scale_max_throughput=1_000))
+
+
+def test_the_throughput_of_a_database_is_read_and_replaced(laboratory: Any) -> None:
+    database = laboratory.client.create_database("shared", offer_throughput=800)
+    database.create_container("one", KEY)
+    assert database.get_throughput().offer_throughput == 800
+    assert database.replace_throughput(400).offer_throughput == 400
+
+
+@pytest.mark.requirement("R54")
+def test_the_highest_ever_sets_the_minimum_and_more_than_the_instant_maximum_makes_partitions(
+    laboratory: Any, refused: Any
+) -> None:
+    container = laboratory.database.create_container("grown", KEY, offer_throughput=400)
+    container.replace_throughput(50_000)
+    laboratory.ask(laboratory.node.engine.keeper.settled())
+    assert [figure.rate_ru for figure in figures(laboratory, container)] == [10_000] * 5
+    with refused(400, text="Requested throughput 400 is less than required minimum throughput 500"):
+        container.replace_throughput(400)
+    container.replace_throughput(500)
+    assert [figure.rate_ru for figure in figures(laboratory, container)] == [100] * 5
+    ranges = list(container.client_connection._ReadPartitionKeyRanges(container.container_link))
+    assert [each["throughputFraction"] for each in ranges] == pytest.approx([0.2] * 5)
+
+
+def test_while_partitions_are_made_the_change_is_pending_and_only_what_they_serve_is_accepted(
+    laboratory_with: Callable[..., Any], refused: Any
+) -> None:
+    laboratory = laboratory_with(Limits())
+    reshaper = laboratory.node.engine.reshaper
+    container = laboratory.database.create_container("held", KEY, offer_throughput=400)
+    answers: list[Any] = []
+
+    def keep(headers: Any, _: Any = None) -> None:
+        answers.append(headers)
+
+    reshaper.hold(Phase.DIVIDING)
+    container.replace_throughput(30_000, response_hook=keep)
+    assert answers[-1]["x-ms-offer-replace-pending"] == "true"
+    assert answers[-1]["x-ms-cosmos-instant-scale-up-value"] == "10000"
+    with refused(423, text="being changed already"):
+        container.replace_throughput(40_000)
+    container.replace_throughput(9_000, response_hook=keep)
+    assert answers[-1]["x-ms-offer-replace-pending"] == "false"
+    container.replace_throughput(30_000)
+
+    async def go_on() -> None:
+        reshaper.release()
+        await laboratory.node.engine.keeper.settled()
+
+    laboratory.ask(go_on())
+    container.replace_throughput(30_000, response_hook=keep)
+    assert answers[-1]["x-ms-offer-replace-pending"] == "false"
+    assert len(figures(laboratory, container)) >= 3
+
+
+def test_a_serverless_account_refuses_throughput_in_the_services_words(
+    laboratory_with: Callable[..., Any], refused: Any
+) -> None:
+    laboratory = laboratory_with(Limits(), serverless=True)
+    container = laboratory.database.create_container("c", KEY)
+    container.create_item({"id": "a", "pk": "a"})
+    assert [figure.rate_ru for figure in figures(laboratory, container)] == [5_000]
+    text = "Setting offer throughput or autopilot on container is not supported for serverless accounts."
+    with refused(400, text=text):
+        laboratory.database.create_container("d", KEY, offer_throughput=400)
+    text = "Reading or replacing offers is not supported for serverless accounts."
+    with refused(400, text=text):
+        container.get_throughput()
+    with refused(400, text=text):
+        container.replace_throughput(500)
