@@ -1,4 +1,4 @@
-"""The clients of a simulated server: writers, readers and followers of the change feed."""
+"""The clients of a simulated server: writers and readers."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from collections.abc import Awaitable, Callable
 import orjson
 
 from pleiad import errors
-from pleiad.engine import batch, changes, feed, items
+from pleiad.engine import batch, feed, items
 from pleiad.engine import query as queries
 from pleiad.engine.batch import Operation, OperationKind
 from pleiad.engine.container import Container
 from pleiad.engine.items import NO_CONDITIONS, ItemAnswer
 from pleiad.engine.query_job import QueryRequest
 from pleiad.errors import PleiadError
-from pleiad.keys.range import WHOLE, EpkRange
+from pleiad.keys.range import WHOLE
 from tests.simulation.history import Batch, Counter, History, Key, Owned, State, demand
 
 KEYS = 12
 FIXED = 40
 COUNTERS = 3
 _PAUSE_SECONDS = 0.01
+_HUNG_UP_SECONDS = 0.1
+"""After this time a write that its client gave up is applied, or never will be."""
 
 
 def body_of(pk: str, id: str, stamp: int, u: str, **more: object) -> bytes:
@@ -44,6 +46,7 @@ async def prepare(container: Container, history: History) -> None:
         answer = await items.create(container, body_of(pk, id, 0, id, n=0), (pk,))
         assert answer.row is not None
         history.counters[pk, id] = Counter()
+    history.stamp_at_start = len(history.stamps)
 
 
 class Writer:
@@ -65,11 +68,13 @@ class Writer:
             self._batch,
             self._claim,
             self._short_lived,
+            self._hang_up,
         ]
         for _ in range(count):
             await self._random.choice(acts)()
             if self._random.random() < 0.3:
                 await asyncio.sleep(self._random.uniform(0, _PAUSE_SECONDS))
+        await asyncio.sleep(_HUNG_UP_SECONDS)
 
     def _own(self, prefix: str = "w") -> Key:
         return f"k{self._random.randrange(KEYS)}", f"{prefix}{self._number}-{self._random.randrange(3)}"
@@ -113,6 +118,7 @@ class Writer:
         else:
             history.acknowledged += 1
         owned.state, owned.lsn = state, lsn
+        owned.in_flight.clear()
         if ttl is None:
             token = self._container.session_token(answer.partition)
             await self._read_back(key, token)
@@ -134,16 +140,30 @@ class Writer:
         raw = body_of(*key, stamp, key[1], pad="x" * self._random.choice((0, 10, 200)))
         await self._change(key, stamp, items.upsert(self._container, raw, (key[0],), NO_CONDITIONS), stamp)
 
+    async def _hang_up(self) -> None:
+        """Sends a change and does not wait for the answer."""
+        key, stamp = self._own(), self._history.stamp()
+        self._history.owned.setdefault(key, Owned()).in_flight.append(stamp)
+        raw = body_of(*key, stamp, key[1])
+        sent = asyncio.ensure_future(items.upsert(self._container, raw, (key[0],), NO_CONDITIONS))
+        await asyncio.sleep(self._random.uniform(0, 0.006))
+        sent.cancel()
+        await asyncio.wait([sent])
+
+    def _is_known_there(self, key: Key) -> bool:
+        owned = self._history.owned.get(key, Owned())
+        return owned.state is not None and not owned.in_flight
+
     async def _delete(self) -> None:
         key = self._own()
-        if self._history.owned.get(key, Owned()).state is not None:
+        if self._is_known_there(key):
             sent = items.delete(self._container, key[1], (key[0],), NO_CONDITIONS)
             await self._change(key, None, sent, self._history.stamp())
 
     async def _claim(self) -> None:
         """Wants a unique value that others want too, and gives it back later."""
         key, stamp = self._own("claim"), self._history.stamp()
-        if self._history.owned.get(key, Owned()).state is not None:
+        if self._is_known_there(key):
             sent = items.delete(self._container, key[1], (key[0],), NO_CONDITIONS)
             await self._change(key, None, sent, stamp)
             return
@@ -192,7 +212,7 @@ class Writer:
             Operation(OperationKind.UPSERT, "", body_of(*second, stamp, second[1])),
             Operation(OperationKind.PATCH, counter_key[1], self._increments(stamp)),
         ]
-        if history.owned.get(second, Owned()).state is not None and self._random.random() < 0.3:
+        if self._is_known_there(second) and self._random.random() < 0.3:
             operations[1] = Operation(OperationKind.DELETE, second[1])
             states[second] = None
         noted = Batch(stamp, states, counter_key, self._number)
@@ -223,6 +243,7 @@ class Writer:
             if lsn:
                 history.note_lsn(pk, lsn, stamp, floor)
             history.owned[key].state, history.owned[key].lsn = states[key], lsn
+            history.owned[key].in_flight.clear()
 
 
 class Reader:
@@ -281,56 +302,6 @@ class Reader:
             token = page.token
             await asyncio.sleep(self._random.uniform(0, _PAUSE_SECONDS))
         return found
-
-
-class Follower:
-    """One client that follows the change feed, range by range, over splits, merges and crashes."""
-
-    def __init__(self) -> None:
-        self._pieces: list[tuple[EpkRange, str]] = [(WHOLE, "")]
-        self._seen: dict[Key, int] = {}
-        self._reached: dict[bytes, int] = {}
-
-    async def run(self, container: Container, random_of: random.Random, count: int) -> None:
-        for _ in range(count):
-            await self._page(container, random_of.randrange(len(self._pieces)), random_of.choice((1, 5, 50)))
-            await asyncio.sleep(random_of.uniform(0, _PAUSE_SECONDS))
-
-    async def _page(self, container: Container, index: int, items_max: int) -> int:
-        span, place = self._pieces.pop(index)
-        parts = [partition.span.intersect(span) for partition in container.map.overlapping(span)]
-        part = parts[0]
-        assert part is not None
-        # As clients do when a range is gone: the place holds for each part of it.
-        self._pieces += [(other, place) for other in parts[1:] if other is not None]
-        try:
-            page = await changes.page(container, part, place, changes.Origin.BEGINNING, 0, items_max)
-        except BaseException:
-            self._pieces.append((part, place))
-            raise
-        self._pieces.append((part, page.place))
-        for row in page.rows:
-            key = orjson.loads(row.body)["pk"], row.id
-            demand(row.lsn > self._seen.get(key, 0), f"I5: the feed gives {key} of LSN {row.lsn} again")
-            demand(
-                row.lsn >= self._reached.get(row.epk, 0),
-                f"I5: the feed gives LSN {row.lsn} of {key[0]} behind {self._reached.get(row.epk)}",
-            )
-            self._seen[key] = self._reached[row.epk] = row.lsn
-        return len(page.rows)
-
-    async def drain(self, container: Container) -> None:
-        """Reads on until nothing is left."""
-        for _ in range(2):
-            for _ in range(len(self._pieces) + len(container.map.partitions)):
-                while await self._page(container, 0, 100):
-                    pass
-
-    def check(self, found: dict[Key, tuple[dict[str, object], int]]) -> None:
-        """The last version of everything that is there was seen."""
-        for key, (_, lsn) in found.items():
-            seen = self._seen.get(key)
-            demand(seen == lsn, f"I5: of {key} the feed gave LSN {seen}, there is {lsn}")
 
 
 async def everything(container: Container) -> dict[Key, tuple[dict[str, object], int]]:

@@ -76,6 +76,7 @@ class SeededLoop(asyncio.SelectorEventLoop):
 
     def bury(self) -> None:
         """Ends the tasks of a process that died, as far as they can be: nothing they do has an effect."""
+        self.set_exception_handler(lambda loop, context: None)
         tasks = asyncio.all_tasks(self)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -112,8 +113,12 @@ class SeededThreads(DiskThreads):
 @contextlib.contextmanager
 def one_world(loop: SeededLoop, random_of: random.Random) -> Iterator[None]:
     """Makes the loop's clock the clock of the code under test, and its random names seeded ones."""
+
+    def clock() -> float:
+        return EPOCH_SECONDS + loop.time()
+
     with (
-        mock.patch("time.time", lambda: EPOCH_SECONDS + loop.time()),  # noqa: PT008 -- the clock moves
+        mock.patch("time.time", clock),
         mock.patch("time.monotonic", loop.time),
         mock.patch("time.perf_counter", loop.time),
         mock.patch("secrets.token_hex", lambda count: random_of.randbytes(count).hex()),
