@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -132,6 +132,8 @@ class QueryJob:
     tally: Tally = field(default_factory=Tally)
     visits: dict[Partition, int] = field(default_factory=dict)
     """The partitions this page came to, with the rows they gave."""
+    first_rows: Sequence[Row] | None = None
+    """What the first read of the first page found, if the query was admitted and that read made already."""
 
     @property
     def mark(self) -> int:

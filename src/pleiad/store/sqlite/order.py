@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 
-from pleiad.store.contract import Row
+from pleiad.store.contract import Row, as_row
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Predicate, Selection
 from pleiad.store.sqlite.json_sql import ROW_COLUMNS, json_path, rank_of, value_of
 from pleiad.store.sqlite.path_index import PathIndex, State
@@ -49,7 +49,7 @@ def _place(position: OrderPosition) -> Place:
 
 
 def _placed(found: Any) -> tuple[Row, OrderPosition]:
-    return Row._make(found[:9]), OrderPosition(found[9], found[10], found[0])
+    return as_row(found[:9]), OrderPosition(found[9], found[10], found[0])
 
 
 def _sort_few(

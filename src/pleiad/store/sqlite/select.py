@@ -16,16 +16,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import apsw
 
 from pleiad.keys.range import WHOLE, EpkRange
-from pleiad.store.contract import Row
+from pleiad.store.contract import Row, as_row
 from pleiad.store.selection import IndexedPath, Predicate, Selection
 from pleiad.store.sqlite.json_sql import ROW_COLUMNS
 from pleiad.store.sqlite.path_index import PathIndex, PathIndexes, State
-from pleiad.store.sqlite.predicate_sql import Entries, Place, Sql, all_of, condition, entries, merged
+from pleiad.store.sqlite.predicate_sql import Entries, Place, Sql, all_of, condition, entries, entry_of, merged
 from pleiad.store.sqlite.schema import has_age_index
 
 ROW = "item.number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB)"
@@ -48,6 +49,8 @@ class Reading(NamedTuple):
 
     connection: apsw.Connection
     indexes: PathIndexes
+    execute: Callable[..., apsw.Cursor]
+    """Runs a statement on a cursor that is kept; whoever calls it takes all rows at once."""
 
 
 Read = Callable[[], Reading | None]
@@ -99,7 +102,7 @@ async def select(read: Read, selection: Selection, after: int, limit: int) -> li
             f"SELECT {ROW} FROM item NOT INDEXED WHERE {where.text} ORDER BY number LIMIT ?",
             (*where.params, limit - len(rows)),
         )
-        rows += map(Row._make, found)
+        rows += map(as_row, found)
         if piece.upto is None:
             break
         after = piece.upto
@@ -118,23 +121,26 @@ def _rows_of_one_value(read: Read, selection: Selection, after: int, limit: int)
         return None
     reading = read()
     index = None if reading is None else reading.indexes.ready(IndexedPath(predicate.path, predicate.element))
-    terms = entries(predicate) if index is not None else ()
-    if reading is None or index is None or len(terms) != 1 or not terms[0].one_value:
+    entry = entry_of(predicate.one_of[0])
+    if reading is None or index is None or entry is None:
         return None
-    where = terms[0].where
-    text, params = f"{where.text} AND entry.number > ?", (*where.params, after)
-    if selection.span != WHOLE:
-        text += " AND epk >= ? AND epk < ?"
-        params += (selection.span.min, selection.span.max)
-    if selection.default_ttl is not None:
-        text += " AND (coalesce(ttl, ?) <= 0 OR ts + coalesce(ttl, ?) > ?)"
-        params += (selection.default_ttl, selection.default_ttl, selection.now)
-    found: Any = reading.connection.execute(
-        f"SELECT {ROW} FROM {index.table} AS entry CROSS JOIN item ON item.number = entry.number WHERE {text} "
-        "ORDER BY entry.number LIMIT ?",
-        (*params, limit),
+    span, default_ttl = selection.span, selection.default_ttl
+    is_whole = span.min == WHOLE.min and span.max == WHOLE.max
+    bounds = () if is_whole else (span.min, span.max)
+    age = () if default_ttl is None else (default_ttl, default_ttl, selection.now)
+    text = _one_value_text(index.table, not is_whole, default_ttl is not None)
+    found: Any = reading.execute(text, (*entry, after, *bounds, *age, limit)).fetchall()
+    return list(map(as_row, found))
+
+
+@lru_cache(maxsize=256)
+def _one_value_text(table: str, has_bounds: bool, has_age: bool) -> str:
+    bounds = " AND epk >= ? AND epk < ?" if has_bounds else ""
+    age = " AND (coalesce(ttl, ?) <= 0 OR ts + coalesce(ttl, ?) > ?)" if has_age else ""
+    return (
+        f"SELECT {ROW} FROM {table} AS entry CROSS JOIN item ON item.number = entry.number WHERE rank = ? "
+        f"AND value = ? AND entry.number > ?{bounds}{age} ORDER BY entry.number LIMIT ?"
     )
-    return [Row._make(row) for row in found]
 
 
 async def count(read: Read, selection: Selection, count_only: bool) -> tuple[int, int]:
