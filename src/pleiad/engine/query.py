@@ -13,9 +13,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 from pleiad.charge import Charge
 from pleiad.engine import query_stream, query_whole
@@ -34,8 +33,7 @@ LONG_TEXT_CHARS = 4_000
 """Texts longer than this are compiled in a thread: a list of a thousand ids takes longer than others may wait."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueryPage:
+class QueryPage(NamedTuple):
     """One page of results as JSON texts, and what it cost."""
 
     results: list[bytes]

@@ -40,18 +40,17 @@ TOKEN_BYTES_MAX = 4096
 """A token travels in a header line, and usual HTTP clients read lines of 8 KB."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueryRequest:
+class QueryRequest(NamedTuple):
     """What a client asks: the text and its parameters, the scope, and the page."""
 
     text: str
     parameters: Mapping[str, Any]
     span: EpkRange
+    items_max: int
     key: tuple[KeyValue, ...] | None = None
     is_confined: bool = False
     """The request names a key or a range itself."""
     may_fan_out: bool = True
-    items_max: int
     token: str = ""
     token_bytes_max: int = TOKEN_BYTES_MAX
     multiplier: int = 1
