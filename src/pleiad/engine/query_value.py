@@ -8,7 +8,7 @@ that does not end on its first page. Both ways give the same results, charges an
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Final, NamedTuple
 
 from pleiad.engine.container import Container
@@ -36,8 +36,9 @@ class ValueQuery(NamedTuple):
     rows_max: int
     uses: tuple[IndexedPath]
 
-    async def rows(self) -> Sequence[Row]:
-        return await self.partition.select(self.selection, 0, self.rows_max)
+    def rows(self) -> Awaitable[Sequence[Row]]:
+        """The first rows of the result; fewer than `rows_max` are all of it."""
+        return self.partition.select(self.selection, 0, self.rows_max)
 
 
 _UNKNOWN: Final = ValueFilter((), "", (IndexedPath(()),))

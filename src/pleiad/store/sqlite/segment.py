@@ -6,7 +6,7 @@ Reads see only what is committed. Statements of reads run on the event loop, lon
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 import apsw
@@ -138,8 +138,8 @@ class SqliteSegment(SegmentFile):
 
     # -- selections ----------------------------------------------------------------------------
 
-    async def select(self, selection: Selection, after: int, limit: int) -> Sequence[Row]:
-        return await selecting.select(self._reading, selection, after, limit)
+    def select(self, selection: Selection, after: int, limit: int) -> Awaitable[Sequence[Row]]:
+        return selecting.select(self._reading, selection, after, limit)
 
     async def ordered(
         self, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int
