@@ -14,6 +14,7 @@ Where the pieces come from, the cheapest first:
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -26,12 +27,24 @@ from pleiad.store.contract import Row, as_row
 from pleiad.store.selection import IndexedPath, Predicate, Selection
 from pleiad.store.sqlite.json_sql import ROW_COLUMNS
 from pleiad.store.sqlite.path_index import PathIndex, PathIndexes, State
-from pleiad.store.sqlite.predicate_sql import Entries, Place, Sql, all_of, condition, entries, entry_of, merged
+from pleiad.store.sqlite.predicate_sql import (
+    Entries,
+    Place,
+    Sql,
+    all_of,
+    condition,
+    entries,
+    entry_of,
+    merged,
+)
 from pleiad.store.sqlite.schema import has_age_index
 
 ROW = "item.number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB)"
 FEW_MATCHES = 2_000
-_PIECE_NUMBERS = 2_000
+_PIECE_NUMBERS = 1_000
+_PIECE_NUMBERS_MAX = 20_000
+_PIECE_SECONDS = 0.005
+"""How long others wait for a piece of a scan, about."""
 PIECE_ENTRIES = 500
 _SHORT_ROWS_MAX = 1_000
 _PIECE_ENTRIES_COUNTED = 20_000
@@ -57,13 +70,6 @@ Read = Callable[[], Reading | None]
 """Begins reading; None while the segment has no file."""
 
 
-class _Piece(NamedTuple):
-    """A condition on the numbers of rows, and the number the next piece begins behind; None for the last."""
-
-    where: Sql
-    upto: int | None
-
-
 @dataclass(frozen=True, slots=True)
 class RowPlan:
     """Where the rows of a selection come from, and the predicates that are left to test on each row."""
@@ -87,27 +93,16 @@ async def select(read: Read, selection: Selection, after: int, limit: int) -> li
         and (found_rows := _rows_of_one_value(read, selection, after, limit)) is not None
     ):
         return found_rows
-    selection = merged_selection(selection)
     rows: list[Row] = []
-    plan: RowPlan | None = None
-    while limit > len(rows) and (reading := read()) is not None:
-        connection = reading.connection
-        if plan is None or not plan.is_valid:
-            plan = plan_rows(reading, selection)
-        piece = _piece(connection, plan, after)
-        if piece is None:
-            break
-        where = all_of(piece.where, *row_conditions(connection, selection, plan.rest))
-        found: Any = connection.execute(
-            f"SELECT {ROW} FROM item NOT INDEXED WHERE {where.text} ORDER BY number LIMIT ?",
-            (*where.params, limit - len(rows)),
+    walk = _Walk(read, merged_selection(selection), after)
+    while limit > len(rows) and (piece := walk.next_piece()) is not None:
+        found: Any = piece.connection.execute(
+            f"SELECT {ROW} FROM item NOT INDEXED WHERE {piece.where.text} ORDER BY number LIMIT ?",
+            (*piece.where.params, limit - len(rows)),
         )
         rows += map(as_row, found)
-        if piece.upto is None:
-            break
-        after = piece.upto
         if len(rows) < limit:
-            await asyncio.sleep(0)
+            await walk.rest()
     return rows
 
 
@@ -259,49 +254,87 @@ def _may_expire(connection: apsw.Connection, now: int, default_ttl: int) -> bool
 # -- pieces ------------------------------------------------------------------------------------
 
 
-def _piece(connection: apsw.Connection, plan: RowPlan, after: int) -> _Piece | None:
-    """The next piece of a plan's rows, None when there is none."""
-    if plan.few is not None:
-        where = Sql(f"number > ? AND number IN ({plan.few.text})", (after, *plan.few.params))
-        return _Piece(where, None)
-    found: Any
-    if plan.one_value is not None and plan.index is not None:
-        numbers = f"SELECT number FROM {plan.index.table} WHERE {plan.one_value.text} AND number > ?"
-        params = (*plan.one_value.params, after)
-        found = connection.execute(
-            f"{numbers} ORDER BY number LIMIT 1 OFFSET ?", (*params, PIECE_ENTRIES - 1)
-        ).fetchone()
-        if found is None:
-            return _Piece(Sql(f"number IN ({numbers})", params), None)
-        return _Piece(Sql(f"number IN ({numbers} AND number <= ?)", (*params, found[0])), found[0])
-    found = connection.execute(_NEXT_NUMBER, (after,)).fetchone()
-    if found[0] is None:
-        return None
-    # Numbers are dense within a partition, so a span of numbers holds about as many rows and never more.
-    upto = found[0] + _PIECE_NUMBERS - 1
-    return _Piece(Sql("number BETWEEN ? AND ?", (found[0], upto)), upto)
+class _Piece(NamedTuple):
+    """Some rows to look at: a connection with a snapshot, and the condition that they satisfy."""
+
+    connection: apsw.Connection
+    where: Sql
+
+
+class _Walk:
+    """The pieces of a selection behind a document number, one after the other.
+
+    A scan takes as many numbers at a time as others can wait for, whatever the size of the items.
+    """
+
+    def __init__(self, read: Read, selection: Selection, after: int = 0) -> None:
+        self._read = read
+        self._selection = selection
+        self._after: int | None = after
+        self._plan: RowPlan | None = None
+        self._numbers = _PIECE_NUMBERS
+        self._began_at = 0.0
+
+    def next_piece(self) -> _Piece | None:
+        """The next piece, to be read before `rest`; None when there is none."""
+        reading = self._read() if self._after is not None else None
+        if reading is None or self._after is None:
+            return None
+        self._began_at = time.perf_counter()
+        plan = self._plan
+        if plan is None or not plan.is_valid:
+            plan = self._plan = plan_rows(reading, self._selection)
+        where, self._after = self._bounds(reading.connection, plan, self._after)
+        if where is None:
+            return None
+        tests = row_conditions(reading.connection, self._selection, plan.rest)
+        return _Piece(reading.connection, all_of(where, *tests))
+
+    async def rest(self) -> None:
+        """Lets others have their turn, unless the walk is over."""
+        if self._after is None:
+            return
+        seconds = time.perf_counter() - self._began_at
+        if seconds > _PIECE_SECONDS:
+            self._numbers = max(1, self._numbers // 2)
+        elif seconds < _PIECE_SECONDS / 3:
+            self._numbers = min(2 * self._numbers, _PIECE_NUMBERS_MAX)
+        await asyncio.sleep(0)
+
+    def _bounds(
+        self, connection: apsw.Connection, plan: RowPlan, after: int
+    ) -> tuple[Sql | None, int | None]:
+        """A condition on the numbers of the next rows, and the number to go on behind; None for no more."""
+        if plan.few is not None:
+            return Sql(f"number > ? AND number IN ({plan.few.text})", (after, *plan.few.params)), None
+        found: Any
+        if plan.one_value is not None and plan.index is not None:
+            numbers = f"SELECT number FROM {plan.index.table} WHERE {plan.one_value.text} AND number > ?"
+            params = (*plan.one_value.params, after)
+            found = connection.execute(
+                f"{numbers} ORDER BY number LIMIT 1 OFFSET ?", (*params, PIECE_ENTRIES - 1)
+            ).fetchone()
+            if found is None:
+                return Sql(f"number IN ({numbers})", params), None
+            return Sql(f"number IN ({numbers} AND number <= ?)", (*params, found[0])), found[0]
+        found = connection.execute(_NEXT_NUMBER, (after,)).fetchone()
+        if found[0] is None:
+            return None, None
+        # Numbers are dense within a partition, so a span of numbers holds about as many rows and never more.
+        upto = found[0] + self._numbers - 1
+        return Sql("number BETWEEN ? AND ?", (found[0], upto)), upto
 
 
 async def _count_rows(read: Read, selection: Selection, count_only: bool) -> tuple[int, int]:
-    rows = size_bytes = after = 0
-    plan: RowPlan | None = None
+    rows = size_bytes = 0
     columns = "count(*), 0" if count_only else "count(*), coalesce(sum(size_bytes), 0)"
-    while (reading := read()) is not None:
-        connection = reading.connection
-        if plan is None or not plan.is_valid:
-            plan = plan_rows(reading, selection)
-        piece = _piece(connection, plan, after)
-        if piece is None:
-            break
-        where = all_of(piece.where, *row_conditions(connection, selection, plan.rest))
-        found: Any = connection.execute(
-            f"SELECT {columns} FROM item NOT INDEXED WHERE {where.text}", where.params
+    walk = _Walk(read, selection)
+    while (piece := walk.next_piece()) is not None:
+        found: Any = piece.connection.execute(
+            f"SELECT {columns} FROM item NOT INDEXED WHERE {piece.where.text}", piece.where.params
         ).fetchone()
         rows, size_bytes = rows + found[0], size_bytes + found[1]
-        if piece.upto is None:
-            break
-        after = piece.upto
-        await asyncio.sleep(0)
+        await walk.rest()
     return rows, size_bytes
 
 
