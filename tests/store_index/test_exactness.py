@@ -344,6 +344,7 @@ def test_a_selection_gives_the_same_rows_as_the_model_in_every_state_of_its_inde
     names = (
         "FEW_MATCHES",
         "_PIECE_NUMBERS",
+        "_PIECE_NUMBERS_MAX",
         "PIECE_ENTRIES",
         "_PIECE_ENTRIES_COUNTED",
         "_ROWS_SCANNED_PER_LOOKUP",
