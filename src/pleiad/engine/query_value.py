@@ -75,8 +75,9 @@ def _learn(container: Container, text: str) -> ValueFilter | None:
 
 def _value_filter(container: Container, query: Query) -> ValueFilter | None:
     block = query.block
+    is_collected = query.is_aggregate or query.order_by or query.is_ranked or query.distinct
     is_cut = block.top is not None or block.offset is not None or block.limit is not None
-    if not query.gives_items or query.is_aggregate or query.order_by or query.is_ranked or query.distinct or is_cut:
+    if not query.gives_items or is_collected or is_cut:
         return None
     match block.where:
         case plan.Binary(operator="=", right=plan.Parameter(name=name)):

@@ -43,7 +43,7 @@ ROW = "item.number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS
 FEW_MATCHES = 2_000
 _PIECE_NUMBERS = 1_000
 _PIECE_NUMBERS_MAX = 20_000
-_PIECE_SECONDS = 0.005
+_PIECE_SECONDS = 0.003
 """How long others wait for a piece of a scan, about."""
 PIECE_ENTRIES = 500
 _SHORT_ROWS_MAX = 1_000
@@ -144,7 +144,7 @@ async def count(read: Read, selection: Selection, count_only: bool) -> tuple[int
     reading = read()
     if reading is None:
         return 0, 0
-    if not selection.predicates and not row_conditions(reading.connection, selection, ()):
+    if not selection.predicates and not row_conditions(reading.connection, selection):
         totals: Any = reading.connection.execute(_TOTALS).fetchone()
         return (totals[0], 0) if count_only else totals
     counted = await _count_entries(read, selection, count_only)
@@ -207,10 +207,8 @@ def _matches(connection: apsw.Connection, numbers: Sql, limit: int = -1) -> int:
     return int(found[0])
 
 
-def row_conditions(
-    connection: apsw.Connection, selection: Selection, predicates: Sequence[Predicate]
-) -> list[Sql]:
-    """What is to be tested on each row, the cheapest tests first."""
+def row_conditions(connection: apsw.Connection, selection: Selection) -> list[Sql]:
+    """What is to be tested on each row beside the predicates; nothing where all rows of the snapshot pass."""
     conditions = []
     if not _covers(connection, selection.span):
         conditions.append(Sql("epk >= ? AND epk < ?", (selection.span.min, selection.span.max)))
@@ -222,8 +220,12 @@ def row_conditions(
                 (default_ttl, default_ttl, selection.now),
             )
         )
-    conditions += [condition(predicate) for predicate in sorted(predicates, key=_cost)]
     return conditions
+
+
+def predicate_conditions(predicates: Sequence[Predicate]) -> list[Sql]:
+    """The predicates as tests of a row, the cheapest first."""
+    return [condition(predicate) for predicate in sorted(predicates, key=_cost)]
 
 
 def _cost(predicate: Predicate) -> int:
@@ -272,6 +274,7 @@ class _Walk:
         self._selection = selection
         self._after: int | None = after
         self._plan: RowPlan | None = None
+        self._tests: list[Sql] = []
         self._numbers = _PIECE_NUMBERS
         self._began_at = 0.0
 
@@ -284,10 +287,11 @@ class _Walk:
         plan = self._plan
         if plan is None or not plan.is_valid:
             plan = self._plan = plan_rows(reading, self._selection)
+            self._tests = predicate_conditions(plan.rest)
         where, self._after = self._bounds(reading.connection, plan, self._after)
         if where is None:
             return None
-        tests = row_conditions(reading.connection, self._selection, plan.rest)
+        tests = (*row_conditions(reading.connection, self._selection), *self._tests)
         return _Piece(reading.connection, all_of(where, *tests))
 
     async def rest(self) -> None:
@@ -356,7 +360,7 @@ async def _count_entries(read: Read, selection: Selection, count_only: bool) -> 
             if reading is None or index is None:
                 return None
             connection = reading.connection
-            tests = row_conditions(connection, selection, ())
+            tests = row_conditions(connection, selection)
             if (tests or not count_only) and not _is_sparse(connection, _numbers_of(index, [term])):
                 return None
             found, place = _count_piece(connection, index, term, place, tests, count_only)
