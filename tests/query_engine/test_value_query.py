@@ -59,12 +59,29 @@ def seen(page: queries.QueryPage) -> tuple[Any, ...]:
     return page[:-1]
 
 
+def spent(w: Any) -> list[tuple[int, float]]:
+    """The requests and request units that each partition has counted so far."""
+    figures = [partition.governor.snapshot() for partition in w.container.map.partitions]
+    return [(each.requests, each.ru) for each in figures]
+
+
+async def asked_for(w: Any, *asked: Any, **more: Any) -> tuple[Any, Any]:
+    """The pages of a query, and what they took from each partition's governor."""
+    before = spent(w)
+    answer = await w.query(*asked, **more)
+    taken = [
+        (requests - earlier, round(ru - earlier_ru, 6))
+        for (requests, ru), (earlier, earlier_ru) in zip(spent(w), before, strict=True)
+    ]
+    return list(map(seen, answer.pages)), taken
+
+
 async def both_ways(w: Any, monkeypatch: pytest.MonkeyPatch, *asked: Any, **more: Any) -> None:
-    short = await w.query(*asked, **more)
+    pages, taken = await asked_for(w, *asked, **more)
     with monkeypatch.context() as patched:
         patched.setattr(queries, "value_query", lambda *_: None)
-        general = await w.query(*asked, **more)
-    assert list(map(seen, short.pages)) == list(map(seen, general.pages)), (asked, more)
+        general_pages, general_taken = await asked_for(w, *asked, **more)
+    assert (pages, taken) == (general_pages, general_taken), (asked, more)
 
 
 @pytest.mark.parametrize("seed", range(4))
