@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import base64
+import hmac
 import json
 import logging
 import time
 from collections.abc import Iterator
+from email.utils import formatdate
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 import pleiad
-from pleiad.heads.nosql.auth import EMULATOR_KEY
+from pleiad.errors import CLOCK_SKEW, PleiadError
+from pleiad.heads.nosql.auth import EMULATOR_KEY, Authenticator
+from pleiad.limits import Limits
 from pleiad.node import Settings
 
 OTHER_KEY = base64.b64encode(b"k" * 64).decode()
@@ -73,6 +77,28 @@ def test_a_signature_is_for_one_verb_and_one_resource(place: Any, wire: Any) -> 
     assert wire.send_raw("GET", path, None, headers).status == 200
     assert wire.send_raw("DELETE", path, None, headers).status == 401
     assert wire.send_raw("GET", "/dbs", None, headers).status == 401
+
+
+def test_a_signature_that_was_proven_once_proves_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    authenticator = Authenticator(OTHER_KEY, None, Limits())
+    date = formatdate(time.time(), usegmt=True)
+    text = f"post\ndocs\ndbs/d/colls/c\n{date.lower()}\n\n"
+    proof = base64.b64encode(hmac.digest(base64.b64decode(OTHER_KEY), text.encode(), "sha256")).decode()
+    token = quote(f"type=master&ver=1.0&sig={proof}", safe="").encode()
+    headers = {b"authorization": token, b"x-ms-date": date.encode()}
+    path = b"/dbs/d/colls/c/docs"
+    for _ in range(2):
+        assert authenticator.proves_master_key("POST", path, headers)
+    later = {**headers, b"x-ms-date": formatdate(time.time() + 60, usegmt=True).encode()}
+    assert not authenticator.proves_master_key("POST", path, later)
+    assert not authenticator.proves_master_key("PUT", path, headers)
+    assert not authenticator.proves_master_key("POST", b"/dbs/d/colls/other/docs", headers)
+    assert not authenticator.proves_master_key("POST", b"/dbs/d/colls/c/sprocs", headers)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 3_600)
+    with pytest.raises(PleiadError) as refused:
+        authenticator.proves_master_key("POST", path, headers)
+    assert refused.value.row is CLOCK_SKEW
 
 
 def test_names_are_signed_as_they_are_with_their_case(wire: Any) -> None:

@@ -82,6 +82,8 @@ class Container:
         self.computed_names = tuple(name for name, _ in self._computed)
         self.routes: dict[Any, Any] = {}
         """Where queries on this version of the container go, by text and parameters; `query_job` fills it."""
+        self.value_filters: dict[str, Any] = {}
+        """Texts whose filter is one value of one path, and None for all others; `query_value` fills it."""
         self.is_indexed = policy_paths(self.definition.indexing, self.computed_names)
 
     # -- the partition map -----------------------------------------------------------------------

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 from pleiad.charge import Charge
 from pleiad.engine import query_stream, query_whole
@@ -22,17 +22,18 @@ from pleiad.engine import token as tokens
 from pleiad.engine.container import Container
 from pleiad.engine.functions import functions_of
 from pleiad.engine.query_job import QueryJob, QueryRequest, Tally, prepare
+from pleiad.engine.query_value import ValueQuery, value_query
 from pleiad.engine.steady import over_moves
 from pleiad.partition.governor import admit_all, spend_all
 from pleiad.partition.partition import Partition
 from pleiad.query import compile_query, is_compiled
+from pleiad.store.contract import Row
 
 LONG_TEXT_CHARS = 4_000
 """Texts longer than this are compiled in a thread: a list of a thousand ids takes longer than others may wait."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueryPage:
+class QueryPage(NamedTuple):
     """One page of results as JSON texts, and what it cost."""
 
     results: list[bytes]
@@ -49,11 +50,21 @@ async def run(container: Container, request: QueryRequest) -> QueryPage:
     """The next page of a query."""
     if len(request.text) > LONG_TEXT_CHARS and not is_compiled(request.text, container.limits):
         await asyncio.to_thread(_compile, container, request)
+    began_at = time.perf_counter()
+    rows: Sequence[Row] | None = None
+    if (short := value_query(container, request)) is not None:
+        short.partition.admit(request.lane)
+        rows = await short.rows()
+        if (page := _whole_page(container, request, short, rows, began_at)) is not None:
+            return page
     names = compile_query(request.text, container.limits).plan.udfs
-    if not names:
-        return await _run(prepare(container, request))
-    async with functions_of(container, names) as functions:
-        return await _run(prepare(container, request, functions))
+    if names:
+        async with functions_of(container, names) as functions:
+            return await _run(prepare(container, request, functions))
+    job = prepare(container, request)
+    if short is not None and short.partition is container.map.find(request.span.min):
+        job.first_rows = rows
+    return await _run(job)
 
 
 async def _run(job: QueryJob) -> QueryPage:
@@ -84,6 +95,23 @@ async def _run(job: QueryJob) -> QueryPage:
 def _partitions(job: QueryJob) -> list[Partition]:
     """Where the query goes; one that reads nothing is still answered somewhere."""
     return job.partitions or [job.container.map.find(job.request.span.min)]
+
+
+def _whole_page(
+    container: Container, request: QueryRequest, short: ValueQuery, rows: Sequence[Row], began_at: float
+) -> QueryPage | None:
+    """The page that has all results of a query that went the short way; None when they do not fit it."""
+    results = container.render_all(rows) if len(rows) < short.rows_max else []
+    bytes_returned = sum(map(len, results))
+    if len(rows) == short.rows_max or bytes_returned > container.limits.response_bytes:
+        return None
+    short.partition.note_use(short.uses)
+    count = len(results)
+    tally = Tally(1, count, sum([row.size_bytes for row in rows]), count, bytes_returned)
+    cost = tally.charge(request.multiplier)
+    short.partition.governor.spend(cost.ru, request.lane)
+    milliseconds = (time.perf_counter() - began_at) * 1000
+    return QueryPage(results, cost, cost.ru, None, [short.partition], tally, milliseconds)
 
 
 def _charged(state: dict[str, Any], token: str) -> Tally:

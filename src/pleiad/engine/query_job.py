@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -40,18 +40,17 @@ TOKEN_BYTES_MAX = 4096
 """A token travels in a header line, and usual HTTP clients read lines of 8 KB."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueryRequest:
+class QueryRequest(NamedTuple):
     """What a client asks: the text and its parameters, the scope, and the page."""
 
     text: str
     parameters: Mapping[str, Any]
     span: EpkRange
+    items_max: int
     key: tuple[KeyValue, ...] | None = None
     is_confined: bool = False
     """The request names a key or a range itself."""
     may_fan_out: bool = True
-    items_max: int
     token: str = ""
     token_bytes_max: int = TOKEN_BYTES_MAX
     multiplier: int = 1
@@ -132,6 +131,8 @@ class QueryJob:
     tally: Tally = field(default_factory=Tally)
     visits: dict[Partition, int] = field(default_factory=dict)
     """The partitions this page came to, with the rows they gave."""
+    first_rows: Sequence[Row] | None = None
+    """What the first read of the first page found, if the query was admitted and that read made already."""
 
     @property
     def mark(self) -> int:

@@ -97,14 +97,16 @@ async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None
     if job.lookups is not None:
         return await _page_of_lookups(job, stream, state)
     begun = tokens.pieces_from_json(state["p"], job.request.token) if "p" in state else []
-    scan = Scan(job.container, job.spans, begun, job.pushdown.predicates, "d" in state, job.request.lane)
+    lane = job.request.lane if job.first_rows is None else None
+    scan = Scan(job.container, job.spans, begun, job.pushdown.predicates, "d" in state, lane)
     job.visits = scan.rows
     while not stream.is_full and not scan.is_done:
-        rows = await scan.chunk(_chunk_rows(job))
+        rows = await scan.chunk(_chunk_rows(job), job.first_rows)
+        job.first_rows = None
         taken = await beside_the_loop(job.functions, _take_all, job, stream, rows)
         if taken < len(rows):
             scan.stop_after(rows[taken - 1] if taken else None, rows)
-        if job.is_out_of_time() or scan.is_held:
+        if scan.is_done or stream.is_full or job.is_out_of_time() or scan.is_held:
             break
         await asyncio.sleep(0)
     if job.pushdown.is_whole and stream.left != 0 and not stream.given:

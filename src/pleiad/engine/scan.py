@@ -66,8 +66,11 @@ class Scan:
     def is_done(self) -> bool:
         return not self._pieces
 
-    async def chunk(self, rows_max: int) -> Sequence[Row]:
-        """The next rows, all of one physical partition; empty only when the walk is over or held."""
+    async def chunk(self, rows_max: int, known: Sequence[Row] | None = None) -> Sequence[Row]:
+        """The next rows, all of one physical partition; empty only when the walk is over or held.
+
+        `known` is what the first read would find, if somebody has just made it.
+        """
         while self._pieces:
             piece = self._pieces.pop(0)
             partition = self._container.map.find(piece.span.min)
@@ -81,8 +84,11 @@ class Scan:
             if part.max < piece.span.max:
                 self._pieces.insert(0, Piece(EpkRange(part.max, piece.span.max), piece.after))
             self._count_visit(partition)
-            selection = Selection(part, self._predicates, self._now, self._container.default_ttl)
-            rows = await partition.select(selection, piece.after, rows_max)
+            if known is not None:
+                rows, known = known, None
+            else:
+                selection = Selection(part, self._predicates, self._now, self._container.default_ttl)
+                rows = await partition.select(selection, piece.after, rows_max)
             self.rows[partition] += len(rows)
             if len(rows) == rows_max:
                 self._pieces.insert(0, Piece(part, rows[-1].number))

@@ -134,11 +134,11 @@ class Partition:
         part = self.span.intersect(span)
         return await self.segment.scan(part, after, limit) if part is not None else ()
 
-    async def select(self, selection: Selection, after: int, limit: int) -> Sequence[Row]:
+    def select(self, selection: Selection, after: int, limit: int) -> Awaitable[Sequence[Row]]:
         """Live rows that satisfy the predicates, in the order they were inserted."""
         if not selection.predicates and selection.default_ttl is None:
-            return await self.segment.scan(selection.span, after, limit)
-        return await self.segment.select(selection, after, limit)
+            return self.segment.scan(selection.span, after, limit)
+        return self.segment.select(selection, after, limit)
 
     async def ordered(
         self, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int

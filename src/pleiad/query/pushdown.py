@@ -31,7 +31,7 @@ from pleiad.query import plan
 from pleiad.query.ast import SubqueryKind
 from pleiad.query.like import like_parts, literal_of
 from pleiad.query.places import IsIndexed, Places, item_block, policy_paths
-from pleiad.query.values import hash_key, is_number, normal
+from pleiad.query.values import EXACT_INT, hash_key, is_number, normal
 from pleiad.store.selection import Bound, PathOrder, Predicate, Scalar
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "Predicate",
     "Pushdown",
     "Scalar",
+    "equality",
     "path_order",
     "policy_paths",
     "pushdown",
@@ -389,6 +390,15 @@ def _any(parts: list[Pushdown]) -> Pushdown:
 
 
 # -- values --------------------------------------------------------------------------------------
+
+
+def equality(path: tuple[str, ...], value: Any) -> Predicate | None:
+    """The predicate that says the whole of `path = value`; None where no store's predicate does."""
+    kind = value.__class__
+    if (kind is int and -EXACT_INT <= value <= EXACT_INT) or (kind is str and value.isascii()):
+        return Predicate(path, (value,))
+    part = _one_of(path, (value,))
+    return part.predicates[0] if part.is_whole else None
 
 
 def _one_of(path: tuple[str, ...], values: Collection[Any], element: bool = False) -> Pushdown:

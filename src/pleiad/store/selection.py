@@ -26,8 +26,7 @@ class Bound:
     inclusive: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Predicate:
+class Predicate(NamedTuple):
     """What one property must be.
 
     Exactly one kind is set: `one_of` (equal to one of these scalars), a range (`low`, `high` or both, of one type),

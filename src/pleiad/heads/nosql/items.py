@@ -15,6 +15,15 @@ from pleiad.server.message import Response
 
 _PRE_TRIGGERS = b"x-ms-documentdb-pre-trigger-include"
 _POST_TRIGGERS = b"x-ms-documentdb-post-trigger-include"
+_SCOPES = frozenset(
+    (
+        b"x-ms-documentdb-partitionkey",
+        b"x-ms-documentdb-partitionkeyrangeid",
+        b"x-ms-start-epk",
+        b"x-ms-end-epk",
+    )
+)
+"""The headers that confine a request to some hashes."""
 
 
 def opened(call: Call) -> Container | None:
@@ -143,6 +152,8 @@ async def feed_page(call: Call) -> Response:
 def scope(call: Call, container: Container) -> EpkRange:
     """The range of hashes a request is confined to by its key, its range id and its epk headers."""
     span = WHOLE
+    if _SCOPES.isdisjoint(call.request.headers):
+        return span
     range_id = call.text(b"x-ms-documentdb-partitionkeyrangeid")
     if range_id:
         partition = container.map.by_range_id(range_id.split(",")[-1])
@@ -158,6 +169,15 @@ def scope(call: Call, container: Container) -> EpkRange:
                 )
             span = inside
     return span
+
+
+def is_confined(call: Call) -> bool:
+    """Whether a request names a key or a range itself."""
+    if _SCOPES.isdisjoint(call.request.headers):
+        return False
+    return (
+        bool(call.key) or bool(call.text(b"x-ms-documentdb-partitionkeyrangeid")) or call.span() is not None
+    )
 
 
 # -- triggers --------------------------------------------------------------------------------------

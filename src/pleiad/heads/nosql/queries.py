@@ -14,7 +14,7 @@ from pleiad.engine.query import QueryPage
 from pleiad.engine.query_job import TOKEN_BYTES_MAX, QueryRequest
 from pleiad.errors import BAD_HEADER, CROSS_PARTITION_NOT_SERVABLE, PleiadError
 from pleiad.heads.nosql.call import Call
-from pleiad.heads.nosql.items import container_of, scope
+from pleiad.heads.nosql.items import container_of, is_confined, opened, scope
 from pleiad.heads.nosql.metadata import query_of
 from pleiad.heads.nosql.render import feed_body, item_headers, resource_answer
 from pleiad.query import advice, compile_query
@@ -25,16 +25,18 @@ from pleiad.server.message import Response
 
 CROSS_PARTITION = b"x-ms-documentdb-query-enablecrosspartition"
 _TOKEN_LIMIT = b"x-ms-documentdb-responsecontinuationtokenlimitinkb"
+_METRICS = b"x-ms-documentdb-populatequerymetrics"
+_INDEX_METRICS = b"x-ms-cosmos-populateindexmetrics"
+_INDEX_METRICS_V2 = b"x-ms-cosmos-populateindexmetrics-v2"
+_ADVICE = b"x-ms-cosmos-populatequeryadvice"
+_REPORTS = frozenset((_METRICS, _INDEX_METRICS, _INDEX_METRICS_V2, _ADVICE))
 
 
 async def query(call: Call) -> Response:
     """One page of an item query."""
-    container = await container_of(call)
+    container = opened(call) or await container_of(call)
     level = call.consistency()
     text, parameters = query_of(call)
-    is_confined = (
-        bool(call.key) or bool(call.text(b"x-ms-documentdb-partitionkeyrangeid")) or call.span() is not None
-    )
     span = scope(call, container)
     session.check_span(call.session_token(level), container, span)
     request = QueryRequest(
@@ -42,7 +44,7 @@ async def query(call: Call) -> Response:
         parameters=parameters,
         span=span,
         key=call.key or None,
-        is_confined=is_confined,
+        is_confined=is_confined(call),
         may_fan_out=call.flag(CROSS_PARTITION),
         items_max=_page_items(call),
         token=call.text(b"x-ms-continuation"),
@@ -57,10 +59,11 @@ async def query(call: Call) -> Response:
             error.additional_info = orjson.dumps(_plan(container, text, parameters, None)).decode()
         raise
     block = item_headers(call, container, page.partitions[0], page.charge_ru)
-    block = block.replace(
-        f"x-ms-session-token: {container.session_token(page.partitions[0])}\r\n",
-        f"x-ms-session-token: {','.join(map(container.session_token, page.partitions))}\r\n",
-    )
+    if len(page.partitions) > 1:
+        block = block.replace(
+            f"x-ms-session-token: {container.session_token(page.partitions[0])}\r\n",
+            f"x-ms-session-token: {','.join(map(container.session_token, page.partitions))}\r\n",
+        )
     block += f"x-ms-item-count: {len(page.results)}\r\n" + _extra_headers(call, container, request, page)
     body = feed_body(container.resource.rid, "Documents", page.results, len(page.results))
     return Response(200, block.encode("latin-1"), body)
@@ -85,16 +88,17 @@ def _page_items(call: Call) -> int:
 
 def _extra_headers(call: Call, container: Container, request: QueryRequest, page: QueryPage) -> str:
     """The continuation, and the reports a client asked for."""
-    lines = []
-    if page.token is not None:
-        lines.append(f"x-ms-continuation: {page.token}\r\n")
-    if call.flag(b"x-ms-documentdb-populatequerymetrics"):
+    token = "" if page.token is None else f"x-ms-continuation: {page.token}\r\n"
+    if _REPORTS.isdisjoint(call.request.headers):
+        return token
+    lines = [token]
+    if call.flag(_METRICS):
         lines.append(f"x-ms-documentdb-query-metrics: {_metrics(page).to_header()}\r\n")
         ids = ",".join(partition.range_id for partition in page.partitions)
         parts = ";".join(f"{name}={part_ru:.4f}" for name, part_ru in page.charge.parts)
         lines.append(f"x-pleiad-partitions-visited: {ids}\r\nx-pleiad-charge-parts: {parts}\r\n")
-    wants_v1 = call.flag(b"x-ms-cosmos-populateindexmetrics")
-    if wants_v1 or call.flag(b"x-ms-cosmos-populateindexmetrics-v2"):
+    wants_v1 = call.flag(_INDEX_METRICS)
+    if wants_v1 or call.flag(_INDEX_METRICS_V2):
         plan = compile_query(request.text, call.limits).plan
         key_paths = container.key.path_steps if request.key else ()
         use = index_use(
@@ -102,7 +106,7 @@ def _extra_headers(call: Call, container: Container, request: QueryRequest, page
         )
         header = to_v1_header(use) if wants_v1 else to_v2_header(use)
         lines.append(f"x-ms-cosmos-index-utilization: {header}\r\n")
-    if call.flag(b"x-ms-cosmos-populatequeryadvice"):
+    if call.flag(_ADVICE):
         found = advice.advice(compile_query(request.text, call.limits), request.parameters)
         lines.append(f"x-ms-cosmos-query-advice: {advice.to_header(found)}\r\n")
     return "".join(lines)

@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 
-from pleiad.store.contract import Row
+from pleiad.store.contract import Row, as_row
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Predicate, Selection
 from pleiad.store.sqlite.json_sql import ROW_COLUMNS, json_path, rank_of, value_of
 from pleiad.store.sqlite.path_index import PathIndex, State
@@ -23,6 +23,7 @@ from pleiad.store.sqlite.select import (
     RowPlan,
     merged_selection,
     plan_rows,
+    predicate_conditions,
     row_conditions,
 )
 
@@ -49,7 +50,7 @@ def _place(position: OrderPosition) -> Place:
 
 
 def _placed(found: Any) -> tuple[Row, OrderPosition]:
-    return Row._make(found[:9]), OrderPosition(found[9], found[10], found[0])
+    return as_row(found[:9]), OrderPosition(found[9], found[10], found[0])
 
 
 def _sort_few(
@@ -63,7 +64,9 @@ def _sort_few(
 ) -> list[tuple[Row, OrderPosition]]:
     """Sorts the few rows another index finds, which is cheaper than to walk along the whole order."""
     where = all_of(
-        Sql(f"number IN ({few.text})", few.params), *row_conditions(connection, selection, plan.rest)
+        Sql(f"number IN ({few.text})", few.params),
+        *row_conditions(connection, selection),
+        *predicate_conditions(plan.rest),
     )
     rank, value = _order_keys(order.path)
     keys = Sql(
@@ -107,6 +110,7 @@ async def _walk(
     direction, operator = ("DESC", "<") if order.descending else ("ASC", ">")
     by_place = f"ORDER BY rank {direction}, value {direction}, number {direction}"
     bound, rest = _order_bound(selection.predicates, order.path)
+    rest_tests = predicate_conditions(rest)
     place = None if after is None else _place(after)
     rows: list[tuple[Row, OrderPosition]] = []
     while len(rows) < limit:
@@ -120,7 +124,7 @@ async def _walk(
             behind = bound.behind(place, order.descending)
         else:
             behind = Sql(f"(rank, value, number) {operator} (?, ?, ?)", place)
-        tests = row_conditions(connection, selection, rest)
+        tests = [*row_conditions(connection, selection), *rest_tests]
         entries_max = max(PIECE_ENTRIES, limit) if tests else limit - len(rows)
         among = (
             f"SELECT rank, value, number AS found FROM {index.table} WHERE {behind.text} {by_place} LIMIT ?"

@@ -172,6 +172,18 @@ def entries(predicate: Predicate) -> list[Entries]:
     return found
 
 
+def entry_of(scalar: Scalar) -> tuple[int, SqlValue] | None:
+    """Rank and value of the entries of one scalar; None when no item can have it."""
+    if scalar is None:
+        return RANK_NULL, 0
+    if isinstance(scalar, bool):
+        return RANK_BOOLEAN, int(scalar)
+    if isinstance(scalar, str):
+        return (RANK_STRING, scalar) if scalar.isascii() or is_addressable((scalar,)) else None
+    number = double(scalar)
+    return None if math.isnan(number) else (RANK_NUMBER, number)
+
+
 def merged(predicates: tuple[Predicate, ...]) -> tuple[Predicate, ...]:
     """The same conjunction, with a lower and an upper end of one path made one range."""
     ranges = [(place, p) for place, p in enumerate(predicates) if not p.element and p.one_of is None]

@@ -65,8 +65,7 @@ class SchemaError(Exception):
 def connect(path: Path, tables: str, durable: bool) -> apsw.Connection:
     """Opens a data file for reading and writing, making and stamping it when it is new."""
     connection = apsw.Connection(str(path))
-    connection.set_busy_timeout(10_000)
-    register_functions(connection)
+    _prepare(connection)
     try:
         # mmap saves a copy per page read; checkpoints are ours, so that no commit waits for one.
         connection.execute(
@@ -91,12 +90,21 @@ def connect(path: Path, tables: str, durable: bool) -> apsw.Connection:
 def connect_reader(path: Path) -> apsw.Connection:
     """Opens a second connection to an existing data file, for reads only."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-    connection.set_busy_timeout(10_000)
-    register_functions(connection)
+    _prepare(connection)
     connection.execute(
         f"PRAGMA mmap_size={_MMAP_BYTES}; PRAGMA cache_size=-2000; PRAGMA query_only=1; PRAGMA temp_store=MEMORY"
     ).fetchall()
     return connection
+
+
+def _prepare(connection: apsw.Connection) -> None:
+    """What every connection has: patience, our functions, and plans that last.
+
+    Without the last, SQLite plans a statement anew each time a value is bound to its LIMIT.
+    """
+    connection.set_busy_timeout(10_000)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    register_functions(connection)
 
 
 def has_age_index(connection: apsw.Connection) -> bool:

@@ -6,7 +6,7 @@ Reads see only what is committed. Statements of reads run on the event loop, lon
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 import apsw
@@ -23,6 +23,7 @@ from pleiad.store.contract import (
     SegmentDroppedError,
     Totals,
     Version,
+    as_row,
 )
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 from pleiad.store.sqlite import changes as changing
@@ -48,7 +49,7 @@ class SqliteSegment(SegmentFile):
         if not self._in_snapshot:
             self._begin_snapshot(file)
         found: Any = file.read(statements.READ, (epk, id)).fetchall()
-        return Row._make(found[0]) if found else None
+        return as_row(found[0]) if found else None
 
     async def read_many(self, keys: Sequence[ItemKey]) -> Sequence[Row | None]:
         reading = self._reading()
@@ -56,20 +57,19 @@ class SqliteSegment(SegmentFile):
             return [None] * len(keys)
         execute = reading.connection.cursor().execute
         found: list[Any] = [execute(statements.READ, key).fetchone() for key in keys]
-        return [None if columns is None else Row._make(columns) for columns in found]
+        return [None if columns is None else as_row(columns) for columns in found]
 
     async def find(self, number: int) -> Row | None:
         file = self._file or self._open_existing()
         found: Any = file.reader.execute(statements.FIND, (number,)).fetchone() if file is not None else None
-        return None if found is None else Row._make(found)
+        return None if found is None else as_row(found)
 
     async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
         reading = self._reading()
         if reading is None:
             return []
         found = reading.connection.execute(statements.scan(span), (after, span.min, span.max, limit))
-        rows: Any = found.fetchall()
-        return [Row._make(row) for row in rows]
+        return list(map(as_row, found))
 
     async def changes(self, span: EpkRange, after_lsn: int, limit: int, since_ts: int = 0) -> Sequence[Row]:
         return await changing.changes(self._reading, span, after_lsn, limit, since_ts)
@@ -120,7 +120,7 @@ class SqliteSegment(SegmentFile):
             rows += file.reader.execute(
                 statements.EXPIRED_DEFAULT, (now - default_ttl, span.min, span.max, limit - len(rows))
             ).fetchall()
-        return [Row._make(row) for row in rows]
+        return list(map(as_row, rows))
 
     def snapshot(self) -> SqliteSnapshot:
         file = self._file or self._open_existing()
@@ -138,8 +138,8 @@ class SqliteSegment(SegmentFile):
 
     # -- selections ----------------------------------------------------------------------------
 
-    async def select(self, selection: Selection, after: int, limit: int) -> Sequence[Row]:
-        return await selecting.select(self._reading, selection, after, limit)
+    def select(self, selection: Selection, after: int, limit: int) -> Awaitable[Sequence[Row]]:
+        return selecting.select(self._reading, selection, after, limit)
 
     async def ordered(
         self, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int
@@ -155,7 +155,7 @@ class SqliteSegment(SegmentFile):
             return None
         if not self._in_snapshot:
             self._begin_snapshot(file)
-        return selecting.Reading(file.reader, file.indexes)
+        return selecting.Reading(file.reader, file.indexes, file.read)
 
     # -- path indexes --------------------------------------------------------------------------
 

@@ -14,23 +14,37 @@ Where the pieces come from, the cheapest first:
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import apsw
 
 from pleiad.keys.range import WHOLE, EpkRange
-from pleiad.store.contract import Row
+from pleiad.store.contract import Row, as_row
 from pleiad.store.selection import IndexedPath, Predicate, Selection
 from pleiad.store.sqlite.json_sql import ROW_COLUMNS
 from pleiad.store.sqlite.path_index import PathIndex, PathIndexes, State
-from pleiad.store.sqlite.predicate_sql import Entries, Place, Sql, all_of, condition, entries, merged
+from pleiad.store.sqlite.predicate_sql import (
+    Entries,
+    Place,
+    Sql,
+    all_of,
+    condition,
+    entries,
+    entry_of,
+    merged,
+)
 from pleiad.store.sqlite.schema import has_age_index
 
 ROW = "item.number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB)"
 FEW_MATCHES = 2_000
-_PIECE_NUMBERS = 2_000
+_PIECE_NUMBERS = 1_000
+_PIECE_NUMBERS_MAX = 20_000
+_PIECE_SECONDS = 0.003
+"""How long others wait for a piece of a scan, about."""
 PIECE_ENTRIES = 500
 _SHORT_ROWS_MAX = 1_000
 _PIECE_ENTRIES_COUNTED = 20_000
@@ -48,17 +62,12 @@ class Reading(NamedTuple):
 
     connection: apsw.Connection
     indexes: PathIndexes
+    execute: Callable[..., apsw.Cursor]
+    """Runs a statement on a cursor that is kept; whoever calls it takes all rows at once."""
 
 
 Read = Callable[[], Reading | None]
 """Begins reading; None while the segment has no file."""
-
-
-class _Piece(NamedTuple):
-    """A condition on the numbers of rows, and the number the next piece begins behind; None for the last."""
-
-    where: Sql
-    upto: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,27 +93,16 @@ async def select(read: Read, selection: Selection, after: int, limit: int) -> li
         and (found_rows := _rows_of_one_value(read, selection, after, limit)) is not None
     ):
         return found_rows
-    selection = merged_selection(selection)
     rows: list[Row] = []
-    plan: RowPlan | None = None
-    while limit > len(rows) and (reading := read()) is not None:
-        connection = reading.connection
-        if plan is None or not plan.is_valid:
-            plan = plan_rows(reading, selection)
-        piece = _piece(connection, plan, after)
-        if piece is None:
-            break
-        where = all_of(piece.where, *row_conditions(connection, selection, plan.rest))
-        found: Any = connection.execute(
-            f"SELECT {ROW} FROM item NOT INDEXED WHERE {where.text} ORDER BY number LIMIT ?",
-            (*where.params, limit - len(rows)),
+    walk = _Walk(read, merged_selection(selection), after)
+    while limit > len(rows) and (piece := walk.next_piece()) is not None:
+        found: Any = piece.connection.execute(
+            f"SELECT {ROW} FROM item NOT INDEXED WHERE {piece.where.text} ORDER BY number LIMIT ?",
+            (*piece.where.params, limit - len(rows)),
         )
-        rows += map(Row._make, found)
-        if piece.upto is None:
-            break
-        after = piece.upto
+        rows += map(as_row, found)
         if len(rows) < limit:
-            await asyncio.sleep(0)
+            await walk.rest()
     return rows
 
 
@@ -118,23 +116,26 @@ def _rows_of_one_value(read: Read, selection: Selection, after: int, limit: int)
         return None
     reading = read()
     index = None if reading is None else reading.indexes.ready(IndexedPath(predicate.path, predicate.element))
-    terms = entries(predicate) if index is not None else ()
-    if reading is None or index is None or len(terms) != 1 or not terms[0].one_value:
+    entry = entry_of(predicate.one_of[0])
+    if reading is None or index is None or entry is None:
         return None
-    where = terms[0].where
-    text, params = f"{where.text} AND entry.number > ?", (*where.params, after)
-    if selection.span != WHOLE:
-        text += " AND epk >= ? AND epk < ?"
-        params += (selection.span.min, selection.span.max)
-    if selection.default_ttl is not None:
-        text += " AND (coalesce(ttl, ?) <= 0 OR ts + coalesce(ttl, ?) > ?)"
-        params += (selection.default_ttl, selection.default_ttl, selection.now)
-    found: Any = reading.connection.execute(
-        f"SELECT {ROW} FROM {index.table} AS entry CROSS JOIN item ON item.number = entry.number WHERE {text} "
-        "ORDER BY entry.number LIMIT ?",
-        (*params, limit),
+    span, default_ttl = selection.span, selection.default_ttl
+    is_whole = span.min == WHOLE.min and span.max == WHOLE.max
+    bounds = () if is_whole else (span.min, span.max)
+    age = () if default_ttl is None else (default_ttl, default_ttl, selection.now)
+    text = _one_value_text(index.table, not is_whole, default_ttl is not None)
+    found: Any = reading.execute(text, (*entry, after, *bounds, *age, limit)).fetchall()
+    return list(map(as_row, found))
+
+
+@lru_cache(maxsize=256)
+def _one_value_text(table: str, has_bounds: bool, has_age: bool) -> str:
+    bounds = " AND epk >= ? AND epk < ?" if has_bounds else ""
+    age = " AND (coalesce(ttl, ?) <= 0 OR ts + coalesce(ttl, ?) > ?)" if has_age else ""
+    return (
+        f"SELECT {ROW} FROM {table} AS entry CROSS JOIN item ON item.number = entry.number WHERE rank = ? "
+        f"AND value = ? AND entry.number > ?{bounds}{age} ORDER BY entry.number LIMIT ?"
     )
-    return [Row._make(row) for row in found]
 
 
 async def count(read: Read, selection: Selection, count_only: bool) -> tuple[int, int]:
@@ -143,7 +144,7 @@ async def count(read: Read, selection: Selection, count_only: bool) -> tuple[int
     reading = read()
     if reading is None:
         return 0, 0
-    if not selection.predicates and not row_conditions(reading.connection, selection, ()):
+    if not selection.predicates and not row_conditions(reading.connection, selection):
         totals: Any = reading.connection.execute(_TOTALS).fetchone()
         return (totals[0], 0) if count_only else totals
     counted = await _count_entries(read, selection, count_only)
@@ -206,10 +207,8 @@ def _matches(connection: apsw.Connection, numbers: Sql, limit: int = -1) -> int:
     return int(found[0])
 
 
-def row_conditions(
-    connection: apsw.Connection, selection: Selection, predicates: Sequence[Predicate]
-) -> list[Sql]:
-    """What is to be tested on each row, the cheapest tests first."""
+def row_conditions(connection: apsw.Connection, selection: Selection) -> list[Sql]:
+    """What is to be tested on each row beside the predicates; nothing where all rows of the snapshot pass."""
     conditions = []
     if not _covers(connection, selection.span):
         conditions.append(Sql("epk >= ? AND epk < ?", (selection.span.min, selection.span.max)))
@@ -221,8 +220,12 @@ def row_conditions(
                 (default_ttl, default_ttl, selection.now),
             )
         )
-    conditions += [condition(predicate) for predicate in sorted(predicates, key=_cost)]
     return conditions
+
+
+def predicate_conditions(predicates: Sequence[Predicate]) -> list[Sql]:
+    """The predicates as tests of a row, the cheapest first."""
+    return [condition(predicate) for predicate in sorted(predicates, key=_cost)]
 
 
 def _cost(predicate: Predicate) -> int:
@@ -253,49 +256,89 @@ def _may_expire(connection: apsw.Connection, now: int, default_ttl: int) -> bool
 # -- pieces ------------------------------------------------------------------------------------
 
 
-def _piece(connection: apsw.Connection, plan: RowPlan, after: int) -> _Piece | None:
-    """The next piece of a plan's rows, None when there is none."""
-    if plan.few is not None:
-        where = Sql(f"number > ? AND number IN ({plan.few.text})", (after, *plan.few.params))
-        return _Piece(where, None)
-    found: Any
-    if plan.one_value is not None and plan.index is not None:
-        numbers = f"SELECT number FROM {plan.index.table} WHERE {plan.one_value.text} AND number > ?"
-        params = (*plan.one_value.params, after)
-        found = connection.execute(
-            f"{numbers} ORDER BY number LIMIT 1 OFFSET ?", (*params, PIECE_ENTRIES - 1)
-        ).fetchone()
-        if found is None:
-            return _Piece(Sql(f"number IN ({numbers})", params), None)
-        return _Piece(Sql(f"number IN ({numbers} AND number <= ?)", (*params, found[0])), found[0])
-    found = connection.execute(_NEXT_NUMBER, (after,)).fetchone()
-    if found[0] is None:
-        return None
-    # Numbers are dense within a partition, so a span of numbers holds about as many rows and never more.
-    upto = found[0] + _PIECE_NUMBERS - 1
-    return _Piece(Sql("number BETWEEN ? AND ?", (found[0], upto)), upto)
+class _Piece(NamedTuple):
+    """Some rows to look at: a connection with a snapshot, and the condition that they satisfy."""
+
+    connection: apsw.Connection
+    where: Sql
+
+
+class _Walk:
+    """The pieces of a selection behind a document number, one after the other.
+
+    A scan takes as many numbers at a time as others can wait for, whatever the size of the items.
+    """
+
+    def __init__(self, read: Read, selection: Selection, after: int = 0) -> None:
+        self._read = read
+        self._selection = selection
+        self._after: int | None = after
+        self._plan: RowPlan | None = None
+        self._tests: list[Sql] = []
+        self._numbers = _PIECE_NUMBERS
+        self._began_at = 0.0
+
+    def next_piece(self) -> _Piece | None:
+        """The next piece, to be read before `rest`; None when there is none."""
+        reading = self._read() if self._after is not None else None
+        if reading is None or self._after is None:
+            return None
+        self._began_at = time.perf_counter()
+        plan = self._plan
+        if plan is None or not plan.is_valid:
+            plan = self._plan = plan_rows(reading, self._selection)
+            self._tests = predicate_conditions(plan.rest)
+        where, self._after = self._bounds(reading.connection, plan, self._after)
+        if where is None:
+            return None
+        tests = (*row_conditions(reading.connection, self._selection), *self._tests)
+        return _Piece(reading.connection, all_of(where, *tests))
+
+    async def rest(self) -> None:
+        """Lets others have their turn, unless the walk is over."""
+        if self._after is None:
+            return
+        seconds = time.perf_counter() - self._began_at
+        if seconds > _PIECE_SECONDS:
+            self._numbers = max(1, self._numbers // 2)
+        elif seconds < _PIECE_SECONDS / 3:
+            self._numbers = min(2 * self._numbers, _PIECE_NUMBERS_MAX)
+        await asyncio.sleep(0)
+
+    def _bounds(
+        self, connection: apsw.Connection, plan: RowPlan, after: int
+    ) -> tuple[Sql | None, int | None]:
+        """A condition on the numbers of the next rows, and the number to go on behind; None for no more."""
+        if plan.few is not None:
+            return Sql(f"number > ? AND number IN ({plan.few.text})", (after, *plan.few.params)), None
+        found: Any
+        if plan.one_value is not None and plan.index is not None:
+            numbers = f"SELECT number FROM {plan.index.table} WHERE {plan.one_value.text} AND number > ?"
+            params = (*plan.one_value.params, after)
+            found = connection.execute(
+                f"{numbers} ORDER BY number LIMIT 1 OFFSET ?", (*params, PIECE_ENTRIES - 1)
+            ).fetchone()
+            if found is None:
+                return Sql(f"number IN ({numbers})", params), None
+            return Sql(f"number IN ({numbers} AND number <= ?)", (*params, found[0])), found[0]
+        found = connection.execute(_NEXT_NUMBER, (after,)).fetchone()
+        if found[0] is None:
+            return None, None
+        # Numbers are dense within a partition, so a span of numbers holds about as many rows and never more.
+        upto = found[0] + self._numbers - 1
+        return Sql("number BETWEEN ? AND ?", (found[0], upto)), upto
 
 
 async def _count_rows(read: Read, selection: Selection, count_only: bool) -> tuple[int, int]:
-    rows = size_bytes = after = 0
-    plan: RowPlan | None = None
+    rows = size_bytes = 0
     columns = "count(*), 0" if count_only else "count(*), coalesce(sum(size_bytes), 0)"
-    while (reading := read()) is not None:
-        connection = reading.connection
-        if plan is None or not plan.is_valid:
-            plan = plan_rows(reading, selection)
-        piece = _piece(connection, plan, after)
-        if piece is None:
-            break
-        where = all_of(piece.where, *row_conditions(connection, selection, plan.rest))
-        found: Any = connection.execute(
-            f"SELECT {columns} FROM item NOT INDEXED WHERE {where.text}", where.params
+    walk = _Walk(read, selection)
+    while (piece := walk.next_piece()) is not None:
+        found: Any = piece.connection.execute(
+            f"SELECT {columns} FROM item NOT INDEXED WHERE {piece.where.text}", piece.where.params
         ).fetchone()
         rows, size_bytes = rows + found[0], size_bytes + found[1]
-        if piece.upto is None:
-            break
-        after = piece.upto
-        await asyncio.sleep(0)
+        await walk.rest()
     return rows, size_bytes
 
 
@@ -317,7 +360,7 @@ async def _count_entries(read: Read, selection: Selection, count_only: bool) -> 
             if reading is None or index is None:
                 return None
             connection = reading.connection
-            tests = row_conditions(connection, selection, ())
+            tests = row_conditions(connection, selection)
             if (tests or not count_only) and not _is_sparse(connection, _numbers_of(index, [term])):
                 return None
             found, place = _count_piece(connection, index, term, place, tests, count_only)
