@@ -156,7 +156,8 @@ class ScriptProcess:
         return self._value(reply)
 
     def refresh(self) -> None:
-        """Has the next script find a context of its own."""
+        """Has the next script find a context of its own; until then the loop sees it when the process dies."""
+        self._attach(asyncio.get_running_loop())
         try:
             self._socket.send(_frame(worker.FRESH, b"", 0))
         except OSError:
