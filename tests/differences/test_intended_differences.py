@@ -136,3 +136,48 @@ def test_a_replacement_that_does_not_name_the_change_feed_policy_keeps_it(
     properties = kept.read()
     assert properties["defaultTtl"] == 60
     assert properties["changeFeedPolicy"] == {"retentionDuration": 5}
+
+
+def test_links_to_what_a_script_has_just_written_are_right_in_its_answer_only(
+    container: ContainerProxy,
+) -> None:
+    """The service gives an item its names when the script writes it. Here the commit does, so that a script holds no
+    numbers of its partition while it runs; a link that a script keeps in another item leads nowhere."""
+    body = """function () {
+      __.createDocument(__.getSelfLink(), { id: "first", pk: "a" }, function (error, first) {
+        __.createDocument(__.getSelfLink(), { id: "second", pk: "a", first: first._self });
+        __.response.setBody(first._self);
+      });
+    }"""
+    container.scripts.create_stored_procedure({"id": "link", "body": body})
+    link = container.scripts.execute_stored_procedure("link", "a")
+    assert link == container.read_item("first", "a")["_self"]
+    assert container.read_item("second", "a")["first"] != link
+
+
+def test_a_unique_key_that_a_script_violates_fails_the_script_at_its_end(
+    pleiad_database: DatabaseProxy,
+) -> None:
+    """The service tells the callback of the write. Here unique keys are looked at by the commit, which is the one
+    place that knows all writers; the script fails as a whole with the same 409."""
+    unique = pleiad_database.create_container(
+        "unique", PartitionKey("/pk"), unique_key_policy={"uniqueKeys": [{"paths": ["/email"]}]}
+    )
+    unique.create_item({"id": "1", "pk": "a", "email": "x"})
+    body = """function () {
+      __.createDocument(__.getSelfLink(), { id: "2", pk: "a", email: "x" }, function (error) {
+        if (error) throw error;
+      });
+    }"""
+    unique.scripts.create_stored_procedure({"id": "violate", "body": body})
+    with pytest.raises(CosmosHttpResponseError) as caught:
+        unique.scripts.execute_stored_procedure("violate", "a")
+    assert caught.value.status_code == 409
+    assert [item["id"] for item in unique.read_all_items()] == ["1"]
+
+
+def test_scripts_have_no_attachments(container: ContainerProxy) -> None:
+    """The service's API still has their functions, for accounts of an age that Pleiad has none of."""
+    body = "function () { __.response.setBody(Object.keys(Object.getPrototypeOf(__)).filter(n => /ttach/.test(n))); }"
+    container.scripts.create_stored_procedure({"id": "look", "body": body})
+    assert container.scripts.execute_stored_procedure("look", "a") == []

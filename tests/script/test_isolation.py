@@ -7,6 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from tests.script.conftest import Scripted
@@ -47,7 +48,8 @@ MOVE = """function (from, to) {
 }"""
 
 
-def test_r79_concurrent_increments_by_scripts_are_all_counted(scripted: Scripted) -> None:
+@pytest.mark.requirement("R79")
+def test_concurrent_increments_by_scripts_are_all_counted(scripted: Scripted) -> None:
     scripted.container.create_item({"id": "count", "pk": "a", "n": 0})
     scripted.scripts.create_stored_procedure({"id": "increment", "body": INCREMENT})
 

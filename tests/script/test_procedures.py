@@ -52,21 +52,24 @@ def test_a_procedure_answers_what_it_sets_as_body(
     assert (scripted.run(body, *arguments) or "") == answer
 
 
-def test_r79_a_procedure_changes_several_items_as_one_transaction(scripted: Scripted) -> None:
+@pytest.mark.requirement("R79")
+def test_a_procedure_changes_several_items_as_one_transaction(scripted: Scripted) -> None:
     assert scripted.run(IMPORT, docs(20)) == 20
     items = list(scripted.container.read_all_items())
     assert len(items) == 20
     assert len({item["_etag"] for item in items}) == 1, "one transaction is one version"
 
 
-def test_r79_a_procedure_that_throws_changes_nothing(scripted: Scripted, refused: Refused) -> None:
+@pytest.mark.requirement("R79")
+def test_a_procedure_that_throws_changes_nothing(scripted: Scripted, refused: Refused) -> None:
     scripted.run(IMPORT, docs(3))
     with refused(400, 0, "already exists"):
         scripted.run(IMPORT, [{"id": "new", "pk": "a"}, {"id": "1", "pk": "a"}])
     assert scripted.ids() == ["0", "1", "2"]
 
 
-def test_r80_a_procedure_cannot_touch_another_logical_partition(scripted: Scripted, refused: Refused) -> None:
+@pytest.mark.requirement("R80")
+def test_a_procedure_cannot_touch_another_logical_partition(scripted: Scripted, refused: Refused) -> None:
     scripted.container.create_item({"id": "theirs", "pk": "b"})
     with refused(400, 0, "doesn't match"):
         scripted.run(IMPORT, docs(1, pk="b"), pk="a")
@@ -81,14 +84,16 @@ def test_r80_a_procedure_cannot_touch_another_logical_partition(scripted: Script
     assert scripted.run(look.replace("error.number", "error === undefined"), pk="b") == [1, True]
 
 
-def test_r80_another_logical_partition_is_not_found_by_rid_either(scripted: Scripted) -> None:
+@pytest.mark.requirement("R80")
+def test_another_logical_partition_is_not_found_by_rid_either(scripted: Scripted) -> None:
     theirs = scripted.container.create_item({"id": "theirs", "pk": "b"})
     read = "function (link) { __.deleteDocument(link, function (error) { __.response.setBody(error.number); }); }"
     assert scripted.run(read, theirs["_self"], pk="a") == 404
     assert scripted.ids("b") == ["theirs"]
 
 
-def test_r98_with_the_id_as_key_a_procedure_sees_one_item(pleiad_database: DatabaseProxy) -> None:
+@pytest.mark.requirement("R98")
+def test_with_the_id_as_key_a_procedure_sees_one_item(pleiad_database: DatabaseProxy) -> None:
     scripted = Scripted(pleiad_database.create_container("by-id", PartitionKey("/id")))
     for id in ("1", "2", "3"):
         scripted.container.create_item({"id": id})

@@ -42,7 +42,8 @@ def test_several_pre_triggers_run_in_their_order(scripted: Scripted) -> None:
     assert item["path"] == "xyz"
 
 
-def test_r79_an_operation_and_its_triggers_are_one_transaction(scripted: Scripted, refused: Refused) -> None:
+@pytest.mark.requirement("R79")
+def test_an_operation_and_its_triggers_are_one_transaction(scripted: Scripted, refused: Refused) -> None:
     count, container = scripted.trigger(COUNT, "Post", "Create"), scripted.container
     item = container.create_item({"id": "1", "pk": "a"}, post_trigger_include=count)
     container.create_item({"id": "2", "pk": "a"}, post_trigger_include=count)

@@ -48,6 +48,7 @@ async def _defined(container: Container, process: ScriptProcess, sources: dict[s
     limits = container.limits
     answer = await process.ask(worker.DEFINE, orjson.dumps(sources), limits.operation_seconds)
     check_failure(answer, limits)
+    process.detach()
     ends_at = time.monotonic() + _PAGE_SHARE * limits.operation_seconds
     return {name: _function(container, process, name, ends_at) for name in sources}
 

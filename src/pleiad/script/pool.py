@@ -34,6 +34,7 @@ class ScriptPool:
             raise errors.UNAVAILABLE(reason="All script processes are busy; retry.") from None
         process: ScriptProcess | None = None
         try:
+            self._idle = [each for each in self._idle if each.is_alive]
             process = self._idle.pop() if self._idle else await asyncio.to_thread(ScriptProcess, self._limits)
             self._busy.add(process)
             yield process

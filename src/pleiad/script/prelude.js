@@ -445,13 +445,13 @@
       const { responseBody = "" } = settings;
       response = settings.hasResponse ? message(responseBody, true, {}) : null;
       const script = compiled(settings.source);
-      if (script === null) return;
       try {
-        const result = script(...settings.arguments);
+        const result = script?.(...settings.arguments);
         if (result instanceof Promise) then.call(result, undefined, fail);
       } catch (error) {
         fail(error);
       }
+      return COMMANDS.drain();
     },
 
     resume(text) {
@@ -464,10 +464,14 @@
       } catch (error) {
         fail(error);
       }
+      return COMMANDS.drain();
     },
 
+    // What the script wants now. A promise may want more or less a moment later, so it is asked again then.
     drain() {
       if (failure !== null) return stringify({ failure, log: logged.toWellFormed() });
+      waiting = round.concat(waiting);
+      round = [];
       let chars = 0;
       let count = 0;
       while (count < waiting.length && count < ROUND_OPERATIONS && chars < ROUND_CHARS) {

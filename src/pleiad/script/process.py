@@ -7,13 +7,16 @@ it does not answer in time it is killed: whoever leased it gets an error of the 
 from __future__ import annotations
 
 import asyncio
-import json
+import contextlib
+import signal
 import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import orjson
 
 from pleiad import errors
 from pleiad.errors import PleiadError
@@ -23,6 +26,7 @@ from pleiad.script import worker
 _DIRECTORY = Path(__file__).parent
 _KILL_GRACE_SECONDS = 1.0
 """How long after its limit a process is waited for: it ends itself before."""
+_REAP_SECONDS = 1.0
 _REPLY_BYTES_AROUND = 1024 * 1024
 _CHUNK_BYTES = 256 * 1024
 
@@ -43,6 +47,9 @@ class ScriptProcess:
         self.is_alive = True
         self._socket = ours
         self._limits = limits
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._received = bytearray()
+        self._waiter: asyncio.Future[None] | None = None
         self._reply_bytes_max = limits.script_memory_bytes + _REPLY_BYTES_AROUND
         with theirs:
             self._process = subprocess.Popen(
@@ -58,7 +65,7 @@ class ScriptProcess:
             "memory_bytes": limits.script_memory_bytes,
             "stack_bytes": limits.script_stack_bytes,
         }
-        ours.sendall(_frame(worker.FRESH, json.dumps(settings).encode(), 0))
+        ours.sendall(_frame(worker.FRESH, orjson.dumps(settings), 0))
         ours.setblocking(False)
 
     @property
@@ -68,27 +75,67 @@ class ScriptProcess:
     async def ask(self, command: int, text: bytes, seconds: float) -> Any:
         """What the script answers to a command, as JSON; a limit it met is an error of the table."""
         loop = asyncio.get_running_loop()
-        buffer = bytearray()
+        # The end of the process is the end of the socket, so whoever waits for an answer is woken.
+        watchdog = loop.call_later(seconds + _KILL_GRACE_SECONDS, self._process.kill)
         try:
-            async with asyncio.timeout(seconds + _KILL_GRACE_SECONDS):
-                await loop.sock_sendall(self._socket, _frame(command, text, seconds))
-                while (reply := self._reply_in(buffer)) is None:
-                    part = await loop.sock_recv(self._socket, _CHUNK_BYTES)
-                    if not part:
-                        raise self._ended(seconds)
-                    buffer += part
-        except TimeoutError:
-            self.kill()
-            raise _out_of_time(self._limits) from None
+            self._attach(loop)
+            await self._send(loop, _frame(command, text, seconds))
+            while (reply := self._reply_in(self._received)) is None:
+                self._waiter = loop.create_future()
+                await self._waiter
+            self._received.clear()
         except OSError:
-            raise self._ended(seconds) from None
+            raise self._ended() from None
         except BaseException:
             self.kill()
             raise
+        finally:
+            watchdog.cancel()
         return self._value(reply)
 
+    def _attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Has the loop watch the socket; it goes on doing so, since to begin and to end costs system calls."""
+        if self._loop is None:
+            self._loop = loop
+            loop.add_reader(self._socket.fileno(), self._take_part)
+
+    def detach(self) -> None:
+        """Leaves the socket to a thread, for `ask_blocking`."""
+        if self._loop is not None:
+            self._loop.remove_reader(self._socket.fileno())
+            self._loop = None
+
+    def _take_part(self) -> None:
+        try:
+            part = self._socket.recv(_CHUNK_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            part = b""
+        self._received += part
+        waiter, self._waiter = self._waiter, None
+        if not part:
+            self.detach()
+        if waiter is None:
+            if not part:
+                self.kill()
+        elif not waiter.done():
+            if part:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(ConnectionResetError())
+
+    async def _send(self, loop: asyncio.AbstractEventLoop, frame: bytes) -> None:
+        """Sends a frame: at once where the socket has room for it, which it nearly always has."""
+        try:
+            sent = self._socket.send(frame)
+        except BlockingIOError:
+            sent = 0
+        if sent < len(frame):
+            await loop.sock_sendall(self._socket, memoryview(frame)[sent:])
+
     def ask_blocking(self, command: int, text: bytes, seconds: float) -> Any:
-        """The same from a thread."""
+        """The same from a thread, after `detach`."""
         buffer = bytearray()
         ends_at = time.monotonic() + seconds + _KILL_GRACE_SECONDS
         try:
@@ -98,18 +145,19 @@ class ScriptProcess:
                 self._socket.settimeout(max(ends_at - time.monotonic(), 0.001))
                 part = self._socket.recv(_CHUNK_BYTES)
                 if not part:
-                    raise self._ended(seconds)
+                    raise self._ended()
                 buffer += part
             self._socket.setblocking(False)
         except TimeoutError:
             self.kill()
             raise _out_of_time(self._limits) from None
         except OSError:
-            raise self._ended(seconds) from None
+            raise self._ended() from None
         return self._value(reply)
 
     def refresh(self) -> None:
-        """Has the next script find a context of its own."""
+        """Has the next script find a context of its own; until then the loop sees it when the process dies."""
+        self._attach(asyncio.get_running_loop())
         try:
             self._socket.send(_frame(worker.FRESH, b"", 0))
         except OSError:
@@ -119,6 +167,7 @@ class ScriptProcess:
         """Ends the process at once; killing it again does nothing."""
         if self.is_alive:
             self.is_alive = False
+            self.detach()
             self._socket.close()
             self._process.kill()
             self._process.wait()
@@ -134,18 +183,21 @@ class ScriptProcess:
         end = worker.REPLY.size + length
         return Reply(ending, bytes(buffer[worker.REPLY.size : end])) if len(buffer) >= end else None
 
-    def _ended(self, seconds: float) -> PleiadError:
-        """The error of a process that ended by itself: by its alarm, or because the engine broke."""
+    def _ended(self) -> PleiadError:
+        """The error of a process that ended: by its alarm or our watchdog, or because the engine broke."""
+        # A socket that is closed may be seen before the process is; what killed it then decides, not our kill.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_REAP_SECONDS)
         self.kill()
-        by_alarm = self._process.returncode == -14
-        return _out_of_time(self._limits) if by_alarm else errors.SCRIPT_LIMIT(reason="its process ended.")
+        by_time = self._process.returncode in (-signal.SIGALRM, -signal.SIGKILL)
+        return _out_of_time(self._limits) if by_time else errors.SCRIPT_LIMIT(reason="its process ended.")
 
     def _value(self, reply: Reply) -> Any:
         limits = self._limits
         if reply.ending == worker.VALUE:
             try:
-                return json.loads(reply.text)
-            except ValueError:
+                return orjson.loads(reply.text)
+            except orjson.JSONDecodeError:
                 raise errors.SCRIPT_FAILED(reason="the script gave no valid JSON.") from None
         if reply.ending == worker.OUT_OF_TIME:
             raise _out_of_time(limits)

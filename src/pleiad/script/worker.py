@@ -34,6 +34,7 @@ _NAMES = {START: "start", RESUME: "resume", DEFINE: "define", CALL: "call"}
 _PROCESS_BYTES = 512 * 1024 * 1024
 """Address space of the process beside the memory of the script: the interpreter, and copies of texts."""
 _OPEN_FILES = 8
+_CHUNK_BYTES = 1 << 20
 _SPARE_CONTEXTS = 2
 
 
@@ -56,7 +57,7 @@ class Sandbox:
         self._context.set_time_limit(seconds)
         try:
             answer = self._host(_NAMES[command], text)
-            if answer is None:
+            if command in (START, RESUME) and self._context.execute_pending_job():
                 while self._context.execute_pending_job():
                     if time.monotonic() > ends_at:
                         return OUT_OF_TIME, ""
@@ -92,44 +93,80 @@ def _confine(memory_bytes: int) -> None:
             resource.setrlimit(which, (most, most))
 
 
-def _receive(channel: socket.socket, count: int) -> bytes:
-    """Exactly so many bytes; the process ends when the server is gone."""
-    parts = []
-    while count:
-        part = channel.recv(min(count, 1 << 20))
-        if not part:
-            raise SystemExit(0)
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
+class Channel:
+    """Frames from the server, read in as few calls as they come in; the process ends when the server is gone."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self._received = bytearray()
+
+    def has_request(self) -> bool:
+        """Whether a request is here, or at least begins to be."""
+        return bool(self._received) or bool(select.select([self._socket], [], [], 0)[0])
+
+    def request(self) -> tuple[int, float, bytes]:
+        """The next command, its seconds and its text."""
+        command, seconds, length = REQUEST.unpack(self._take(REQUEST.size))
+        return command, seconds, self._take(length)
+
+    def reply(self, ending: int, text: bytes) -> None:
+        self._socket.sendall(REPLY.pack(ending, len(text)) + text)
+
+    def _take(self, count: int) -> bytes:
+        while len(self._received) < count:
+            part = self._socket.recv(_CHUNK_BYTES)
+            if not part:
+                raise SystemExit(0)
+            self._received += part
+        taken = bytes(self._received[:count])
+        del self._received[:count]
+        return taken
+
+
+class Alarm:
+    """Ends the process when a script does not come to its end."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+
+    def set(self, seconds: float) -> None:
+        """Sets the alarm unless it is set: one lasts for all rounds of a script, which share their time."""
+        if not self._is_set:
+            self._is_set = True
+            signal.setitimer(signal.ITIMER_REAL, seconds + ALARM_GRACE_SECONDS)
+
+    def clear(self) -> None:
+        if self._is_set:
+            self._is_set = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def main() -> None:
     """Serves requests until the socket is closed; while none waits, contexts are made for the next ones."""
     # The server decides when this process ends; a key pressed for the server is not meant for it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    channel = socket.socket(fileno=0)
-    _, _, length = REQUEST.unpack(_receive(channel, REQUEST.size))
-    settings = json.loads(_receive(channel, length))
+    channel = Channel(socket.socket(fileno=0))
+    settings = json.loads(channel.request()[2])
     _confine(settings["memory_bytes"])
     spare: list[Sandbox] = []
     sandbox: Sandbox | None = None
+    alarm = Alarm()
     while True:
-        if len(spare) < _SPARE_CONTEXTS and not select.select([channel], [], [], 0)[0]:
+        if sandbox is None and len(spare) < _SPARE_CONTEXTS and not channel.has_request():
             spare.append(Sandbox(settings))
             continue
-        command, seconds, length = REQUEST.unpack(_receive(channel, REQUEST.size))
-        text = _receive(channel, length).decode()
+        command, seconds, text = channel.request()
         if command == FRESH:
+            alarm.clear()
             sandbox = None
             continue
         if sandbox is None:
             sandbox = spare.pop() if spare else Sandbox(settings)
-        signal.setitimer(signal.ITIMER_REAL, seconds + ALARM_GRACE_SECONDS)
-        ending, answer = sandbox.run(command, text, seconds)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        reply = answer.encode()
-        channel.sendall(REPLY.pack(ending, len(reply)) + reply)
+        alarm.set(seconds)
+        ending, answer = sandbox.run(command, text.decode(), seconds)
+        if command in (DEFINE, CALL):
+            alarm.clear()
+        channel.reply(ending, answer.encode())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,136 @@
+"""Script processes: what they have, how they end, and that a server leaves none behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+
+import orjson
+import pytest
+from azure.cosmos import CosmosClient, PartitionKey
+
+import pleiad
+from pleiad.errors import PleiadError
+from pleiad.limits import Limits
+from pleiad.script import worker
+from pleiad.script.pool import ScriptPool
+from pleiad.script.process import ScriptProcess
+
+on_linux = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks into /proc")
+
+
+def start_text(source: str) -> bytes:
+    settings = {"source": source, "arguments": [], "hasResponse": True, "acceptMs": 1000, "bodyChars": 1000}
+    return orjson.dumps(
+        {**settings, "isSpent": False, "selfLink": "dbs/a/colls/b/", "altLink": "dbs/x/colls/y"}
+    )
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+@on_linux
+def test_a_process_has_one_socket_and_nothing_else_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLEIAD_KEY", "secret")
+
+    async def look() -> None:
+        pool = ScriptPool(Limits())
+        async with pool.lease() as process:
+            assert (await process.ask(worker.START, start_text("function () {}"), 5))["done"]
+            directory = Path(f"/proc/{process.id}")
+            assert b"secret" not in (directory / "environ").read_bytes()
+            opened = [os.readlink(each) for each in (directory / "fd").iterdir()]
+            assert len([target for target in opened if target.startswith("socket:")]) == 1
+            assert {target for target in opened if not target.startswith("socket:")} == {"/dev/null"}
+            assert os.readlink(directory / "cwd") == "/"
+        pool.close()
+        assert not is_running(process.id)
+
+    asyncio.run(look())
+
+
+def test_a_process_that_died_while_idle_is_replaced() -> None:
+    async def kill() -> None:
+        pool = ScriptPool(Limits())
+        async with pool.lease() as first:
+            await first.ask(worker.START, start_text("function () {}"), 5)
+        os.kill(first.id, signal.SIGKILL)
+        await asyncio.sleep(0.2)
+        async with pool.lease() as second:
+            assert second.id != first.id
+            assert (await second.ask(worker.START, start_text("function () {}"), 5))["done"]
+        pool.close()
+
+    asyncio.run(kill())
+
+
+def test_a_process_that_breaks_while_it_works_is_an_error_of_the_table() -> None:
+    async def ask(process: ScriptProcess, kill_by: signal.Signals) -> PleiadError:
+        asking = asyncio.create_task(
+            process.ask(worker.START, start_text("function () { while (true) {} }"), 5)
+        )
+        await asyncio.sleep(0.2)
+        os.kill(process.id, kill_by)
+        with pytest.raises(PleiadError) as caught:
+            await asking
+        assert not process.is_alive
+        return caught.value
+
+    async def work() -> None:
+        pool = ScriptPool(Limits())
+        async with pool.lease() as process:
+            assert (await ask(process, signal.SIGSEGV)).status == 400
+        async with pool.lease() as process:
+            assert (await ask(process, signal.SIGALRM)).status == 408
+        pool.close()
+
+    asyncio.run(work())
+
+
+def test_whoever_gives_up_waiting_takes_the_script_down() -> None:
+    async def give_up() -> None:
+        pool = ScriptPool(Limits())
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3), pool.lease() as process:
+                await process.ask(worker.START, start_text("function () { while (true) {} }"), 5)
+        assert not process.is_alive
+        async with pool.lease() as process:
+            assert (await process.ask(worker.START, start_text("function () {}"), 5))["done"]
+        pool.close()
+
+    asyncio.run(give_up())
+
+
+@on_linux
+def test_a_killed_server_leaves_no_process_behind(tmp_path: Path) -> None:
+    limits = tmp_path / "limits.toml"
+    limits.write_text("operation_seconds = 1.0\n")
+    with pleiad.start(limits=str(limits), child_process=True) as server:
+        container = (
+            CosmosClient(server.endpoint, server.key)
+            .create_database("d")
+            .create_container("c", PartitionKey("/pk"))
+        )
+        container.scripts.create_stored_procedure(
+            {"id": "p", "body": "function () { __.response.setBody(1); }"}
+        )
+        assert container.scripts.execute_stored_procedure("p", "a") == 1
+        found = {
+            int(pid)
+            for task in Path(f"/proc/{server.process_id}/task").iterdir()
+            for pid in (task / "children").read_text().split()
+        }
+        assert found
+        os.kill(server.process_id, signal.SIGKILL)
+        ends_at = time.monotonic() + 10
+        while any(map(is_running, found)) and time.monotonic() < ends_at:
+            time.sleep(0.05)
+        assert not any(map(is_running, found))
