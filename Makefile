@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test lint bench conformance javascript crash truth isolation requirements clean
+.PHONY: run test lint bench conformance javascript crash simulate truth isolation requirements clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +34,9 @@ javascript: $(READY)  ## every operation of the official JavaScript SDK; needs N
 
 crash: $(READY)  ## kill -9 the real server a hundred times under load
 	PLEIAD_CRASH_KILLS=100 $(BIN)/python -m pytest tests/crash
+
+simulate: $(READY)  ## 1,000 seeds of splits, merges, rehomes and crashes under load; PLEIAD_SEED=n repeats one
+	$(BIN)/python -m pytest -m long tests/simulation
 
 truth: $(READY)  ## 100,000 random queries: oracle, compiled query and engine must agree; takes an hour or so
 	$(BIN)/python -m pytest -m long tests/query tests/query_engine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 
@@ -20,6 +21,7 @@ from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS
 from pleiad.engine.query_job import QueryRequest
 from pleiad.engine.reshape import Phase
+from pleiad.engine.sweeper import sweep
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
@@ -312,6 +314,23 @@ async def test_a_writer_waits_for_the_end_of_a_split_and_is_told_when_it_takes_t
         await waiting
         await opened.keeper.settled()
         await check_sound(container)
+
+
+async def test_the_sweeper_leaves_a_partition_that_is_being_split_for_the_next_round(engine: Opened) -> None:
+    async with engine() as opened:
+        database = await opened.create_database({"id": "db"}, None)
+        body = {"id": "c", "partitionKey": {"paths": ["/pk"], "version": 2}, "defaultTtl": 100}
+        await opened.create_container(database, body, None)
+        container = await opened.container("db", "c")
+        await fill(container, 10)
+        later = int(time.time()) + 200
+        opened.reshaper.hold(Phase.COMMITTING)
+        splitting = asyncio.create_task(opened.split(container, "0"))
+        await asyncio.sleep(0.1)
+        assert await asyncio.wait_for(sweep(container, later), 1) == 0
+        opened.reshaper.release()
+        await splitting
+        assert await sweep(container, later) == 10
 
 
 async def test_the_change_feed_goes_on_at_the_children(engine: Opened) -> None:

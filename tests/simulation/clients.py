@@ -24,6 +24,8 @@ KEYS = 12
 FIXED = 40
 COUNTERS = 3
 _PAUSE_SECONDS = 0.01
+_HUNG_UP_SECONDS = 0.1
+"""After this time a write that its client gave up is applied, or never will be."""
 
 
 def body_of(pk: str, id: str, stamp: int, u: str, **more: object) -> bytes:
@@ -65,11 +67,13 @@ class Writer:
             self._batch,
             self._claim,
             self._short_lived,
+            self._hang_up,
         ]
         for _ in range(count):
             await self._random.choice(acts)()
             if self._random.random() < 0.3:
                 await asyncio.sleep(self._random.uniform(0, _PAUSE_SECONDS))
+        await asyncio.sleep(_HUNG_UP_SECONDS)
 
     def _own(self, prefix: str = "w") -> Key:
         return f"k{self._random.randrange(KEYS)}", f"{prefix}{self._number}-{self._random.randrange(3)}"
@@ -113,6 +117,7 @@ class Writer:
         else:
             history.acknowledged += 1
         owned.state, owned.lsn = state, lsn
+        owned.in_flight.clear()
         if ttl is None:
             token = self._container.session_token(answer.partition)
             await self._read_back(key, token)
@@ -134,16 +139,30 @@ class Writer:
         raw = body_of(*key, stamp, key[1], pad="x" * self._random.choice((0, 10, 200)))
         await self._change(key, stamp, items.upsert(self._container, raw, (key[0],), NO_CONDITIONS), stamp)
 
+    async def _hang_up(self) -> None:
+        """Sends a change and does not wait for the answer."""
+        key, stamp = self._own(), self._history.stamp()
+        self._history.owned.setdefault(key, Owned()).in_flight.append(stamp)
+        raw = body_of(*key, stamp, key[1])
+        sent = asyncio.ensure_future(items.upsert(self._container, raw, (key[0],), NO_CONDITIONS))
+        await asyncio.sleep(self._random.uniform(0, 0.006))
+        sent.cancel()
+        await asyncio.wait([sent])
+
+    def _is_known_there(self, key: Key) -> bool:
+        owned = self._history.owned.get(key, Owned())
+        return owned.state is not None and not owned.in_flight
+
     async def _delete(self) -> None:
         key = self._own()
-        if self._history.owned.get(key, Owned()).state is not None:
+        if self._is_known_there(key):
             sent = items.delete(self._container, key[1], (key[0],), NO_CONDITIONS)
             await self._change(key, None, sent, self._history.stamp())
 
     async def _claim(self) -> None:
         """Wants a unique value that others want too, and gives it back later."""
         key, stamp = self._own("claim"), self._history.stamp()
-        if self._history.owned.get(key, Owned()).state is not None:
+        if self._is_known_there(key):
             sent = items.delete(self._container, key[1], (key[0],), NO_CONDITIONS)
             await self._change(key, None, sent, stamp)
             return
@@ -192,7 +211,7 @@ class Writer:
             Operation(OperationKind.UPSERT, "", body_of(*second, stamp, second[1])),
             Operation(OperationKind.PATCH, counter_key[1], self._increments(stamp)),
         ]
-        if history.owned.get(second, Owned()).state is not None and self._random.random() < 0.3:
+        if self._is_known_there(second) and self._random.random() < 0.3:
             operations[1] = Operation(OperationKind.DELETE, second[1])
             states[second] = None
         noted = Batch(stamp, states, counter_key, self._number)
@@ -223,6 +242,7 @@ class Writer:
             if lsn:
                 history.note_lsn(pk, lsn, stamp, floor)
             history.owned[key].state, history.owned[key].lsn = states[key], lsn
+            history.owned[key].in_flight.clear()
 
 
 class Reader:

@@ -76,6 +76,7 @@ class SeededLoop(asyncio.SelectorEventLoop):
 
     def bury(self) -> None:
         """Ends the tasks of a process that died, as far as they can be: nothing they do has an effect."""
+        self.set_exception_handler(lambda loop, context: None)
         tasks = asyncio.all_tasks(self)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

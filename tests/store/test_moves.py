@@ -206,3 +206,40 @@ async def test_a_dropped_segment_says_so(opened: Opened) -> None:
                 await call
         with pytest.raises(SegmentDroppedError):
             await segment.commit(write(put(1, "b")))
+
+
+async def test_the_halves_of_one_part_are_counted_without_what_happens_in_the_other(opened: Opened) -> None:
+    async with opened() as store:
+        segment = store.segment("s")
+        await segment.commit(write(*[put(key, f"i{key}") for key in range(60)]))
+        assert await segment.divide(Division(0, 1, WHOLE, MIDDLE, 1, 2)) is not None
+        stop = asyncio.Event()
+
+        async def write_below() -> None:
+            for number in range(10_000):
+                await segment.commit(write(put(number % 32, f"new{number}"), partition=1))
+                if stop.is_set():
+                    return
+
+        writing = asyncio.create_task(write_below())
+        halves = await segment.divide(Division(2, 1, UPPER, epk(48), 3, 4))
+        stop.set()
+        await writing
+        assert halves is not None
+        assert [(half.items, half.size_bytes) for half in halves] == [(16, 160), (12, 120)]
+
+
+async def test_a_delete_counts_for_the_range_it_happened_in(opened: Opened) -> None:
+    async with opened() as store:
+        source, target = store.segment("source"), store.segment("target")
+        await source.commit(write(put(1, "a"), put(40, "b")))
+        await source.track_deletes(True)
+        for span in (LOWER, UPPER):
+            after: int | None = 0
+            while (after := await target.copy_from(source, span, after, 100)) is not None:
+                pass
+        await source.commit(write(Mutation(Verb.DELETE, epk(40), "b")))
+        lower = await target.catch_up(source, LOWER, 2, 0)
+        upper = await target.catch_up(source, UPPER, 2, 0)
+        assert (lower.items_change, upper.items_change) == (0, -1)
+        assert [row.id for row in await all_rows(target)] == ["a"]

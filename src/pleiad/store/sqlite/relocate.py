@@ -47,7 +47,7 @@ _CHANGED = (
 _DELETED = (
     "INSERT INTO temp.changed SELECT value FROM json_each(?1) "
     "WHERE value NOT IN (SELECT number FROM source.item WHERE number = value) "
-    "AND EXISTS (SELECT 1 FROM main.item WHERE number = value AND epk >= ?2 AND epk < ?3)"
+    "AND value NOT IN (SELECT number FROM main.item WHERE number = value AND (epk < ?2 OR epk >= ?3))"
 )
 _OF_CHANGED = "WHERE number IN (SELECT number FROM temp.changed)"
 _SIZE_OF_CHANGED = f"SELECT count(*), coalesce(sum(size_bytes), 0) FROM main.item {_OF_CHANGED}"
