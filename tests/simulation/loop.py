@@ -113,8 +113,12 @@ class SeededThreads(DiskThreads):
 @contextlib.contextmanager
 def one_world(loop: SeededLoop, random_of: random.Random) -> Iterator[None]:
     """Makes the loop's clock the clock of the code under test, and its random names seeded ones."""
+
+    def clock() -> float:
+        return EPOCH_SECONDS + loop.time()
+
     with (
-        mock.patch("time.time", lambda: EPOCH_SECONDS + loop.time()),  # noqa: PT008 -- the clock moves
+        mock.patch("time.time", clock),
         mock.patch("time.monotonic", loop.time),
         mock.patch("time.perf_counter", loop.time),
         mock.patch("secrets.token_hex", lambda count: random_of.randbytes(count).hex()),
