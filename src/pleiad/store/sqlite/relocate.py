@@ -49,6 +49,9 @@ _DELETED = (
     "WHERE value NOT IN (SELECT number FROM source.item WHERE number = value) "
     "AND value NOT IN (SELECT number FROM main.item WHERE number = value AND (epk < ?2 OR epk >= ?3))"
 )
+_FIRST_UNDELETED = (
+    "SELECT min(key) FROM json_each(?1) WHERE value IN (SELECT number FROM source.item WHERE number = value)"
+)
 _OF_CHANGED = "WHERE number IN (SELECT number FROM temp.changed)"
 _SIZE_OF_CHANGED = f"SELECT count(*), coalesce(sum(size_bytes), 0) FROM main.item {_OF_CHANGED}"
 _FORGET_ITEMS = f"DELETE FROM main.item {_OF_CHANGED}"
@@ -158,20 +161,26 @@ def catch_up(
     after_delete: int,
     deleted: Sequence[int],
 ) -> CaughtUp:
-    """Repeats changes, and the deletes behind the last one seen.
+    """Repeats changes, and the tracked deletes behind the last one seen.
 
-    All rows concerned go before any comes: an id or a unique value may have passed from one to another.
+    All rows concerned go before any comes: an id or a unique value may have passed from one to another. For the same
+    reason changes and deletes are of one moment: the list, to which others append, is looked at when the snapshot of
+    the source has begun, so what that has lost is in it. What it still has is not committed, and stays for next time.
     """
     with _attached(target, source), _transaction(target):
         target.execute(_CHANGED, (after_lsn, span.min, span.max))
-        target.execute(_DELETED, (f"[{','.join(map(str, deleted))}]", span.min, span.max))
+        numbers = deleted[after_delete:]
+        text = f"[{','.join(map(str, numbers))}]"
+        target.execute(_DELETED, (text, span.min, span.max))
+        pending: Any = target.execute(_FIRST_UNDELETED, (text,)).fetchone()
         before: Any = target.execute(_SIZE_OF_CHANGED).fetchone()
         for statement in (_FORGET_ITEMS, _FORGET_UNIQUE, _REPEAT_ITEMS, _REPEAT_UNIQUE):
             target.execute(statement)
         after: Any = target.execute(_SIZE_OF_CHANGED).fetchone()
         target.execute("DROP TABLE temp.changed")
         target.execute(_REPEAT_VERSIONS, (after_lsn, span.min, span.max))
-    return CaughtUp(after[0], after_delete + len(deleted), after[0] - before[0], after[1] - before[1])
+    last_delete = after_delete + (len(numbers) if pending[0] is None else pending[0])
+    return CaughtUp(after[0], last_delete, after[0] - before[0], after[1] - before[1])
 
 
 def totals(reader: apsw.Connection, span: EpkRange) -> Totals:

@@ -222,15 +222,10 @@ class SqliteSegment(SegmentFile):
 
     async def catch_up(self, source: Segment, span: EpkRange, after_lsn: int, after_delete: int) -> CaughtUp:
         assert isinstance(source, SqliteSegment)
-        path = source._path
-
-        def deletes(file: OpenFile) -> list[int]:
-            """What is in the list; between two groups all of it is committed."""
-            if file.applier.deleted is None:
-                raise SegmentDroppedError()
-            return file.applier.deleted[after_delete:]
-
-        deleted = await source._alone_on_writer(deletes)
+        path, file = source._path, source._file or source._open_existing()
+        deleted = file.applier.deleted if file is not None else None
+        if deleted is None:
+            raise SegmentDroppedError()
         return await self._alone_on_writer(
-            lambda file: relocate.catch_up(file.writer, path, span, after_lsn, after_delete, deleted)
+            lambda target: relocate.catch_up(target.writer, path, span, after_lsn, after_delete, deleted)
         )
