@@ -1,4 +1,4 @@
-"""The clients of a simulated server: writers, readers and followers of the change feed."""
+"""The clients of a simulated server: writers and readers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Awaitable, Callable
 import orjson
 
 from pleiad import errors
-from pleiad.engine import batch, changes, feed, items
+from pleiad.engine import batch, feed, items
 from pleiad.engine import query as queries
 from pleiad.engine.batch import Operation, OperationKind
 from pleiad.engine.container import Container
 from pleiad.engine.items import NO_CONDITIONS, ItemAnswer
 from pleiad.engine.query_job import QueryRequest
 from pleiad.errors import PleiadError
-from pleiad.keys.range import WHOLE, EpkRange
+from pleiad.keys.range import WHOLE
 from tests.simulation.history import Batch, Counter, History, Key, Owned, State, demand
 
 KEYS = 12
@@ -46,6 +46,7 @@ async def prepare(container: Container, history: History) -> None:
         answer = await items.create(container, body_of(pk, id, 0, id, n=0), (pk,))
         assert answer.row is not None
         history.counters[pk, id] = Counter()
+    history.stamp_at_start = len(history.stamps)
 
 
 class Writer:
@@ -301,56 +302,6 @@ class Reader:
             token = page.token
             await asyncio.sleep(self._random.uniform(0, _PAUSE_SECONDS))
         return found
-
-
-class Follower:
-    """One client that follows the change feed, range by range, over splits, merges and crashes."""
-
-    def __init__(self) -> None:
-        self._pieces: list[tuple[EpkRange, str]] = [(WHOLE, "")]
-        self._seen: dict[Key, int] = {}
-        self._reached: dict[bytes, int] = {}
-
-    async def run(self, container: Container, random_of: random.Random, count: int) -> None:
-        for _ in range(count):
-            await self._page(container, random_of.randrange(len(self._pieces)), random_of.choice((1, 5, 50)))
-            await asyncio.sleep(random_of.uniform(0, _PAUSE_SECONDS))
-
-    async def _page(self, container: Container, index: int, items_max: int) -> int:
-        span, place = self._pieces.pop(index)
-        parts = [partition.span.intersect(span) for partition in container.map.overlapping(span)]
-        part = parts[0]
-        assert part is not None
-        # As clients do when a range is gone: the place holds for each part of it.
-        self._pieces += [(other, place) for other in parts[1:] if other is not None]
-        try:
-            page = await changes.page(container, part, place, changes.Origin.BEGINNING, 0, items_max)
-        except BaseException:
-            self._pieces.append((part, place))
-            raise
-        self._pieces.append((part, page.place))
-        for row in page.rows:
-            key = orjson.loads(row.body)["pk"], row.id
-            demand(row.lsn > self._seen.get(key, 0), f"I5: the feed gives {key} of LSN {row.lsn} again")
-            demand(
-                row.lsn >= self._reached.get(row.epk, 0),
-                f"I5: the feed gives LSN {row.lsn} of {key[0]} behind {self._reached.get(row.epk)}",
-            )
-            self._seen[key] = self._reached[row.epk] = row.lsn
-        return len(page.rows)
-
-    async def drain(self, container: Container) -> None:
-        """Reads on until nothing is left."""
-        for _ in range(2):
-            for _ in range(len(self._pieces) + len(container.map.partitions)):
-                while await self._page(container, 0, 100):
-                    pass
-
-    def check(self, found: dict[Key, tuple[dict[str, object], int]]) -> None:
-        """The last version of everything that is there was seen."""
-        for key, (_, lsn) in found.items():
-            seen = self._seen.get(key)
-            demand(seen == lsn, f"I5: of {key} the feed gave LSN {seen}, there is {lsn}")
 
 
 async def everything(container: Container) -> dict[Key, tuple[dict[str, object], int]]:

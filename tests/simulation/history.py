@@ -68,6 +68,7 @@ class History:
         self.lsns_used: dict[tuple[str, int], int] = {}
         self.acknowledged = 0
         self.may_time_out = False
+        self.stamp_at_start = 0
         self.trace: list[tuple[Any, ...]] = []
 
     def stamp(self) -> int:

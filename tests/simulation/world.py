@@ -19,7 +19,8 @@ from pleiad.engine.reshape import Phase
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.store.sqlite.store import SqliteStore
-from tests.simulation.clients import Follower, Reader, Writer, everything, prepare
+from tests.simulation.clients import Reader, Writer, everything, prepare
+from tests.simulation.followers import RangeFollower, VersionFollower, WholeFollower
 from tests.simulation.history import History, demand
 from tests.simulation.invariants import check_files, check_partitions
 from tests.simulation.loop import CrashError, SeededLoop, SeededThreads, one_world
@@ -49,6 +50,7 @@ class Plan:
     limits: Limits
     throughput_ru: int
     key_version: int
+    keeps_versions: bool
 
 
 def plan_of(random_of: random.Random) -> Plan:
@@ -68,6 +70,7 @@ def plan_of(random_of: random.Random) -> Plan:
         limits=limits,
         throughput_ru=random_of.choice((400, 12_000)),
         key_version=random_of.choice((1, 2, 2)),
+        keeps_versions=random_of.random() < 0.5,
     )
 
 
@@ -94,7 +97,8 @@ class World:
         self.plan = plan_of(self._random)
         self.history = History()
         self.history.may_time_out = self.plan.long_holds
-        self._follower = Follower()
+        self._followers = [RangeFollower(), WholeFollower()]
+        self._version_follower = VersionFollower()
         self._now = 0.0
         self.crashes = 0
         self.changes = 0
@@ -154,6 +158,8 @@ class World:
         if not self.history.fixed:
             loop.crash_at_turn, crash = None, loop.crash_at_turn
             await prepare(container, self.history)
+            if self.plan.keeps_versions:
+                await self._version_follower.begin(container, await everything(container))
             if crash is not None:
                 loop.crash_soon(crash)
         await self._check(engine, container, at_rest=False)
@@ -173,12 +179,14 @@ class World:
             return await engine.container("db", "c")
         except PleiadError:
             pass
-        body = {
+        body: dict[str, object] = {
             "id": "c",
             "partitionKey": {"paths": ["/pk"], "version": self.plan.key_version},
             "uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/u"]}]},
             "defaultTtl": -1,
         }
+        if self.plan.keeps_versions:
+            body["changeFeedPolicy"] = {"retentionDuration": 10}
         try:
             database = engine.database("db")
         except PleiadError:
@@ -195,8 +203,10 @@ class World:
         for number in range(2):
             random_of = random.Random(f"{self._seed}/{life}/reader{number}")
             work.append(Reader(container, history, random_of).run(3))
-        random_of = random.Random(f"{self._seed}/{life}/follower")
-        work.append(self._follower.run(container, random_of, plan.writes))
+        followers = [*self._followers, *([self._version_follower] if plan.keeps_versions else [])]
+        for number, follower in enumerate(followers):
+            random_of = random.Random(f"{self._seed}/{life}/follower{number}")
+            work.append(follower.run(container, random_of, plan.writes))
         return [asyncio.ensure_future(each) for each in work]
 
     async def _check(self, engine: Engine, container: Container, at_rest: bool) -> None:
@@ -211,8 +221,11 @@ class World:
     async def _end(self, engine: Engine, container: Container) -> None:
         await asyncio.sleep(10)
         await self._check(engine, container, at_rest=True)
-        await self._follower.drain(container)
-        self._follower.check(await everything(container))
+        found = await everything(container)
+        for follower in self._followers:
+            await follower.finish(container, found)
+        if self.plan.keeps_versions:
+            await self._version_follower.finish(container, found, self.history)
         short = [key for key, owned in self.history.owned.items() if owned.ttl is not None and owned.state]
         demand(not short, f"the items {short} have outlived their time")
 
