@@ -61,7 +61,7 @@ def prepare(server: RunningServer, ledger: Ledger) -> None:
     """The container, the items nobody changes, and the counters."""
     client = CosmosClient(server.endpoint, server.key)
     database = client.create_database("db")
-    container = database.create_container("c", PartitionKey("/pk"), offer_throughput=1_000)
+    container = database.create_container("c", PartitionKey("/pk"), offer_throughput=20_000)
     for number in range(FIXED):
         container.create_item({"id": f"fixed{number}", "pk": f"k{number % KEYS}", "fixed": True, "n": number})
     for pk in ledger.counts:
