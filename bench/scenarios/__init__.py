@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from bench.load import LoadProcess
 from bench.report import FamilyReport
-from bench.scenarios import feed, governor, point, query, transactions
+from bench.scenarios import feed, governor, point, query, split, transactions
 from bench.settings import Settings
 
 Family = Callable[[Settings, LoadProcess], FamilyReport]
@@ -21,4 +21,5 @@ FAMILIES: dict[str, Family] = {
     "feed": feed.run,
     "transactions": transactions.run,
     "governor": governor.run,
+    "split": split.run,
 }

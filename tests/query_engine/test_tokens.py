@@ -12,6 +12,7 @@ import pytest
 from pleiad.engine import token as tokens
 from pleiad.engine.query_job import prepare
 from pleiad.errors import PleiadError
+from pleiad.keys.range import WHOLE
 
 QUERIES = (
     "SELECT * FROM c",
@@ -60,9 +61,35 @@ async def test_a_token_of_another_query_parameter_or_range_is_refused(world: Any
         first = await w.page("SELECT * FROM c WHERE c.n > @n", {"@n": 1}, items_max=1)
         with pytest.raises(PleiadError):
             await w.page("SELECT * FROM c WHERE c.n > @n", {"@n": 2}, items_max=1, token=first.token)
-        span = w.container.map.partitions[0].span
-        with pytest.raises(PleiadError):
-            await w.page("SELECT * FROM c WHERE c.n > @n", {"@n": 1}, token=first.token, span=span)
+        one, other = (w.container.map.partitions[index].span for index in (0, 1))
+        confined = await w.page("SELECT * FROM c", items_max=1, span=one)
+        for wrong in (other, WHOLE):
+            with pytest.raises(PleiadError):
+                await w.page("SELECT * FROM c", token=confined.token, span=wrong)
+        counted = await w.page("SELECT DISTINCT VALUE c.n FROM c", items_max=1)
+        limited = await w.page("SELECT * FROM c OFFSET 0 LIMIT 9", items_max=1)
+        for text, page in (
+            ("SELECT DISTINCT VALUE c.n FROM c", counted),
+            ("SELECT * FROM c OFFSET 0 LIMIT 9", limited),
+        ):
+            with pytest.raises(PleiadError):
+                await w.page(text, token=page.token, span=one)
+
+
+@pytest.mark.parametrize("text", ["SELECT VALUE c.id FROM c", "SELECT VALUE c.id FROM c ORDER BY c.n"])
+async def test_the_children_of_a_split_go_on_with_the_token_of_their_parent(world: Any, text: str) -> None:
+    async with world(partitions=1) as w:
+        await fill(w)
+        first = await w.page(text, items_max=7)
+        await w.engine.split(w.container, w.container.map.partitions[0].range_id)
+        found = list(first.results)
+        for partition in w.container.map.partitions:
+            token = first.token
+            while token is not None:
+                page = await w.page(text, items_max=7, token=token, span=partition.span)
+                found += page.results
+                token = page.token
+        assert sorted(found) == sorted(orjson.dumps(f"i{number}") for number in range(40))
 
 
 async def test_a_token_of_another_container_is_refused(world: Any) -> None:

@@ -70,6 +70,8 @@ async def run(container: Container, request: QueryRequest) -> QueryPage:
 async def _run(job: QueryJob) -> QueryPage:
     request = job.request
     state = tokens.decode(request.token, job.mark) if request.token else {}
+    if state:
+        job.check_scope(state)
     charged = _charged(state, request.token)
     query = job.query
     is_whole = not query.is_per_item or bool(query.order_by)
@@ -151,6 +153,8 @@ def _page(
         cost += Charge(tuple((name, -ru) for name, ru in before.parts))
     else:
         page_ru = cost.ru
-    token = None if next_state is None else tokens.encode(job.mark, {**next_state, "u": total.to_json()})
+    token = None
+    if next_state is not None:
+        token = tokens.encode(job.mark, {**next_state, **job.scope_to_state(), "u": total.to_json()})
     milliseconds = (time.perf_counter() - job.began_at) * 1000
     return QueryPage(results, cost, page_ru, token, _partitions(job), tally, milliseconds)

@@ -19,7 +19,7 @@ from pleiad.engine.container import Container
 from pleiad.engine.functions import NO_FUNCTIONS, Functions
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
-from pleiad.keys.range import EpkRange
+from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.keys.value import KeyValue
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
@@ -136,10 +136,38 @@ class QueryJob:
 
     @property
     def mark(self) -> int:
-        """What tells the tokens of this request from those of others."""
+        """What tells the tokens of this query from those of others."""
         request = self.request
         parameters = sorted(request.parameters.items(), key=str)
-        return tokens.fingerprint(self.container.resource.rid, request.text, parameters, _scope(request.span))
+        return tokens.fingerprint(self.container.resource.rid, request.text, parameters)
+
+    def scope_to_state(self) -> dict[str, Any]:
+        """What a token says of the range it was issued for; nothing when that is the whole container."""
+        return {} if self.request.span == WHOLE else {"r": _scope(self.request.span)}
+
+    def check_scope(self, state: dict[str, Any]) -> None:
+        """Refuses a token of another range.
+
+        A part of its range is as good: after a split clients go on with the children, and both have the token of the
+        parent. Not where the token counts results, which says nothing about a part.
+        """
+        issued = state.get("r", list(WHOLE.to_hex()))
+        span, execution = self.request.span, self.execution
+        if issued == list(_scope(span)):
+            return
+        counts = "c" in state or any(
+            each is not None for each in (execution.limit, execution.top, execution.offset)
+        )
+        if (
+            not counts
+            and isinstance(issued, list)
+            and len(issued) == 2
+            and all(type(x) is str for x in issued)
+        ):
+            whole = EpkRange.from_hex(*issued)
+            if whole.min <= span.min and span.max <= whole.max:
+                return
+        raise tokens.bad(self.request.token)
 
     @property
     def gives_found_rows(self) -> bool:

@@ -28,7 +28,7 @@ from pleiad.store.contract import Row
 from pleiad.store.selection import OrderPosition, PathOrder, Selection
 
 _State = dict[str, Any]
-_OTHER_TOKEN_BYTES = 200
+_OTHER_TOKEN_BYTES = 320
 _RANK_ARRAY = 5
 _RANKS = {type(None): 1, bool: 2, int: 3, float: 3, str: 4}
 
@@ -287,7 +287,7 @@ def _state_behind(job: QueryJob, last: Found, emitted: int) -> _State:
         return {"c": emitted}
     values = [[] if value is UNDEFINED else [value] for value in last.values]
     state = {"k": values, "t": list(last.tie), "e": emitted}
-    # Base64 adds a third; the tally of the charge and the fingerprint need some room too.
+    # Base64 adds a third; the tally of the charge, the range and the fingerprint need some room too.
     if len(orjson.dumps(state)) * 4 // 3 + _OTHER_TOKEN_BYTES > job.request.token_bytes_max:
         return {"c": emitted}
     return state

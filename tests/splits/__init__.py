@@ -1,0 +1,1 @@
+"""The official client at work while physical partitions split and merge, and while the server is killed doing it."""

@@ -1,0 +1,10 @@
+"""Makes the modules of these tests importable by the name of their folder."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = str(Path(__file__).resolve().parents[2])
+if ROOT not in sys.path:
+    sys.path.append(ROOT)
