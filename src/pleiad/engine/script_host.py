@@ -34,7 +34,7 @@ from pleiad.errors import PleiadError
 from pleiad.item import rid as rids
 from pleiad.partition.partition import Partition
 from pleiad.script.process import ScriptProcess
-from pleiad.store.contract import ItemKey, Outcome, Row, Snapshot
+from pleiad.store.contract import ItemKey, Outcome, Row, SegmentDroppedError, Snapshot
 
 _PROVISIONAL_PARTITION = 2**rids.PARTITION_BITS - 1
 _PROVISIONAL_LSN_HIGH = 0xFFFF
@@ -121,6 +121,8 @@ class ScriptHost:
             if not isinstance(operation, dict):
                 raise errors.BAD_REQUEST(reason="The operation is not an object.")
             return await self._do(operation)
+        except SegmentDroppedError:
+            raise  # the rows have moved: the script has to start over
         except PleiadError as error:
             self._count(charge.failed())
             return orjson.dumps({"error": [error.status, error.message]})

@@ -179,6 +179,8 @@ class Transaction:
         if not self.mutations:
             return ()
         container = self.container
+        if container.map.find(self.epk) is not self.partition:
+            return None  # the rows have moved since they were read
         outcomes = await container.commit(self.partition, self.mutations, self.now, atomic=True)
         for index, outcome in enumerate(outcomes):
             result = outcome.result
