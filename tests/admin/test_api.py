@@ -127,6 +127,61 @@ def test_a_container_that_does_not_exist_is_not_found(admin: Admin, container: C
         assert caught.value.status == 404
 
 
+def test_the_load_of_a_partition_is_told_and_a_busy_one_is_seen(run: Callable[..., Any]) -> None:
+    running = run(throttle="enforce")
+    client = CosmosClient(running.server.endpoint, running.server.key)
+    container: Any = client.create_database("d").create_container(
+        "c", PartitionKey("/pk"), offer_throughput=18_000
+    )
+    with Connection(running.server.endpoint, running.server.key) as connection:
+        admin = Admin(connection)
+        before = admin.partitions("d", "c", largest=0, hottest=0)["partitions"]
+        assert [each["ru"]["allowed"] for each in before] == [6_000, 6_000, 6_000]
+        assert all(each["ru"]["total"] == 0 for each in before)
+        charges = []
+        for _ in range(20):
+            container.upsert_item(
+                {"id": "1", "pk": "hot"}, response_hook=lambda headers, _: charges.append(headers)
+            )
+        hot = charges[0]["x-ms-documentdb-partitionkeyrangeid"]
+        after = {each["id"]: each["ru"] for each in admin.partitions("d", "c", 0, 0)["partitions"]}
+    spent = sum(float(headers["x-ms-request-charge"]) for headers in charges)
+    assert after[hot]["total"] == pytest.approx(spent, abs=0.01)
+    assert 0 < after[hot]["normalizedPercent"] <= 100 * spent / 6_000 + 0.1
+    assert all(load["total"] == 0 and load["throttled"] == 0 for id, load in after.items() if id != hot)
+
+
+def test_throughput_is_shared_out_by_hand_and_evened_out_again(admin: Admin, client: CosmosClient) -> None:
+    database = client.create_database("uneven-by-admin")
+    database.create_container("c", PartitionKey("/pk"), offer_throughput=12_000)
+    place = ("uneven-by-admin", "c")
+    assert admin.redistribute(*place, {"0": 9_000, "1": 3_000}) == {"0": 9_000, "1": 3_000}
+    shown = admin.partitions(*place, largest=0, hottest=0)["partitions"]
+    assert [each["ru"]["allowed"] for each in shown] == [9_000, 3_000]
+    assert admin.redistribute(*place, None) == {"0": 6_000, "1": 6_000}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "text"),
+    [
+        ({}, 400, "'ru' must be an object"),
+        ({"ru": [400]}, 400, "'ru' must be an object"),
+        ({"ru": {"0": "400"}}, 400, "number of RU/s"),
+        ({"ru": {"0": True}}, 400, "number of RU/s"),
+        ({"ru": {"7": 400}}, 404, "no physical partition '7'"),
+        ({"ru": {"0": 300}}, 400, "sum up to 300"),
+        ({"ru": {}}, 400, "over all physical partitions"),
+        ({"ru": {"0": 400}, "more": 1}, 400, "Unknown in the body: more"),
+    ],
+)
+def test_shares_that_make_no_sense_are_refused(
+    server: RunningServer, container: ContainerProxy, body: dict[str, Any], status: int, text: str
+) -> None:
+    path = f"/_pleiad/v1/{container.container_link}/partitions"
+    found, answer = send(server, "PUT", path, json.dumps(body).encode())
+    assert (found, text in answer["message"]) == (status, True), answer
+
+
 # -- throughput ---------------------------------------------------------------------------------------
 
 

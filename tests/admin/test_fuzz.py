@@ -37,6 +37,7 @@ BODIES = st.one_of(
 REQUESTS = (
     ("POST", "faults"),
     ("PUT", "{container}/throughput"),
+    ("PUT", "{container}/partitions"),
     ("POST", "{container}/merge"),
     ("POST", "{container}/split"),
     ("GET", "faults/{text}"),

@@ -102,6 +102,32 @@ def test_storage_and_items_of_each_physical_partition_are_told(
     assert all((size > 0) == (count > 0) for size, count in zip(sizes, items, strict=True))
 
 
+def test_the_load_of_each_physical_partition_is_told(run: Callable[..., Any]) -> None:
+    running = run(throttle="enforce")
+    client = CosmosClient(running.server.endpoint, running.server.key)
+    container: Any = client.create_database("d").create_container("c", PartitionKey("/pk"))
+    place = '{database="d",container="c",partition="0"}'
+    container.create_item({"id": "1", "pk": "a"})
+    samples = scrape(running.server)
+    assert samples[f"pleiad_partition_allowed_ru{place}"] == 400
+    assert samples[f"pleiad_partition_request_units_total{place}"] == 5.52
+    assert samples[f"pleiad_partition_normalized_ru_percent{place}"] == pytest.approx(100 * 5.52 / 400)
+    assert samples[f"pleiad_partition_throttled_total{place}"] == 0
+    use_up(running, container)
+    samples = scrape(running.server)
+    assert samples[f"pleiad_partition_throttled_total{place}"] >= 1
+    assert samples[f"pleiad_partition_normalized_ru_percent{place}"] == 100
+    assert samples['pleiad_requests_total{operation="read",status="429"}'] >= 1
+
+
+def use_up(running: Any, container: Any) -> None:
+    """Spends more than the partition has, and asks once more."""
+    inside = running.ask(running.node.engine.container("d", "c"))
+    governor = inside.map.partitions[0].governor
+    governor.spend(500.0)
+    assert container.read_item("1", "a")["id"] == "1", "the client waits and gets its answer"
+
+
 def test_connections_commits_and_memory_are_told(server: RunningServer, container: ContainerProxy) -> None:
     before = scrape(server)
     container.upsert_item({"id": "1", "pk": "a"})

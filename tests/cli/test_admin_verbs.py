@@ -191,13 +191,23 @@ def test_throughput_is_shown_and_set(server: RunningServer) -> None:
     assert out(server, "throughput", "town/people", "400") == "400 RU/s\n"
 
 
+def test_throughput_is_shared_out_among_partitions(server: RunningServer) -> None:
+    assert out(server, "throughput", "town/people", "--partition", "0=400") == "partition 0: 400 RU/s\n"
+    assert out(server, "throughput", "town/people", "--even") == "partition 0: 400 RU/s\n"
+    wrong = run(server, "throughput", "town/people", "--partition", "0=300")
+    assert (wrong.exit_code, "sum up to 300" in wrong.stderr) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
+        (["town", "--even"], 2, "name it as DB/CONTAINER"),
+        (["town/people", "--partition", "0:5"], 2, "not of the form ID=RU"),
+        (["town/people", "--partition", "0=400", "--even"], 2, "only one of"),
         (["town"], 1, "no throughput of its own"),
         (["town/people", "7"], 1, "minimum"),
         (["town/people", "0"], 2, "0 is not in the range"),
-        (["town/people", "500", "--autoscale", "1000"], 2, "not both"),
+        (["town/people", "500", "--autoscale", "1000"], 2, "only one of"),
         (["town/people/more"], 2, "neither a database"),
         (["town/"], 2, "neither a database"),
         (["none/people"], 1, "no database 'none'"),

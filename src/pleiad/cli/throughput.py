@@ -9,14 +9,34 @@ import click
 from pleiad.cli.options import asking, database_or_container, server_options
 
 
+def _shares(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, float]:
+    shares = {}
+    for text in given:
+        id, equals, rate = text.partition("=")
+        if not equals or not id or not rate.isascii() or not rate.isdigit():
+            raise click.BadParameter(f"'{text}' is not of the form ID=RU, such as 0=3000")
+        shares[id] = float(rate)
+    return shares
+
+
 @click.command(short_help="Show or set throughput.")
 @click.argument("target", metavar="DB[/CONTAINER]", callback=database_or_container)
 @click.argument("value", metavar="[RU]", required=False, type=click.IntRange(min=1))
 @click.option("--autoscale", "autoscale_max", metavar="MAX", type=click.IntRange(min=1),
               help="Scale by use, from a tenth of MAX up to MAX.")  # fmt: skip
+@click.option("--partition", "shares", metavar="ID=RU", multiple=True, callback=_shares,
+              help="What a physical partition gets of the container's throughput; to be given for each of them, and "
+              "together they are all of it.")  # fmt: skip
+@click.option("--even", is_flag=True, help="Give every physical partition the same share again.")
 @server_options
 def throughput(
-    target: tuple[str, str | None], value: int | None, autoscale_max: int | None, endpoint: str, key: str
+    target: tuple[str, str | None],
+    value: int | None,
+    autoscale_max: int | None,
+    shares: dict[str, float],
+    even: bool,
+    endpoint: str,
+    key: str,
 ) -> None:
     """Show the throughput of a database or container, or set it to RU request units per second.
 
@@ -26,10 +46,18 @@ def throughput(
       pleiad throughput sample/food 1000                a fixed figure
       pleiad throughput sample/food --autoscale 4000    from 400 to 4000, by use
       pleiad throughput sample                          what the containers of a database share
+      pleiad throughput shop/orders --partition 0=9000 --partition 1=3000
     """
-    if value is not None and autoscale_max is not None:
-        raise click.UsageError("throughput is either a fixed figure or --autoscale, not both")
+    database, container = target
+    if sum([value is not None, autoscale_max is not None, bool(shares), even]) > 1:
+        raise click.UsageError("give only one of RU, --autoscale, --partition and --even")
+    if (shares or even) and container is None:
+        raise click.UsageError("only the throughput of a container is shared out: name it as DB/CONTAINER")
     with asking(endpoint, key) as admin:
+        if (shares or even) and container is not None:
+            rates = admin.redistribute(database, container, shares or None)
+            click.echo("\n".join(f"partition {id}: {rate:,.0f} RU/s" for id, rate in rates.items()))
+            return
         if value is not None:
             found = admin.set_throughput(*target, {"ru": value})
         elif autoscale_max is not None:

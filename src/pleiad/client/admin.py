@@ -28,10 +28,17 @@ class Admin:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def partitions(self, database: str, container: str, largest: int, hottest: int) -> dict[str, Any]:
+    def partitions(self, database: str, container: str, largest: int = 5, hottest: int = 5) -> dict[str, Any]:
         """The physical partitions of a container and its notable logical partitions."""
         parameters = {"largest": largest, "hottest": hottest}
         return dict(self._ask("GET", *_path(database, container), "partitions", parameters=parameters))
+
+    def redistribute(
+        self, database: str, container: str, rates: Mapping[str, float] | None
+    ) -> dict[str, Any]:
+        """Gives each physical partition RU/s of its own, or even shares; what each has then."""
+        body = {"ru": None if rates is None else dict(rates)}
+        return dict(self._ask("PUT", *_path(database, container), "partitions", body=body)["ru"])
 
     def split(self, database: str, container: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return dict(self._ask("POST", *_path(database, container), "split", body=body))

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from pleiad.keys.value import KeyValue
 
-KEYS_MAX = 4_000
-KEYS_KEPT = 400
+KEYS_MAX = 1_000
+KEYS_KEPT = 200
 WINDOW_SECONDS = 60.0
 
 Key = tuple[KeyValue, ...]

@@ -44,7 +44,7 @@ class AdminOperations:
         versioned: dict[str, dict[str, Operation]] = {
             "_pleiad/*/dbs/*/throughput": {"GET": throughput.read, "PUT": throughput.replace},
             f"{container}/throughput": {"GET": throughput.read, "PUT": throughput.replace},
-            f"{container}/partitions": {"GET": partitions.read},
+            f"{container}/partitions": {"GET": partitions.read, "PUT": partitions.redistribute},
             f"{container}/split": {"POST": reshape.split},
             f"{container}/merge": {"POST": reshape.merge},
             "_pleiad/*/faults": {"GET": faults.list_all, "POST": faults.add, "DELETE": faults.clear},

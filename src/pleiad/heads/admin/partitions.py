@@ -6,10 +6,11 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
+from pleiad import errors
 from pleiad.catalog import throughput
 from pleiad.catalog.placement import Placement
 from pleiad.engine.container import Container
-from pleiad.heads.admin.answer import json_answer, whole_parameter
+from pleiad.heads.admin.answer import check_names, json_answer, whole_parameter
 from pleiad.heads.nosql.call import Call
 from pleiad.item.body import load
 from pleiad.keys.undefined import UNDEFINED
@@ -44,6 +45,28 @@ async def read(call: Call) -> Response:
         "hottest": _hottest(container, hottest),
     }
     return json_answer(call, answer)
+
+
+async def redistribute(call: Call) -> Response:
+    """Gives each physical partition RU/s of its own: `{"ru": {"0": 9000, "1": 3000}}`; null evens them out."""
+    container = await container_of(call)
+    body = call.json_object()
+    check_names(body, frozenset({"ru"}))
+    given = body.get("ru", False)
+    if given is not None:
+        if not isinstance(given, dict):
+            raise errors.BAD_REQUEST(
+                reason="'ru' must be an object with RU/s by partition id, or null for even shares."
+            )
+        for range_id, rate in given.items():
+            if container.map.by_range_id(range_id) is None:
+                raise errors.RESOURCE_NOT_FOUND(kind="physical partition", id=range_id[:100])
+            if not isinstance(rate, int | float) or isinstance(rate, bool):
+                raise errors.BAD_REQUEST(reason="The share of a physical partition is a number of RU/s.")
+    rates = None if given is None else {int(range_id): float(rate) for range_id, rate in given.items()}
+    await call.engine.redistribute(container, rates)
+    loads = {partition.range_id: _load(partition)["allowed"] for partition in container.map.partitions}
+    return json_answer(call, {"ru": loads})
 
 
 async def container_of(call: Call) -> Container:
