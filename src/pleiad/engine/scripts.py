@@ -225,6 +225,8 @@ async def _in_transaction(
             host = ScriptHost(container, partition, full, int(time.time()), process, clock.check)
             try:
                 answer = await attempt(process, host, clock)
+                host.close()
+                outcomes = await host.transaction.commit()
             except SegmentDroppedError:
                 if container.map.find(epk) is partition:
                     raise
@@ -233,7 +235,6 @@ async def _in_transaction(
                 raise items.failed(container, partition, error, charge.script(host.cost)) from None
             finally:
                 host.close()
-            outcomes = await host.transaction.commit()
             if isinstance(outcomes, Refusal):
                 raise items.failed(container, partition, outcomes.error, charge.script(host.cost))
             if outcomes is not None:
