@@ -24,6 +24,9 @@ from pleiad.query.metrics import QueryMetrics
 from pleiad.server.message import Response
 
 CROSS_PARTITION = b"x-ms-documentdb-query-enablecrosspartition"
+_SUPPORTED_FEATURES = b"x-ms-cosmos-supported-query-features"
+_ANNOUNCEMENTS = (b"x-ms-cosmos-sdk-supportedcapabilities", _SUPPORTED_FEATURES)
+"""Headers of clients that know query plans. The Python and JavaScript clients send the first with every request."""
 _TOKEN_LIMIT = b"x-ms-documentdb-responsecontinuationtokenlimitinkb"
 _METRICS = b"x-ms-documentdb-populatequerymetrics"
 _INDEX_METRICS = b"x-ms-cosmos-populateindexmetrics"
@@ -46,6 +49,7 @@ async def query(call: Call) -> Response:
         key=call.key or None,
         is_confined=is_confined(call),
         may_fan_out=call.flag(CROSS_PARTITION),
+        merges_partitions=any(name in call.request.headers for name in _ANNOUNCEMENTS),
         items_max=_page_items(call),
         token=call.text(b"x-ms-continuation"),
         token_bytes_max=_token_bytes_max(call),
@@ -129,7 +133,7 @@ async def plan(call: Call) -> Response:
     """How a client would run the query itself, partition by partition."""
     container = await container_of(call)
     text, parameters = query_of(call)
-    given = call.text(b"x-ms-cosmos-supported-query-features")
+    given = call.text(_SUPPORTED_FEATURES)
     features = [name.strip() for name in given.split(",")] if given else None
     document = _plan(container, text, parameters, features)
     return resource_answer(200, call, charge.metadata_read(), document)
