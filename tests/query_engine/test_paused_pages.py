@@ -8,7 +8,10 @@ from typing import Any
 import orjson
 import pytest
 
+from pleiad.catalog.resource import Kind
+from pleiad.engine import scripts
 from pleiad.engine.kept import KEPT_BYTES_MAX, KeptWork
+from pleiad.engine.query_job import QueryJob
 from pleiad.limits import Limits
 
 NO_TIME = Limits(operation_seconds=0.0)
@@ -207,3 +210,27 @@ async def test_what_is_kept_has_a_limit() -> None:
     assert kept.look(names[3], 2) is None
     assert kept.take(names[3], 1) == 3
     assert kept.take(names[3], 1) is None
+
+
+@pytest.mark.parametrize("is_kept", [True, False], ids=["kept", "gathered again"])
+async def test_functions_are_called_on_every_page(
+    world: Any, monkeypatch: pytest.MonkeyPatch, is_kept: bool
+) -> None:
+    """A function runs in a process that is leased for one page; what is kept of a query must not hold on to it."""
+    async with world(partitions=2) as w:
+        await fill(w, 13)
+        body = {"id": "half", "body": "function (n) { return Math.floor(n / 2); }"}
+        await scripts.create(w.engine, Kind.USER_DEFINED_FUNCTION, w.container.resource, body)
+        texts = (
+            "SELECT VALUE c.id FROM c WHERE udf.half(c.n) = 1 ORDER BY c.x DESC",
+            "SELECT VALUE SUM(udf.half(c.n)) FROM c",
+            "SELECT udf.half(c.n) AS h, COUNT(1) AS m FROM c GROUP BY udf.half(c.n)",
+            "SELECT DISTINCT VALUE udf.half(c.n) FROM c",
+        )
+        whole = {text: await w.query(text) for text in texts}
+        monkeypatch.setattr(QueryJob, "is_out_of_time", lambda job: True)
+        w.container.kept.bytes_max = KEPT_BYTES_MAX if is_kept else -1
+        for text, answer in whole.items():
+            results, charge_ru = await paged(w, text, 2)
+            assert results == answer.results, text
+            assert charge_ru == answer.charge_ru, text
