@@ -19,7 +19,7 @@ from pleiad.engine.container import Container
 from pleiad.engine.functions import NO_FUNCTIONS, Functions
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
-from pleiad.keys.range import WHOLE, EpkRange
+from pleiad.keys.range import WHOLE, EpkRange, disjoint
 from pleiad.keys.value import KeyValue
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
@@ -298,7 +298,8 @@ def _spans(
         _check_merged(request, query)
     if found is None or not query.reads_items or query.ranks_text:
         return [request.span]
-    return sorted({span for key in found if (span := _span_of(container, request, key)) is not None})
+    # A filter may name a prefix of a hierarchical key beside keys beneath it.
+    return disjoint(span for key in found if (span := _span_of(container, request, key)) is not None)
 
 
 def _check_merged(request: QueryRequest, query: Query) -> None:

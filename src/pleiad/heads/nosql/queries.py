@@ -17,6 +17,7 @@ from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of, is_confined, opened, scope
 from pleiad.heads.nosql.metadata import query_of
 from pleiad.heads.nosql.render import feed_body, item_headers, resource_answer
+from pleiad.keys.range import disjoint
 from pleiad.query import advice, compile_query
 from pleiad.query.gateway_plan import gateway_plan
 from pleiad.query.index_use import index_use, to_v1_header, to_v2_header
@@ -147,12 +148,13 @@ def _plan(
             return [_range("", "FF", False)]
         if not keys:
             return [_range("", "", False)]
-        found = set()
-        for key in keys:
-            low, high = container.span_of(key).to_hex()
-            is_point = len(key) == container.key.levels
-            found.add((low, low if is_point else high, is_point))
-        return [_range(*each) for each in sorted(found)]
+        points = {container.span_of(key) for key in keys if len(key) == container.key.levels}
+        found = []
+        for span in disjoint(container.span_of(key) for key in keys):
+            low, high = span.to_hex()
+            is_point = span in points
+            found.append(_range(low, low if is_point else high, is_point))
+        return found
 
     query = compile_query(text, container.limits)
     query.execution(parameters, container.query_context())
