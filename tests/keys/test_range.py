@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pleiad.errors import PleiadError
 from pleiad.keys.definition import KeyDefinition
 from pleiad.keys.hash import epk
-from pleiad.keys.range import MAX, MIN, WHOLE, EpkRange, even_ranges, midpoint, prefix_range
+from pleiad.keys.range import MAX, MIN, WHOLE, EpkRange, disjoint, even_ranges, midpoint, prefix_range
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.keys.value import KeyValue
 
@@ -154,3 +154,12 @@ def test_a_range_that_is_not_hex_or_holds_nothing_is_a_bad_request(low: str, hig
     with pytest.raises(PleiadError) as caught:
         EpkRange.from_hex(low, high)
     assert caught.value.status == 400
+
+
+def test_ranges_that_lie_in_each_other_become_one() -> None:
+    def span(low: str, high: str) -> EpkRange:
+        return EpkRange.from_hex(low, high)
+
+    given = [span("20", "30"), span("05", "10"), span("22", "23"), span("2F", "31"), span("10", "11")]
+    assert disjoint(given) == [span("05", "10"), span("10", "11"), span("20", "31")]
+    assert disjoint([]) == []

@@ -61,6 +61,20 @@ def rank(value: Any) -> tuple[int, Any]:
     return (order, 0)
 
 
+def group_place(key: Any) -> tuple[Any, ...]:
+    """Where a canonical group key stands: by type, then by value, arrays and objects by what is in them."""
+    kind, *rest = key
+    order = ["undefined", "null", "bool", "number", "string", "array", "object"].index(kind)
+    if kind == "string":
+        return (order, rest[0].encode("utf-16-be", "surrogatepass"))
+    if kind == "array":
+        return (order, tuple(map(group_place, rest[0])))
+    if kind == "object":
+        named = [(name.encode("utf-16-be", "surrogatepass"), group_place(part)) for name, part in rest[0]]
+        return (order, tuple(sorted(named)))
+    return (order, *rest)
+
+
 def compare(operator: str, left: Any, right: Any) -> Any:
     """``<``, ``<=``, ``>`` and ``>=``."""
     kind, other = canon(left)[0], canon(right)[0]
@@ -144,6 +158,8 @@ class Oracle:
                 ).append(row)
             if not query.group_by:
                 keyed = {(): rows}
+            if is_top:
+                keyed = dict(sorted(keyed.items(), key=lambda pair: tuple(map(group_place, pair[0]))))
             groups = [(members[0] if members else dict(outer), members) for members in keyed.values()]
         else:
             groups = [(row, None) for row in rows]

@@ -101,7 +101,7 @@ class World:
         if job.lookups is not None:
             wanted = set(job.lookups)
             first = sorted((row for row in rows if (row.epk, row.id) in wanted), key=lambda row: row.number)
-        elif query.order_by and not query.is_aggregate and not query.distinct and query.is_per_item:
+        elif (query.order_by and not query.is_aggregate) or not query.is_per_item:
             inside = (row for row in rows if any(span.contains(row.epk) for span in job.spans))
             first = sorted(inside, key=lambda row: row.number)
         else:

@@ -18,6 +18,7 @@ from pleiad.catalog.placement import Placement
 from pleiad.catalog.resource import Resource
 from pleiad.engine.allotment import Allotment
 from pleiad.engine.heat import Heat
+from pleiad.engine.kept import KeptWork
 from pleiad.engine.script_source import ContainerScripts
 from pleiad.index.policy import ELEMENT
 from pleiad.index.terms import TermCounter
@@ -53,6 +54,7 @@ class Container:
         self.map = partition_map
         self.allotment = Allotment()
         self.rid_bytes = resource.rid.encode()
+        self.kept = KeptWork()
         self._docs_link = f"{resource.self_link}docs/"
         self._rid_prefix = rids.document_rid_prefix(database.number, resource.number)
         self._item_template = item_template(self._docs_link, resource.number)

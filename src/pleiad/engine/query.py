@@ -75,7 +75,7 @@ async def _run(job: QueryJob) -> QueryPage:
     charged = _charged(state, request.token)
     query = job.query
     is_whole = not query.is_per_item or bool(query.order_by)
-    is_whole = is_whole or query.is_aggregate or query.is_ranked or query.distinct
+    is_whole = is_whole or query.is_aggregate or query.is_ranked
     if is_whole or job.lookups is not None or not job.spans:
         admit_all([partition.admit for partition in _partitions(job)], request.lane)
     results: list[bytes]

@@ -19,7 +19,7 @@ from pleiad.engine.container import Container
 from pleiad.engine.functions import NO_FUNCTIONS, Functions
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
-from pleiad.keys.range import WHOLE, EpkRange
+from pleiad.keys.range import WHOLE, EpkRange, disjoint
 from pleiad.keys.value import KeyValue
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
@@ -51,6 +51,8 @@ class QueryRequest(NamedTuple):
     is_confined: bool = False
     """The request names a key or a range itself."""
     may_fan_out: bool = True
+    merges_partitions: bool = False
+    """The client can merge partitions by a query plan, and expects to for searches and aggregates in objects."""
     token: str = ""
     token_bytes_max: int = TOKEN_BYTES_MAX
     multiplier: int = 1
@@ -133,6 +135,8 @@ class QueryJob:
     """The partitions this page came to, with the rows they gave."""
     first_rows: Sequence[Row] | None = None
     """What the first read of the first page found, if the query was admitted and that read made already."""
+    is_part: bool = False
+    """Whether the token was issued for a range of which this one is a part."""
 
     @property
     def mark(self) -> int:
@@ -140,6 +144,11 @@ class QueryJob:
         request = self.request
         parameters = sorted(request.parameters.items(), key=str)
         return tokens.fingerprint(self.container.resource.rid, request.text, parameters)
+
+    @property
+    def kept_mark(self) -> int:
+        """What tells the work that is kept for this request from that of others."""
+        return tokens.fingerprint(self.mark, _scope(self.request.span))
 
     def scope_to_state(self) -> dict[str, Any]:
         """What a token says of the range it was issued for; nothing when that is the whole container."""
@@ -166,6 +175,7 @@ class QueryJob:
         ):
             whole = EpkRange.from_hex(*issued)
             if whole.min <= span.min and span.max <= whole.max:
+                self.is_part = True
                 return
         raise tokens.bad(self.request.token)
 
@@ -285,33 +295,33 @@ def _spans(
     if not request.is_confined and not single and not container.key.system_key:
         if not request.may_fan_out:
             raise errors.CROSS_PARTITION_DISABLED()
-        block = query.block
-        if query.is_aggregate and not block.is_value and not query.group_by:
-            raise errors.CROSS_PARTITION_NOT_SERVABLE(
-                reason="Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates."
-            )
-        if query.is_ranked or not all(isinstance(key.expression, plan.Member) for key in query.order_by):
-            raise _search_refusal(query)
-    if found is None or not query.reads_items:
+        _check_merged(request, query)
+    if found is None or not query.reads_items or query.ranks_text:
         return [request.span]
-    return sorted({span for key in found if (span := _span_of(container, request, key)) is not None})
+    # A filter may name a prefix of a hierarchical key beside keys beneath it.
+    return disjoint(span for key in found if (span := _span_of(container, request, key)) is not None)
 
 
-def _search_refusal(query: Query) -> PleiadError:
-    """Searches over all partitions are left to the client, which knows how many results it can hold.
-
-    Within one range of a container they are served as any other query.
-    """
-    if any(item.direction is not None for item in query.syntax.order_by):
+def _check_merged(request: QueryRequest, query: Query) -> None:
+    """Refuses over several partitions what its client merges itself, by the query plan that goes with the refusal."""
+    is_search = query.is_ranked or not all(isinstance(key.expression, plan.Member) for key in query.order_by)
+    if is_search and any(item.direction is not None for item in query.syntax.order_by):
         what = (
             "Specifying a sort order (ASC or DESC) in the ORDER BY RANK clause is not allowed."
             if query.is_ranked
             else "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported."
         )
-        return errors.QUERY_ERROR(reason=f"One of the input values is invalid. {what}")
-    return errors.CROSS_PARTITION_NOT_SERVABLE(
-        reason="A search over several partitions is merged by the client, by its query plan."
-    )
+        raise errors.QUERY_ERROR(reason=f"One of the input values is invalid. {what}")
+    if not request.merges_partitions:
+        return
+    if query.is_aggregate and not query.block.is_value and not query.group_by:
+        raise errors.CROSS_PARTITION_NOT_SERVABLE(
+            reason="Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates."
+        )
+    if is_search:
+        raise errors.CROSS_PARTITION_NOT_SERVABLE(
+            reason="A search over several partitions is merged by the client, by its query plan."
+        )
 
 
 def _span_of(container: Container, request: QueryRequest, key: tuple[KeyValue, ...]) -> EpkRange | None:
@@ -327,7 +337,7 @@ def _lookups(
 ) -> list[tuple[bytes, str]] | None:
     """The (epk, id) pairs a filter names, when it names all of them: then nothing needs to be searched."""
     levels = container.key.levels
-    if not query.reads_items or query.block.where is None:
+    if not query.reads_items or query.block.where is None or query.ranks_text:
         return None
     if request.key is not None and len(request.key) == levels:
         ids = key_values(query.plan, request.parameters, (("id",),))

@@ -2,14 +2,17 @@
 
 Rows are ordered by the ORDER BY values and then by document number, the whole order turned round when the first key
 is descending. A page is the smallest rows behind the last one given: read in the order of a physical index where
-all partitions have one, else found by looking at every candidate and keeping the best. Where the last sort key is too
-long for a token, the next page goes on behind the number of rows given.
+all partitions have one, else found by looking at every candidate and keeping the best. A page that runs out of time
+says how far it came: in the order of the index, or in the walk over the candidates. Where the last sort key is too
+long for a token, the next page goes on behind the number of rows given, and does not end by time when it reads by an
+index.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
+import math
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
@@ -17,8 +20,8 @@ import orjson
 
 from pleiad.engine import token as tokens
 from pleiad.engine.functions import beside_the_loop
-from pleiad.engine.query_job import SLICE_ROWS, QueryJob, looked_up
-from pleiad.engine.scan import Scan
+from pleiad.engine.query_gather import charge_candidates, gather
+from pleiad.engine.query_job import SLICE_ROWS, QueryJob
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.partition.partition import Partition
 from pleiad.query import plan
@@ -28,7 +31,10 @@ from pleiad.store.contract import Row
 from pleiad.store.selection import OrderPosition, PathOrder, Selection
 
 _State = dict[str, Any]
-_OTHER_TOKEN_BYTES = 320
+_OTHER_TOKEN_BYTES = 480
+_PLACE_NAMES = ("k", "t", "e", "c")
+_BEHIND_ALL = 2**40
+_NO_ROW = Row(0, b"", "", 0, 0, None, 0, 0, b"")
 _RANK_ARRAY = 5
 _RANKS = {type(None): 1, bool: 2, int: 3, float: 3, str: 4}
 
@@ -45,6 +51,16 @@ class Found(NamedTuple):
     @property
     def place(self) -> tuple[Any, ...]:
         return (self.key, self.tie)
+
+
+class _End(NamedTuple):
+    """Where a stream stopped before its end."""
+
+    at: Found
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        return self.at.place
 
 
 class _IndexEndsError(Exception):
@@ -64,16 +80,22 @@ async def ordered_page(job: QueryJob, state: _State) -> tuple[list[bytes], _Stat
         wanted = min(wanted, most - emitted)
     if wanted <= 0 or not job.spans:
         return [], None
+    if not state:
+        await _charge_matches(job)
     known = emitted if is_counted else 0
-    found = (await _smallest(job, behind, known + wanted + 1, first=not state))[known:]
-    more = len(found) > wanted and (most is None or emitted + wanted < most)
-    page = found[:wanted]
+    read = await _smallest(job, behind, known, wanted, state)
+    if read.paused is not None:
+        return [], {**{name: state[name] for name in _PLACE_NAMES if name in state}, **read.paused}
+    page, rest = read.found[: read.wanted], read.found[read.wanted :]
     results, used = _cut(job, page, max(offset - emitted, 0))
     if _is_streamed(job):
         for each in page[:used]:
             job.loaded(each.row)
-    if not more and used == len(page):
-        return results, None
+    if used == len(page):
+        if emitted + used == most or (not rest and read.end is None):
+            return results, None
+        if not rest and read.end is not None:
+            return results, _state_behind(job, read.end, emitted + used)
     return results, _state_behind(job, page[used - 1], emitted + used)
 
 
@@ -91,48 +113,61 @@ def _cut(job: QueryJob, page: list[Found], skip: int) -> tuple[list[bytes], int]
     return results, len(page)
 
 
-async def _smallest(job: QueryJob, behind: Found | None, count: int, first: bool) -> list[Found]:
-    """The first `count` results behind a place."""
-    if job.order is not None and job.lookups is None:
+class _Read(NamedTuple):
+    """The first results behind a place, one more than wanted where there is one.
+
+    When the time was over before: where the order was read up to, or the state of the walk over the candidates.
+    """
+
+    found: list[Found]
+    wanted: int
+    end: Found | None = None
+    paused: _State | None = None
+
+
+async def _smallest(job: QueryJob, behind: Found | None, known: int, wanted: int, state: _State) -> _Read:
+    """The first results behind a place, without those that are known."""
+    count = known + wanted + 1
+    if job.order is not None and job.lookups is None and "p" not in state:
         try:
-            streams = await _index_streams(job, job.order, behind, count)
+            streams = await _index_streams(job, job.order, behind, count, pauses=not known)
             if streams is not None:
-                found = await _merge(streams, count)
-                if first:
-                    await _charge_matches(job)
-                return found
+                found, end = await _merge(streams, count)
+                return _Read(found[known:], wanted, end)
         except _IndexEndsError:
             pass
-    return await _best_of_all(job, behind, count, first)
+    pays = job.lookups is not None and not state
+    work, paused = await gather(job, state, lambda: _BestGathering(job, behind, count), pays=pays)
+    if paused is not None:
+        return _Read([], 0, None, paused)
+    # An earlier page, which began the walk, may have been asked for fewer.
+    return _Read(work.best()[known:], min(wanted, work.count - known - 1))
 
 
-async def _best_of_all(job: QueryJob, behind: Found | None, count: int, first: bool) -> list[Found]:
-    """Looks at every candidate and keeps the best ones."""
-    best: list[Found] = []
-    place = behind.place if behind is not None else None
-    async for row in _candidates(job, first):
-        for each in await beside_the_loop(job.functions, _results_of, job, row):
-            if place is None or each.place > place:
-                best.append(each)
-        if len(best) > 2 * count + SLICE_ROWS:
-            best = heapq.nsmallest(count, best, key=lambda each: each.place)
-    if first:
-        await _charge_matches(job)
-    return heapq.nsmallest(count, best, key=lambda each: each.place)
+class _BestGathering:
+    """The best results behind a place."""
 
+    def __init__(self, job: QueryJob, behind: Found | None, count: int) -> None:
+        self.job = job
+        self._place = behind.place if behind is not None else None
+        self._found: list[Found] = []
+        self.count = count
 
-async def _candidates(job: QueryJob, first: bool) -> AsyncIterator[Row]:
-    if job.lookups is not None:
-        for row in await looked_up(job, first):
-            if first:
-                job.loaded(row)
-            yield row
-        return
-    scan = Scan(job.container, job.spans, (), job.pushdown.predicates)
-    while chunk := await scan.chunk(SLICE_ROWS):
-        for row in chunk:
-            yield row
-        await asyncio.sleep(0)
+    @property
+    def size_bytes(self) -> int:
+        return sum(len(each.text) + each.row.size_bytes for each in self._found)
+
+    def parts(self, row: Row) -> list[Found]:
+        return _results_of(self.job, row)
+
+    def add(self, row: Row, number: int, part: Found) -> None:
+        if self._place is None or part.place > self._place:
+            self._found.append(part)
+            if len(self._found) > 2 * self.count + SLICE_ROWS:
+                self._found = self.best()
+
+    def best(self) -> list[Found]:
+        return heapq.nsmallest(self.count, self._found, key=lambda each: each.place)
 
 
 def _results_of(job: QueryJob, row: Row) -> list[Found]:
@@ -150,7 +185,8 @@ def _results_of(job: QueryJob, row: Row) -> list[Found]:
                 continue
             text = orjson.dumps(value)
         tie = (turned * row.number, turned * index)
-        found.append(Found(execution.order_key(bound), tie, execution.order_values(bound), text, row))
+        values = execution.sort_key_values(bound)
+        found.append(Found(execution.order_key(bound), tie, values, text, row))
     return found[::turned]
 
 
@@ -158,8 +194,8 @@ def _results_of(job: QueryJob, row: Row) -> list[Found]:
 
 
 async def _index_streams(
-    job: QueryJob, order: PathOrder, behind: Found | None, count: int
-) -> list[AsyncIterator[Found]] | None:
+    job: QueryJob, order: PathOrder, behind: Found | None, count: int, pauses: bool
+) -> list[AsyncIterator[Found | _End]] | None:
     """One ordered stream per partition, or None when some partition has no index for the order."""
     streams = []
     for span in job.spans:
@@ -167,7 +203,7 @@ async def _index_streams(
             part = partition.span.intersect(span)
             assert part is not None
             selection = Selection(part, job.pushdown.predicates, job.now, job.container.default_ttl)
-            stream = _index_stream(job, partition, selection, order, behind, count)
+            stream = _index_stream(job, partition, selection, order, behind, count, pauses)
             if await partition.ordered(selection, order, None, 1) is None:
                 return None
             streams.append(stream)
@@ -181,7 +217,9 @@ async def _index_stream(
     order: PathOrder,
     behind: Found | None,
     count: int,
-) -> AsyncIterator[Found]:
+    pauses: bool,
+) -> AsyncIterator[Found | _End]:
+    """The results of a partition in order; an end where it was when the time was over."""
     after = _position(behind)
     place = behind.place if behind is not None else None
     while True:
@@ -197,6 +235,11 @@ async def _index_stream(
                 if place is None or each.place > place:
                     yield each
             after = position
+            if pauses and job.is_out_of_time():
+                end = _end_at(job, position)
+                if place is None or end.place > place:
+                    yield _End(end)
+                    return
         await asyncio.sleep(0)
 
 
@@ -225,9 +268,19 @@ def _position(behind: Found | None) -> OrderPosition | None:
     return OrderPosition(rank, stored, -number + 1 if number < 0 else number - 1)
 
 
-async def _merge(streams: list[AsyncIterator[Found]], count: int) -> list[Found]:
-    """The first results of several ordered streams."""
-    heap: list[tuple[tuple[Any, ...], int, Found]] = []
+def _end_at(job: QueryJob, position: OrderPosition) -> Found:
+    """The place behind all results of the row at a position of the index."""
+    value: Any = UNDEFINED
+    if position.rank > 0:
+        value = {1: None, 2: bool(position.value)}.get(position.rank, position.value)
+    descending = job.query.order_by[0].descending
+    number = -position.number if descending else position.number
+    return Found(_place_of(job, (value,)), (number, _BEHIND_ALL), (value,), b"", _NO_ROW)
+
+
+async def _merge(streams: list[AsyncIterator[Found | _End]], count: int) -> tuple[list[Found], Found | None]:
+    """The first results of several ordered streams, up to where one of them ended early."""
+    heap: list[tuple[tuple[Any, ...], int, Found | _End]] = []
     for index, stream in enumerate(streams):
         head = await anext(stream, None)
         if head is not None:
@@ -236,13 +289,15 @@ async def _merge(streams: list[AsyncIterator[Found]], count: int) -> list[Found]
     found: list[Found] = []
     while heap and len(found) < count:
         _, index, each = heap[0]
+        if isinstance(each, _End):
+            return found, each.at
         found.append(each)
         following = await anext(streams[index], None)
         if following is None:
             heapq.heappop(heap)
         else:
             heapq.heapreplace(heap, (following.place, index, following))
-    return found
+    return found, None
 
 
 # -- charges and state -----------------------------------------------------------------------------------
@@ -263,38 +318,26 @@ def _is_streamed(job: QueryJob) -> bool:
 async def _charge_matches(job: QueryJob) -> None:
     """Without such an index every match is loaded before the first result; the first page pays for all."""
     if job.lookups is not None:
-        return  # paid for when they were looked up
+        return  # paid for when they are looked up
     job.tally.partitions = len(job.partitions)
-    if _is_streamed(job):
-        return
-    for span in job.spans:
-        for partition in job.container.map.overlapping(span):
-            part = partition.span.intersect(span)
-            assert part is not None
-            selection = Selection(part, job.pushdown.predicates, job.now, job.container.default_ttl)
-            items, size_bytes = await partition.count(selection)
-            job.tally.items_loaded += items
-            job.tally.bytes_loaded += size_bytes
+    if not _is_streamed(job):
+        await charge_candidates(job, job.pushdown.predicates)
 
 
 def _state_behind(job: QueryJob, last: Found, emitted: int) -> _State:
-    """The place of the last result, or how many were given where its place cannot travel in a token.
-
-    That is so for a place too long, and for a distance: whether more or less of it comes first is for its measure to
-    say, so its value alone is no place.
-    """
-    if not all(isinstance(key.expression, plan.Member) for key in job.query.order_by):
-        return {"c": emitted}
-    values = [[] if value is UNDEFINED else [value] for value in last.values]
+    """The place of the last result, or how many were given where its place is too long for a token."""
+    values = [[] if value is UNDEFINED or value == math.inf else [value] for value in last.values]
     state = {"k": values, "t": list(last.tie), "e": emitted}
-    # Base64 adds a third; the tally of the charge, the range and the fingerprint need some room too.
+    # Base64 adds a third; the tally, the range, the place of a walk and the fingerprint need some room too.
     if len(orjson.dumps(state)) * 4 // 3 + _OTHER_TOKEN_BYTES > job.request.token_bytes_max:
         return {"c": emitted}
     return state
 
 
 def _behind(job: QueryJob, state: _State) -> Found | None:
-    """The place a token names, or None for the first page."""
+    """The place a token names, or None while nothing was given."""
+    if "k" not in state and "p" in state:
+        return None
     if not state:
         return None
     token = job.request.token
@@ -306,10 +349,20 @@ def _behind(job: QueryJob, state: _State) -> Found | None:
         type(n) is int for n in tie
     ):
         raise tokens.bad(token)
-    values = tuple(key[0] if key else UNDEFINED for key in keys)
-    place = tuple(
-        Descending(order_key(value)) if sort.descending else order_key(value)
-        for sort, value in zip(order_by, values, strict=True)
+    values = tuple(
+        key[0] if key else math.inf if _is_distance(sort) else UNDEFINED
+        for sort, key in zip(order_by, keys, strict=True)
     )
-    row = Row(0, b"", "", 0, 0, None, 0, 0, b"")
-    return Found(place, (tie[0], tie[1]), values, b"", row)
+    return Found(_place_of(job, values), (tie[0], tie[1]), values, b"", _NO_ROW)
+
+
+def _is_distance(key: plan.SortKey) -> bool:
+    """Whether a key sorts by nearness, where what has no distance is infinitely far."""
+    return isinstance(key.expression, plan.Call) and key.expression.function.name == "VECTORDISTANCE"
+
+
+def _place_of(job: QueryJob, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(
+        Descending(order_key(value)) if sort.descending else order_key(value)
+        for sort, value in zip(job.query.order_by, values, strict=True)
+    )

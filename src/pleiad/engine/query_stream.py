@@ -1,7 +1,8 @@
-"""Pages of a query whose results come item by item: no order, no groups, no DISTINCT.
+"""Pages of a query whose results come item by item: no order, no groups.
 
 The next page goes on where this one stopped in the walk over the container. An item that gives several rows (JOIN)
-may be cut between them; the token then says how many of its rows were given.
+may be cut between them; the token then says of which item how many rows were given. What DISTINCT has seen is kept
+for the next page, and gathered again where it is gone.
 """
 
 from __future__ import annotations
@@ -15,11 +16,44 @@ import orjson
 
 from pleiad.engine import token as tokens
 from pleiad.engine.functions import beside_the_loop
+from pleiad.engine.query_gather import rows_read
 from pleiad.engine.query_job import SLICE_ROWS, QueryJob, looked_up
-from pleiad.engine.scan import Scan
+from pleiad.engine.scan import Piece, Scan
+from pleiad.query.values import hash_key
 from pleiad.store.contract import Row
 
 _State = dict[str, Any]
+_SEEN_BYTES = 200
+"""What one result that was met takes in memory, roughly."""
+
+
+class Seen:
+    """The results that DISTINCT has met."""
+
+    __slots__ = ("_keys",)
+
+    def __init__(self) -> None:
+        self._keys: set[Any] = set()
+
+    @property
+    def size_bytes(self) -> int:
+        return _SEEN_BYTES * len(self._keys)
+
+    def is_new(self, value: Any) -> bool:
+        """Whether a result was not met before; from now on it was."""
+        before = len(self._keys)
+        self._keys.add(hash_key(value))
+        return len(self._keys) > before
+
+    def add_results(self, job: QueryJob, row: Row, count: int | None = None) -> None:
+        """Meets the results of an item, or the first of them."""
+        for value in islice(job.execution.values((job.item_of(row),)), count):
+            self.is_new(value)
+
+
+def is_distinct(job: QueryJob) -> bool:
+    """Whether results may be equal and must not be; items as they are never are."""
+    return job.query.distinct and not job.query.gives_items
 
 
 class StreamPage:
@@ -33,8 +67,12 @@ class StreamPage:
         self.results: list[bytes] = []
         self.skip = tokens.whole_number(state, "o", token) if "o" in state else execution.offset or 0
         self.left = tokens.whole_number(state, "l", token) if "l" in state else most
-        self.given = tokens.whole_number(state, "s", token)
-        """Rows of the item at the start that an earlier page gave already."""
+        self.cuts = tokens.counts_by_number(state, "s", token)
+        """Rows that earlier pages gave of items with more, by document number.
+
+        A split may put others before such an item, and a page may end within one of those too.
+        """
+        self.seen = Seen() if is_distinct(job) else None
         self._room_bytes = job.container.limits.response_bytes
 
     @property
@@ -59,31 +97,41 @@ class StreamPage:
 
     def take(self, row: Row) -> bool:
         """Adds the rows of an item; False when the page is full before all of them are in."""
-        start, self.given = self.given, 0
-        for number, value in enumerate(islice(self._values(row), start, None), start):
+        start = self.cuts.pop(row.number, 0)
+        for number, value in enumerate(self._values(row)):
+            if number < start:
+                if self.seen is not None:
+                    self.seen.is_new(value)
+                continue
             if self.is_full:
-                self.given = number
+                self.cuts[row.number] = number
                 return False
+            if self.seen is not None and not self.seen.is_new(value):
+                continue
             if self.skip:
                 self.skip -= 1
                 continue
-            self.results.append(value)
-            self._room_bytes -= len(value)
+            text = value if isinstance(value, bytes) else orjson.dumps(value)
+            self.results.append(text)
+            self._room_bytes -= len(text)
             if self.left is not None:
                 self.left -= 1
         return True
 
-    def _values(self, row: Row) -> Iterator[bytes]:
-        """The results of an item one by one: a JOIN may give more of them than a page, or a memory, can hold."""
+    def _values(self, row: Row) -> Iterator[Any]:
+        """The results of an item one by one: a JOIN may give more of them than a page, or a memory, can hold.
+
+        An item as it is comes as its text.
+        """
         job = self._job
         if not job.query.gives_items:
-            yield from map(orjson.dumps, job.execution.values((job.item_of(row),)))
+            yield from job.execution.values((job.item_of(row),))
         elif job.execution.matches(job.filtered_item_of(row)):
             yield from job.container.render_all((row,))
 
     def state(self, place: _State) -> _State:
         """What the next page needs to know."""
-        state = {**place, "o": self.skip, "s": self.given}
+        state = {**place, "o": self.skip, "s": list(self.cuts.items())}
         if self.left is not None:
             state["l"] = self.left
         return {name: value for name, value in state.items() if value or name in ("o", "l")}
@@ -97,6 +145,8 @@ async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None
     if job.lookups is not None:
         return await _page_of_lookups(job, stream, state)
     begun = tokens.pieces_from_json(state["p"], job.request.token) if "p" in state else []
+    if stream.seen is not None and begun:
+        stream.seen = await _seen_before(job, state, begun, stream.cuts)
     lane = job.request.lane if job.first_rows is None else None
     scan = Scan(job.container, job.spans, begun, job.pushdown.predicates, "d" in state, lane)
     job.visits = scan.rows
@@ -109,21 +159,43 @@ async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None
         if scan.is_done or stream.is_full or job.is_out_of_time() or scan.is_held:
             break
         await asyncio.sleep(0)
-    if job.pushdown.is_whole and stream.left != 0 and not stream.given:
+    if job.pushdown.is_whole and stream.left != 0 and not stream.cuts and stream.seen is None:
         # Every row is a result here, so a look at the next one spares the client an empty last page.
         await scan.skip_to_next_row()
     job.tally.partitions = scan.partitions_visited
     if scan.is_done or stream.left == 0:
         return stream.results, None
     place = {"p": tokens.pieces_to_json(scan.position()), "d": scan.is_next_visited}
+    if stream.seen is not None:
+        place["w"] = job.container.kept.keep(job.kept_mark, stream.seen, stream.seen.size_bytes)
     return stream.results, stream.state(place)
+
+
+async def _seen_before(job: QueryJob, state: _State, begun: list[Piece], cuts: dict[int, int]) -> Seen:
+    """What DISTINCT met on the pages before this one."""
+    seen: Seen | None = job.container.kept.take(state.get("w"), job.kept_mark)
+    if seen is not None:
+        return seen
+    seen = Seen()
+    async for row in rows_read(job, begun, job.pushdown.predicates):
+        await beside_the_loop(job.functions, seen.add_results, job, row)
+    for number, count in cuts.items():
+        for partition in job.partitions:
+            found = await partition.find(number)
+            if found is not None:
+                await beside_the_loop(job.functions, seen.add_results, job, found, count)
+    return seen
 
 
 async def _page_of_lookups(
     job: QueryJob, stream: StreamPage, state: _State
 ) -> tuple[list[bytes], _State | None]:
     after = tokens.whole_number(state, "n", job.request.token)
-    rows = [row for row in await looked_up(job, first=not state) if row.number > after]
+    found = await looked_up(job, first=not state)
+    rows = [row for row in found if row.number > after]
+    if stream.seen is not None:
+        for row in found[: len(found) - len(rows)]:
+            await beside_the_loop(job.functions, stream.seen.add_results, job, row)
     taken = await beside_the_loop(job.functions, _take_all, job, stream, rows)
     if taken == len(rows) or stream.left == 0:
         return stream.results, None
@@ -150,6 +222,6 @@ def _take_all(job: QueryJob, stream: StreamPage, rows: Sequence[Row]) -> int:
 
 def _chunk_rows(job: QueryJob) -> int:
     """Rows to ask for at once: no more than the page can use when every row is a result."""
-    if job.pushdown.is_whole or job.query.block.where is None:
+    if (job.pushdown.is_whole or job.query.block.where is None) and not is_distinct(job):
         return min(SLICE_ROWS, job.request.items_max)
     return SLICE_ROWS

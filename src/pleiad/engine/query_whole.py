@@ -1,28 +1,35 @@
-"""Pages of a query that looks at everything before its first result: groups, order, rank and DISTINCT.
+"""Pages of a query that looks at everything before its first result: groups, rank, and DISTINCT in an order.
 
-An ordered query goes on behind the sort key of its last result, so its pages hold together while others write; the
-rest goes on behind the number of results given.
+The results stand in an order that the partition map has no part in: groups by their keys, ranked rows by score and
+`_rid`, the rest by document number. So the next page goes on behind the number of results given, and finds the same
+ones there when it has to gather them again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import orjson
 
 from pleiad.engine import token as tokens
 from pleiad.engine.functions import beside_the_loop
-from pleiad.engine.query_job import SLICE_ROWS, QueryJob, looked_up
+from pleiad.engine.query_gather import charge_candidates, gather
+from pleiad.engine.query_job import QueryJob
 from pleiad.engine.query_order import ordered_page
-from pleiad.engine.scan import Scan
+from pleiad.engine.scan import Piece, remaining
+from pleiad.keys.range import EpkRange
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan
 from pleiad.store.contract import Row
 from pleiad.store.selection import Selection
 
 _State = dict[str, Any]
+_GROUP_BYTES = 500
+_TEXT_BYTES = 50
+"""What a group, and a text beside its characters, take in memory, roughly."""
+_LISTS = (plan.AggregateKind.MAKELIST, plan.AggregateKind.MAKESET)
 
 
 async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None]:
@@ -30,76 +37,166 @@ async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None
     query = job.query
     if query.order_by and not query.is_aggregate and not query.distinct and query.is_per_item:
         return await ordered_page(job, state)
-    first = "c" not in state
     if _is_plain_count(job):
-        values = job.execution.slice([await _count(job)])
-        job.tally.partitions = len(job.partitions) if first else 0
-    else:
-        values = await _values(job, first)
+        return await _count_page(job, state)
     given = tokens.whole_number(state, "c", job.request.token)
-    return _cut(job, values, given)
+    texts = job.container.kept.look(state.get("w"), _mark_of_texts(job))
+    if texts is None:
+        values, paused = await _values(job, state)
+        if paused is not None:
+            return [], {**paused, "c": given} if given else paused
+        texts = [orjson.dumps(value) for value in values]
+    return _cut(job, state, texts, given)
 
 
-def _cut(job: QueryJob, values: list[Any], given: int) -> tuple[list[bytes], _State | None]:
+def _cut(job: QueryJob, state: _State, texts: list[bytes], given: int) -> tuple[list[bytes], _State | None]:
     """One page of a result that is known whole."""
     results: list[bytes] = []
     room_bytes = job.container.limits.response_bytes
-    for value in values[given : given + job.request.items_max]:
-        text = orjson.dumps(value)
+    for text in texts[given : given + job.request.items_max]:
         if results and len(text) > room_bytes:
             break
         room_bytes -= len(text)
         results.append(text)
     end = given + len(results)
-    return results, {"c": end} if end < len(values) else None
+    if end >= len(texts):
+        return results, None
+    name, mark = state.get("w"), _mark_of_texts(job)
+    if job.container.kept.look(name, mark) is not texts:
+        name = job.container.kept.keep(mark, texts, sum(map(len, texts)) + _TEXT_BYTES * len(texts))
+    return results, {"c": end, "w": name}
 
 
-async def _values(job: QueryJob, first: bool) -> list[Any]:
-    """Every result of the query, in order."""
+def _mark_of_texts(job: QueryJob) -> int:
+    """What tells the results that are kept from what is kept of an unfinished walk."""
+    return ~job.kept_mark
+
+
+async def _values(job: QueryJob, state: _State) -> tuple[list[Any], _State | None]:
+    """Every result of the query in order, or the state to go on with when the time was over before."""
     execution, query = job.execution, job.query
     if not query.reads_items:
-        return await beside_the_loop(job.functions, execution.run, ())
+        return await beside_the_loop(job.functions, execution.run, ()), None
+    pays = "c" not in state
     if not query.is_per_item or job.functions:
-        found = [job.item_of(row) async for row in candidates(job, first)]
-        return await beside_the_loop(job.functions, execution.run, found)
-    rows: list[Any] = []
-    groups = execution.new_groups() if query.is_aggregate else None
-    take = rows.append if groups is None else groups.add
-    async for row in candidates(job, first):
-        for number, bound in enumerate(execution.filter_rows(job.item_of(row)), 1):
-            take(bound)
-            if not number % SLICE_ROWS:
-                await asyncio.sleep(0)
-    if groups is not None:
-        return execution.finish(groups)
-    if query.order_by or query.is_ranked:
-        rows = execution.sorted_rows(rows)
-    return execution.outputs(rows)
+        return await _of_items(job, state, pays)
+    if query.is_ranked:
+        return await _ranked(job, state, pays)
+    if query.is_aggregate:
+        work, paused = await gather(job, state, lambda: _GroupGathering(job), pays=pays)
+        return ([], paused) if paused is not None else (execution.finish(work.groups), None)
+    work, paused = await gather(job, state, lambda: _RowGathering(job), pays=pays)
+    if paused is not None:
+        return [], paused
+    return execution.outputs(execution.sorted_rows(work.in_order())), None
 
 
-async def candidates(job: QueryJob, first: bool) -> AsyncIterator[Row]:
-    """The rows that the store's part of the filter leaves; other requests get their turn between slices.
+async def _of_items(job: QueryJob, state: _State, pays: bool) -> tuple[list[Any], _State | None]:
+    """The results from all items at once: rows are not those of each item alone, or the query calls functions."""
+    predicates = () if job.query.ranks_text else None
+    work, paused = await gather(job, state, lambda: _ItemGathering(job), pays=pays, predicates=predicates)
+    if paused is not None:
+        return [], paused
+    return await beside_the_loop(job.functions, job.execution.run, work.in_order()), None
 
-    Only the first page of a query pays for finding and loading them.
-    """
-    if job.lookups is not None:
-        for row in await looked_up(job, first):
-            if first:
-                job.loaded(row)
-            yield row
-        return
-    if not job.spans:
-        return
-    scan = Scan(job.container, job.spans, (), job.pushdown.predicates)
-    job.visits = scan.rows
-    while chunk := await scan.chunk(SLICE_ROWS):
-        for row in chunk:
-            if first:
-                job.loaded(row)
-            yield row
-        await asyncio.sleep(0)
-    if first:
-        job.tally.partitions = scan.partitions_visited
+
+async def _ranked(job: QueryJob, state: _State, pays: bool) -> tuple[list[Any], _State | None]:
+    """The results by rank. Statistics of texts need every row, whatever the filter says of it."""
+    ranks_text = job.query.ranks_text
+    if ranks_text and pays and "p" not in state:
+        job.tally.partitions = len(job.partitions)
+        await charge_candidates(job, job.pushdown.predicates if _is_text_indexed(job) else ())
+    work, paused = await gather(
+        job,
+        state,
+        lambda: _RankGathering(job),
+        pays=pays and not ranks_text,
+        predicates=() if ranks_text else None,
+    )
+    if paused is not None:
+        return [], paused
+    return job.execution.outputs(work.ranking.best_first()), None
+
+
+def _is_text_indexed(job: QueryJob) -> bool:
+    """Whether a full-text index has the statistics, so that only the matches are loaded."""
+    entries = job.container.definition.properties.get("indexingPolicy", {}).get("fullTextIndexes", ())
+    indexed = {entry.get("path") for entry in entries}
+    rank = job.query.block.rank
+    assert rank is not None
+    paths = (each.arguments[0] for each in rank.components if each.is_full_text)
+    return all(isinstance(path, plan.Constant) and path.value in indexed for path in paths)
+
+
+class _GroupGathering:
+    """The groups of all rows."""
+
+    def __init__(self, job: QueryJob) -> None:
+        self.job = job
+        self._holds_values = any(each.kind in _LISTS for each in job.query.block.aggregates)
+        self._values_bytes = 0
+        self.groups = job.execution.new_groups()
+
+    @property
+    def size_bytes(self) -> int:
+        return self._values_bytes + _GROUP_BYTES * len(self.groups)
+
+    def parts(self, row: Row) -> Iterator[Any]:
+        if self._holds_values:
+            self._values_bytes += row.size_bytes
+        return self.job.execution.filter_rows(self.job.item_of(row))
+
+    def add(self, row: Row, number: int, part: Any) -> None:
+        self.groups.add(part)
+
+
+class _RankGathering:
+    """The rows that match with their scores, and the statistics of all rows."""
+
+    def __init__(self, job: QueryJob) -> None:
+        self.job = job
+        self.ranking = job.execution.new_ranking()
+        self.size_bytes = 0
+
+    def parts(self, row: Row) -> Iterable[Any]:
+        return (self.job.item_of(row),)
+
+    def add(self, row: Row, number: int, part: Any) -> None:
+        if self.ranking.take((part,), part["_rid"]):
+            self.size_bytes += row.size_bytes
+
+
+class _RowGathering:
+    """The rows that match, with their places."""
+
+    def __init__(self, job: QueryJob) -> None:
+        self.job = job
+        self.size_bytes = 0
+        self._found: list[tuple[tuple[Any, int], Any]] = []
+
+    def parts(self, row: Row) -> Iterable[Any]:
+        self.size_bytes += row.size_bytes
+        return self.job.execution.filter_rows(self.job.item_of(row))
+
+    def add(self, row: Row, number: int, part: Any) -> None:
+        self._found.append(((row.number, number), part))
+
+    def in_order(self) -> list[Any]:
+        return [part for _, part in sorted(self._found, key=lambda each: each[0])]
+
+
+class _ItemGathering(_RowGathering):
+    """The items, matching or not, in the order that equal results have."""
+
+    def parts(self, row: Row) -> Iterable[Any]:
+        self.size_bytes += row.size_bytes
+        return (self.job.item_of(row),)
+
+    def add(self, row: Row, number: int, part: Any) -> None:
+        self._found.append(((part["_rid"] if self.job.query.is_ranked else row.number, number), part))
+
+
+# -- one count that the store makes ------------------------------------------------------------------
 
 
 def _is_plain_count(job: QueryJob) -> bool:
@@ -124,13 +221,25 @@ def _is_always_defined(node: plan.Expression) -> bool:
     return isinstance(node, plan.Slot) or (isinstance(node, plan.Constant) and node.value is not UNDEFINED)
 
 
-async def _count(job: QueryJob) -> int:
-    total = 0
-    for span in job.spans:
-        for partition in job.container.map.overlapping(span):
-            part = partition.span.intersect(span)
-            assert part is not None
-            selection = Selection(part, job.pushdown.predicates, job.now, job.container.default_ttl)
-            total += (await partition.count(selection, count_only=True))[0]
-            await asyncio.sleep(0)
-    return total
+async def _count_page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None]:
+    """The count, partition by partition; the token carries what is counted so far."""
+    if not state:
+        job.tally.partitions = len(job.partitions)
+    if job.is_part:
+        state = {}  # what is counted so far is of the whole range
+    begun = tokens.pieces_from_json(state["p"], job.request.token) if "p" in state else []
+    total = tokens.whole_number(state, "n", job.request.token)
+    spans = [piece.span for piece in remaining(job.spans, begun)]
+    while spans:
+        span = spans.pop(0)
+        partition = job.container.map.find(span.min)
+        part = partition.span.intersect(span)
+        assert part is not None
+        if part.max < span.max:
+            spans.insert(0, EpkRange(part.max, span.max))
+        selection = Selection(part, job.pushdown.predicates, job.now, job.container.default_ttl)
+        total += (await partition.count(selection, count_only=True))[0]
+        if spans and job.is_out_of_time():
+            return [], {"p": tokens.pieces_to_json([Piece(spans[0])]), "n": total}
+        await asyncio.sleep(0)
+    return [orjson.dumps(value) for value in job.execution.slice([total])], None

@@ -47,7 +47,7 @@ class Scan:
         self._container = container
         self._predicates = predicates
         self._now = int(time.time())
-        self._pieces = _remaining(spans, begun)
+        self._pieces = remaining(spans, begun)
         self._last: Piece | None = None
         self._last_part: EpkRange | None = None
         self._visited: set[int] = set()
@@ -139,7 +139,18 @@ class Scan:
             self.partitions_visited += 1
 
 
-def _remaining(spans: Sequence[EpkRange], begun: Sequence[Piece]) -> list[Piece]:
+def spans_begun(spans: Sequence[EpkRange], begun: Sequence[Piece]) -> list[EpkRange]:
+    """The ranges that have been read up to a position, those of its pieces read in part."""
+    before = EpkRange(b"", begun[-1].span.max)
+    return [part for span in spans if (part := span.intersect(before)) is not None]
+
+
+def is_read(row: Row, begun: Sequence[Piece]) -> bool:
+    """Whether a row of those ranges has been read."""
+    return all(row.number <= piece.after for piece in begun if piece.span.contains(row.epk))
+
+
+def remaining(spans: Sequence[EpkRange], begun: Sequence[Piece]) -> list[Piece]:
     """What is left of the spans from a position on."""
     if not begun:
         return [Piece(span) for span in spans]

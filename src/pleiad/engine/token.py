@@ -63,6 +63,19 @@ def whole_number(state: dict[str, Any], name: str, token: str) -> int:
     return value
 
 
+def counts_by_number(state: dict[str, Any], name: str, token: str) -> dict[int, int]:
+    """Counts by document number in a token's state; absent means none."""
+    given = state.get(name, [])
+    if not isinstance(given, list):
+        raise bad(token)
+    for pair in given:
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise bad(token)
+        if not all(type(each) is int and 0 <= each < 2**62 for each in pair):
+            raise bad(token)
+    return dict(given)
+
+
 def bad(token: str) -> PleiadError:
     return errors.BAD_HEADER(
         name="x-ms-continuation",

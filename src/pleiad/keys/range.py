@@ -8,6 +8,7 @@ two top bits and hashes of version 1 are 32-bit numbers, so that space is divide
 from __future__ import annotations
 
 from binascii import unhexlify
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pleiad import errors
@@ -81,6 +82,17 @@ def prefix_range(values: tuple[KeyValue, ...], definition: KeyDefinition) -> Epk
     if definition.kind == "MultiHash" and len(values) < definition.levels:
         return EpkRange(low, low + MAX)  # the hash of a next level never starts with FF
     return EpkRange(low, low + b"\x00")  # the next larger byte string
+
+
+def disjoint(ranges: Iterable[EpkRange]) -> list[EpkRange]:
+    """The same hashes in ranges that do not overlap, in order."""
+    found: list[EpkRange] = []
+    for each in sorted(ranges):
+        if found and each.min < found[-1].max:
+            found[-1] = EpkRange(found[-1].min, max(found[-1].max, each.max))
+        else:
+            found.append(each)
+    return found
 
 
 def midpoint(cut: EpkRange, definition: KeyDefinition) -> bytes | None:

@@ -234,6 +234,9 @@ class Groups:
                 for mine, theirs in zip(group[1], states, strict=True):
                     mine.merge(theirs)
 
+    def __len__(self) -> int:
+        return len(self._groups) + (self._keys is None)
+
     def results(self) -> Iterator[GroupRow]:
         """For each group its key values and its aggregate results."""
         if self._keys is None:

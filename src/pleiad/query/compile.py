@@ -7,6 +7,7 @@ its sources, with the filter inside; a subquery becomes a generator of its own t
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -144,11 +145,8 @@ class PlanEmitter(ExpressionEmitter):
         self.frame = ()
         return name
 
-    def sort_values(self, block: plan.Block) -> str:
-        return self._tuple([key.expression for key in block.order_by])
-
     def sort_keys(self, block: plan.Block) -> str:
-        """The values to sort by: as ``sort_values``, but nearness for vector distances."""
+        """The values to sort by: those of the expressions, but nearness for vector distances."""
         parts: list[str] = []
         for key in block.order_by:
             node = key.expression
@@ -179,7 +177,6 @@ class PlanEmitter(ExpressionEmitter):
                 names["values"] = self.block(block, outer)
         names["project"] = self.function(row_frame, lambda: self.output(block.selection))
         if block.order_by:
-            names["sort_values"] = self.function(row_frame, lambda: self.sort_values(block))
             names["sort_keys"] = self.function(row_frame, lambda: self.sort_keys(block))
         if block.rank is not None:
             components = block.rank.components
@@ -187,6 +184,9 @@ class PlanEmitter(ExpressionEmitter):
                 own,
                 lambda: "(" + "".join(f"{self._tuple(list(each.arguments))}, " for each in components) + ")",
             )
+            names["all_rows"] = self.rows(dataclasses.replace(block, where=None), outer)
+            condition = plan.Constant(True) if block.where is None else block.where
+            names["passes"] = self.function(own, lambda: self.truth(condition))
         if len(block.sources) == 1 and block.sources[0].kind is SourceKind.ITEMS:
             where = plan.Constant(True) if block.where is None else block.where
             names["match"] = self.function(own, lambda: self.truth(where))

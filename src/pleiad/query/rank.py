@@ -1,13 +1,13 @@
 """Scores: VectorDistance, full-text functions that look at the container's policies, and ORDER BY RANK.
 
-The scores of ORDER BY RANK are BM25 over the rows that match the query, vector measures, or both fused by
-reciprocal rank. Best comes first whatever direction is written.
+The scores of ORDER BY RANK are BM25 over all rows, those that match the query or not, vector measures, or both fused
+by reciprocal rank. Best comes first whatever direction is written.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from pleiad.keys.undefined import UNDEFINED
@@ -115,29 +115,123 @@ INTERNAL_FUNCTIONS: Final[dict[str, Function]] = {
 """Functions that take the policy path of their first argument in front of it, by upper-case name."""
 
 
-def rank_order(
-    rank: Rank,
-    inputs: Sequence[tuple[tuple[Any, ...], ...]],
-    context: QueryContext,
-    parameters: Any,
-) -> list[int]:
-    """The positions of the rows, best first; ``inputs`` has for each row the arguments of each score."""
-    columns = [
-        _component_scores(component, [row[number] for row in inputs], context)
-        for number, component in enumerate(rank.components)
-    ]
-    if len(columns) == 1 and rank.weights is None and rank.weights_parameter is None:
-        scores, best_is_largest = columns[0]
-        sign = -1.0 if best_is_largest else 1.0
-        ordered = [math.inf if score is UNDEFINED else sign * score for score in scores]
-    else:
-        weights = _weights(rank, parameters)
-        fused = fulltext.fuse_ranks([scores for scores, _ in columns], weights, [best for _, best in columns])
-        ordered = [-score for score in fused]
-    return sorted(range(len(inputs)), key=ordered.__getitem__)
+class Ranking:
+    """The rows of a query with ORDER BY RANK: taken one by one, given best first when all are there.
+
+    The statistics of BM25 are those of all rows that are taken, so that a filter changes which rows are given and
+    not how they score; a client that merges partitions by the query plan gathers the same ones.
+    """
+
+    __slots__ = ("_context", "_functions", "_kept", "_parameters", "_rank", "_texts")
+
+    def __init__(
+        self, rank: Rank, context: QueryContext, parameters: Mapping[str, Any], functions: Mapping[str, Any]
+    ) -> None:
+        self._rank = rank
+        self._context = context
+        self._parameters = parameters
+        self._functions = functions
+        self._kept: list[tuple[str, tuple[Any, ...], list[Any]]] = []
+        self._texts = [
+            _TextScores(context, component) if component.is_full_text else None
+            for component in rank.components
+        ]
+
+    def take(self, items: Iterable[dict[str, Any]], tie: str = "") -> bool:
+        """Counts the rows of the items and keeps those that pass the filter; whether there are any.
+
+        Equal scores go by their ties, then as they came.
+        """
+        before = len(self._kept)
+        has_texts = any(self._texts)
+        passes, inputs = self._functions["passes"], self._functions["rank_inputs"]
+        for row in self._functions["all_rows"](items):
+            is_kept = passes(*row)
+            if not is_kept and not has_texts:
+                continue
+            given = inputs(*row)
+            texts = [
+                None if scores is None else scores.count(arguments)
+                for scores, arguments in zip(self._texts, given, strict=True)
+            ]
+            if is_kept:
+                measured = [
+                    vector_distance(self._context, *arguments) if scores is None else counts
+                    for scores, arguments, counts in zip(self._texts, given, texts, strict=True)
+                ]
+                self._kept.append((tie, row, measured))
+        return len(self._kept) > before
+
+    def best_first(self) -> list[tuple[Any, ...]]:
+        """The rows that passed the filter."""
+        columns = [self._column(number) for number in range(len(self._rank.components))]
+        weights = _weights(self._rank, self._parameters)
+        if len(columns) == 1 and weights is None:
+            scores, best_is_largest = columns[0]
+            sign = -1.0 if best_is_largest else 1.0
+            ordered = [math.inf if score is UNDEFINED else sign * score for score in scores]
+        else:
+            fused = fulltext.fuse_ranks(
+                [scores for scores, _ in columns], weights, [best for _, best in columns]
+            )
+            ordered = [-score for score in fused]
+        places = sorted(range(len(self._kept)), key=lambda number: (ordered[number], self._kept[number][0]))
+        return [self._kept[number][1] for number in places]
+
+    def _column(self, number: int) -> tuple[list[Any], bool]:
+        """The score of each row by one component, and whether larger is better."""
+        measured = [each[number] for _, _, each in self._kept]
+        scores = self._texts[number]
+        if scores is not None:
+            return [scores.score(counts) for counts in measured], True
+        component = self._rank.components[number]
+        return measured, more_is_nearer(component.arguments, self._parameters, self._context.vector_policy)
 
 
-def _weights(rank: Rank, parameters: Any) -> Sequence[float] | None:
+class _TextScores:
+    """BM25 of one component over the rows counted."""
+
+    __slots__ = ("_context", "_documents", "_hits", "_language", "_parsed", "_words")
+
+    def __init__(self, context: QueryContext, component: RankComponent) -> None:
+        path, _, *terms = component.arguments
+        self._context = context
+        policy_path = path.value if isinstance(path, Constant) else None
+        self._language = fulltext.language_of_policy(context.full_text_policy, policy_path)
+        self._parsed: dict[Any, fulltext.Term | None] = {}
+        self._documents = 0
+        self._words = 0
+        self._hits = [0] * len(terms)
+
+    def count(self, arguments: tuple[Any, ...]) -> tuple[list[int], int] | None:
+        """How often each term is in a text, and the words of the text; None for what is no text."""
+        self._context.tick()
+        self._documents += 1
+        _, text, *terms = arguments
+        if text.__class__ is not str:
+            return None
+        stems = fulltext.tokenize(text, self._language)
+        counts = [self._frequency(stems, term) for term in terms]
+        self._words += len(stems)
+        self._hits = [hits + (count > 0) for hits, count in zip(self._hits, counts, strict=True)]
+        return counts, len(stems)
+
+    def _frequency(self, stems: list[str], term: Any) -> int:
+        key = hash_key(term)
+        if key not in self._parsed:
+            self._parsed[key] = fulltext.parse_term(term, self._language)
+        known = self._parsed[key]
+        return 0 if known is None else fulltext.term_frequency(stems, known)
+
+    def score(self, counted: tuple[list[int], int] | None) -> Any:
+        if counted is None:
+            return UNDEFINED
+        counts, length = counted
+        average = self._words / self._documents
+        return finite(fulltext.Bm25.score(counts, length, average, self._documents, self._hits))
+
+
+def _weights(rank: Rank, parameters: Mapping[str, Any]) -> Sequence[float] | None:
     if rank.weights_parameter is None:
         return rank.weights
     given = parameters[rank.weights_parameter.name]
@@ -145,44 +239,3 @@ def _weights(rank: Rank, parameters: Any) -> Sequence[float] | None:
         raise weights_error()
     weights: list[float] = given
     return weights
-
-
-def _component_scores(
-    component: RankComponent, inputs: list[tuple[Any, ...]], context: QueryContext
-) -> tuple[list[Any], bool]:
-    """The score of each row and whether larger is better."""
-    if component.is_full_text:
-        return _full_text_scores(inputs, context), True
-    if not inputs:
-        return [], True
-    options = inputs[0][4] if len(inputs[0]) > 4 else UNDEFINED
-    metric = _metric(context, inputs[0][0], options)
-    scores = [vector_distance(context, *arguments) for arguments in inputs]
-    return scores, vector.nearest_first_is_descending(metric)
-
-
-def _full_text_scores(inputs: list[tuple[Any, ...]], context: QueryContext) -> list[Any]:
-    if not inputs:
-        return []
-    language = fulltext.language_of_policy(context.full_text_policy, inputs[0][0])
-    parsed: dict[Any, fulltext.Term | None] = {}
-    frequencies: list[list[int]] = []
-    lengths: list[int] = []
-    for _, text, *terms in inputs:
-        context.tick()
-        stems = fulltext.tokenize(text, language) if text.__class__ is str else []
-        counts: list[int] = []
-        for term in terms:
-            key = hash_key(term)
-            if key not in parsed:
-                parsed[key] = fulltext.parse_term(term, language)
-            known = parsed[key]
-            counts.append(0 if known is None else fulltext.term_frequency(stems, known))
-        frequencies.append(counts)
-        lengths.append(len(stems))
-    hits = [sum(1 for counts in frequencies if counts[number]) for number in range(len(frequencies[0]))]
-    average = sum(lengths) / len(lengths)
-    return [
-        fulltext.Bm25.score(counts, length, average, len(inputs), hits)
-        for counts, length in zip(frequencies, lengths, strict=True)
-    ]

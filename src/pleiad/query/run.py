@@ -25,7 +25,7 @@ from pleiad.query.compile import Factory, compile_plan
 from pleiad.query.compile_support import tag_of
 from pleiad.query.context import QueryContext
 from pleiad.query.parser import check_count, parse
-from pleiad.query.rank import rank_order
+from pleiad.query.rank import Ranking
 from pleiad.query.values import hash_key, order_key
 
 Row = tuple[Any, ...]
@@ -100,6 +100,12 @@ class Query:
     def is_ranked(self) -> bool:
         """Whether ORDER BY RANK orders the rows, which needs all of them."""
         return self.block.rank is not None
+
+    @property
+    def ranks_text(self) -> bool:
+        """Whether scores of texts order the rows, which need the statistics of those that the filter drops too."""
+        rank = self.block.rank
+        return rank is not None and any(component.is_full_text for component in rank.components)
 
     @property
     def distinct(self) -> bool:
@@ -198,9 +204,9 @@ class Execution:
         found: Iterator[Any] = self._functions["values"](items)
         return found
 
-    def order_values(self, row: Row) -> tuple[Any, ...]:
-        """The values of the ORDER BY expressions, as a client that merges pages sees them."""
-        found: tuple[Any, ...] = self._functions["sort_values"](*row)
+    def sort_key_values(self, row: Row) -> tuple[Any, ...]:
+        """The values of the ORDER BY expressions; for a vector distance how near it is."""
+        found: tuple[Any, ...] = self._functions["sort_keys"](*row)
         return found
 
     def order_key(self, row: Row) -> tuple[Any, ...]:
@@ -216,19 +222,19 @@ class Execution:
         return Groups(kinds, self._functions["keys"], self._functions["arguments"])
 
     def finish(self, groups: Groups) -> list[Any]:
-        """The result of the whole query from its groups."""
-        rows: list[Row] = list(groups.results())
+        """The result of the whole query from its groups, in the order of their keys where it asks for no other."""
+        rows: list[Row] = sorted(groups.results(), key=lambda row: tuple(map(order_key, row[0])))
         if self.block.order_by:
             rows = self.sorted_rows(rows)
         return self.outputs(rows)
 
+    def new_ranking(self) -> Ranking:
+        """An empty state for ``take(items)`` and ``best_first()``; only for ORDER BY RANK."""
+        assert self.block.rank is not None
+        return Ranking(self.block.rank, self.context, self.parameters, self._functions)
+
     def sorted_rows(self, rows: Iterable[Row]) -> list[Row]:
         """The rows as ORDER BY has them; ties keep scan order, reversed when the first key is DESC."""
-        if self.block.rank is not None:
-            listed = list(rows)
-            inputs = [self._functions["rank_inputs"](*row) for row in listed]
-            positions = rank_order(self.block.rank, inputs, self.context, self.parameters)
-            return [listed[position] for position in positions]
         sort_keys = self._functions["sort_keys"]
         decorated = [(tuple(map(order_key, sort_keys(*row))), row) for row in rows]
         directions = [key.descending for key in self.block.order_by]
@@ -272,7 +278,11 @@ class Execution:
             for row in self.rows(items):
                 groups.add(row)
             return self.finish(groups)
-        if block.order_by or block.rank is not None:
+        if block.rank is not None:
+            ranking = self.new_ranking()
+            ranking.take(items)
+            return self.outputs(ranking.best_first())
+        if block.order_by:
             return self.outputs(self.sorted_rows(self.rows(items)))
         return self.slice(self.values(items))
 

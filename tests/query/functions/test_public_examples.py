@@ -1,4 +1,4 @@
-"""The public examples that are constant expressions, computed by the functions alone."""
+"""The public examples that are constant expressions, computed by the functions alone where they are calls only."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from pleiad.keys.undefined import UNDEFINED
+from pleiad.limits import Limits
+from pleiad.query import compile_query
 from pleiad.query.context import QueryContext
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -59,10 +61,10 @@ def test_a_public_example_gives_its_published_result(text: str, case: dict[str, 
     expression = expressions.Expression(text, QueryContext())
     try:
         actual = expression.value()
-    except expressions.NotConstant as reason:
-        pytest.skip(f"needs the engine: {reason}")
+        rows = [] if actual is UNDEFINED else [actual]
+    except expressions.NotConstant:
+        rows = compile_query(case["query"], Limits()).run([], {}, QueryContext())
     expected = case["expected"]
-    rows = [] if actual is UNDEFINED else [actual]
     for name in WRONG_MEMBERS.get(case["id"], ()):
         for row in (*rows, *expected):
             row.pop(name, None)

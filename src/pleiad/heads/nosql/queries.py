@@ -17,6 +17,7 @@ from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of, is_confined, opened, scope
 from pleiad.heads.nosql.metadata import query_of
 from pleiad.heads.nosql.render import feed_body, item_headers, resource_answer
+from pleiad.keys.range import disjoint
 from pleiad.query import advice, compile_query
 from pleiad.query.gateway_plan import gateway_plan
 from pleiad.query.index_use import index_use, to_v1_header, to_v2_header
@@ -24,6 +25,9 @@ from pleiad.query.metrics import QueryMetrics
 from pleiad.server.message import Response
 
 CROSS_PARTITION = b"x-ms-documentdb-query-enablecrosspartition"
+_SUPPORTED_FEATURES = b"x-ms-cosmos-supported-query-features"
+_ANNOUNCEMENTS = (b"x-ms-cosmos-sdk-supportedcapabilities", _SUPPORTED_FEATURES)
+"""Headers of clients that know query plans. The Python and JavaScript clients send the first with every request."""
 _TOKEN_LIMIT = b"x-ms-documentdb-responsecontinuationtokenlimitinkb"
 _METRICS = b"x-ms-documentdb-populatequerymetrics"
 _INDEX_METRICS = b"x-ms-cosmos-populateindexmetrics"
@@ -45,6 +49,7 @@ async def query(call: Call) -> Response:
         key=call.key or None,
         is_confined=is_confined(call),
         may_fan_out=call.flag(CROSS_PARTITION),
+        merges_partitions=any(name in call.request.headers for name in _ANNOUNCEMENTS),
         items_max=_page_items(call),
         token=call.text(b"x-ms-continuation"),
         token_bytes_max=_token_bytes_max(call),
@@ -131,7 +136,7 @@ async def plan(call: Call) -> Response:
     """How a client would run the query itself, partition by partition."""
     container = await container_of(call)
     text, parameters = query_of(call)
-    given = call.text(b"x-ms-cosmos-supported-query-features")
+    given = call.text(_SUPPORTED_FEATURES)
     features = [name.strip() for name in given.split(",")] if given else None
     document = _plan(container, text, parameters, features)
     return resource_answer(200, call, charge.metadata_read(), document)
@@ -145,12 +150,13 @@ def _plan(
             return [_range("", "FF", False)]
         if not keys:
             return [_range("", "", False)]
-        found = set()
-        for key in keys:
-            low, high = container.span_of(key).to_hex()
-            is_point = len(key) == container.key.levels
-            found.add((low, low if is_point else high, is_point))
-        return [_range(*each) for each in sorted(found)]
+        points = {container.span_of(key) for key in keys if len(key) == container.key.levels}
+        found = []
+        for span in disjoint(container.span_of(key) for key in keys):
+            low, high = span.to_hex()
+            is_point = span in points
+            found.append(_range(low, low if is_point else high, is_point))
+        return found
 
     query = compile_query(text, container.limits)
     query.execution(parameters, container.query_context())

@@ -215,7 +215,8 @@ def fuse_ranks(
 ) -> list[float]:
     """Reciprocal rank fusion: for each item the sum of weight / (60 + rank) over the components.
 
-    A component holds one score per item. A negative weight turns the order of its component round.
+    A component holds one score per item. A negative weight turns the order of its component round, with what has no
+    score still at the worse end.
     """
     if not components:
         return []
@@ -223,6 +224,10 @@ def fuse_ranks(
     largest = [True] * len(components) if best_is_largest is None else list(best_is_largest)
     fused = [0.0] * len(components[0])
     for scores, weight, descending in zip(components, factors, largest, strict=True):
-        for item, rank in enumerate(dense_ranks(scores, descending if weight >= 0 else not descending)):
+        ranks = dense_ranks(scores, descending)
+        if weight < 0:
+            last = max(ranks, default=0)
+            ranks = [last + 1 - rank for rank in ranks]
+        for item, rank in enumerate(ranks):
             fused[item] += weight / (RRF_CONSTANT + rank)
     return fused

@@ -1,0 +1,140 @@
+"""Gathering what a query needs of every candidate before its first result, over as many pages as the time takes.
+
+A page that runs out of time is empty, and its token says how far the walk came. What was gathered is kept for the next
+page; where it is gone, the walk is repeated up to that place first, so that a query ends wherever its pages are asked
+for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from pleiad.engine import token as tokens
+from pleiad.engine.functions import beside_the_loop
+from pleiad.engine.query_job import SLICE_ROWS, QueryJob, looked_up
+from pleiad.engine.scan import Piece, Scan, is_read, spans_begun
+from pleiad.store.contract import Row
+from pleiad.store.selection import Predicate, Selection
+
+_State = dict[str, Any]
+
+
+class Gathering(Protocol):
+    """What is gathered: the parts of each row, added one by one."""
+
+    job: QueryJob
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    def parts(self, row: Row) -> Iterable[Any]: ...
+
+    def add(self, row: Row, number: int, part: Any) -> None: ...
+
+
+G = TypeVar("G", bound=Gathering)
+
+
+class Gathered(NamedTuple):
+    """The gathering, and the state to go on with when the time was over before the end."""
+
+    work: Any
+    paused: _State | None
+
+
+async def gather(
+    job: QueryJob,
+    state: _State,
+    new: Callable[[], G],
+    *,
+    pays: bool,
+    predicates: tuple[Predicate, ...] | None = None,
+) -> Gathered:
+    """Adds every candidate, in scan order; `pays` when finding and loading them is not paid for yet."""
+    if job.lookups is not None:
+        return Gathered(await _of_lookups(job, new(), pays), None)
+    if not job.spans:
+        return Gathered(new(), None)
+    if predicates is None:
+        predicates = job.pushdown.predicates
+    begun = tokens.pieces_from_json(state["p"], job.request.token) if "p" in state else []
+    work = job.container.kept.take(state.get("w"), job.kept_mark) if begun else new()
+    if work is None:
+        work = new()
+        await _repeat(job, work, begun, predicates)
+    work.job = job
+    scan = Scan(job.container, job.spans, begun, predicates, "d" in state)
+    job.visits = scan.rows
+    await _walk(job, scan, work, pays)
+    if pays:
+        job.tally.partitions = scan.partitions_visited
+    if scan.is_done:
+        return Gathered(work, None)
+    name = job.container.kept.keep(job.kept_mark, work, work.size_bytes)
+    paused: _State = {"p": tokens.pieces_to_json(scan.position()), "w": name}
+    return Gathered(work, {**paused, "d": 1} if scan.is_next_visited else paused)
+
+
+async def _walk(job: QueryJob, scan: Scan, work: Gathering, pays: bool) -> None:
+    """Takes in rows until the end or until the time is over, and one at least."""
+    while chunk := await scan.chunk(SLICE_ROWS):
+        for row in chunk:
+            await _take(work, row)
+            if pays:
+                job.loaded(row)
+            if job.is_out_of_time():
+                scan.stop_after(row, chunk)
+                return
+        await asyncio.sleep(0)
+
+
+async def _take(work: Gathering, row: Row) -> None:
+    for number, part in enumerate(await beside_the_loop(work.job.functions, work.parts, row)):
+        work.add(row, number, part)
+        if number % SLICE_ROWS == SLICE_ROWS - 1:
+            await asyncio.sleep(0)
+
+
+async def _of_lookups(job: QueryJob, work: G, pays: bool) -> G:
+    for row in await looked_up(job, pays):
+        if pays:
+            job.loaded(row)
+        await _take(work, row)
+    return work
+
+
+async def _repeat(
+    job: QueryJob, work: Gathering, begun: Sequence[Piece], predicates: tuple[Predicate, ...]
+) -> None:
+    """Takes in again what earlier pages took in."""
+    async for row in rows_read(job, begun, predicates):
+        await _take(work, row)
+
+
+async def rows_read(
+    job: QueryJob, begun: Sequence[Piece], predicates: tuple[Predicate, ...]
+) -> AsyncIterator[Row]:
+    """The rows that a walk has read before it came to a position."""
+    spans = spans_begun(job.spans, begun)
+    if not spans:
+        return
+    scan = Scan(job.container, spans, (), predicates)
+    while chunk := await scan.chunk(SLICE_ROWS):
+        for row in chunk:
+            if is_read(row, begun):
+                yield row
+        await asyncio.sleep(0)
+
+
+async def charge_candidates(job: QueryJob, predicates: tuple[Predicate, ...]) -> None:
+    """Charges the loading of all rows that the predicates leave, before the first result."""
+    for span in job.spans:
+        for partition in job.container.map.overlapping(span):
+            part = partition.span.intersect(span)
+            assert part is not None
+            selection = Selection(part, predicates, job.now, job.container.default_ttl)
+            items, size_bytes = await partition.count(selection)
+            job.tally.items_loaded += items
+            job.tally.bytes_loaded += size_bytes
