@@ -27,7 +27,7 @@ from pleiad.errors import RESOURCE_EXISTS, PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
 from pleiad.store.contract import Row
-from pleiad.store.sqlite.path_index import IndexSettings
+from pleiad.store.index_use import IndexSettings
 from pleiad.store.sqlite.store import SqliteStore
 
 NO_INDEXES = IndexSettings(items_min=10**9)

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from pleiad.item.ttl import is_expired
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.store.contract import Mutation, PartitionWrite, Row, Verb
+from pleiad.store.index_use import IndexSettings
 from pleiad.store.selection import (
     Bound,
     IndexedPath,
@@ -30,7 +31,6 @@ from pleiad.store.selection import (
     Selection,
 )
 from pleiad.store.sqlite import order, select
-from pleiad.store.sqlite.path_index import IndexSettings
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.store import SqliteStore
 

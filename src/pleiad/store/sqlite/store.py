@@ -21,9 +21,9 @@ import orjson
 from pleiad import errors
 from pleiad.store.commits import CommitCounts
 from pleiad.store.contract import Record
+from pleiad.store.index_use import DEFAULT_INDEX_SETTINGS, IndexSettings
 from pleiad.store.sqlite import schema
 from pleiad.store.sqlite.file import SegmentFile
-from pleiad.store.sqlite.path_index import DEFAULT_INDEX_SETTINGS, IndexSettings
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.threads import DiskThreads
 
