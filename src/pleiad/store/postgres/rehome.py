@@ -1,0 +1,115 @@
+"""Split, merge and move in PostgreSQL: fencing and dividing partitions, copying rows between two segments.
+
+Copies stay inside the server: no row passes through this process. What is copied is read in one snapshot.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pleiad.keys.range import EpkRange
+from pleiad.store.contract import Division, PartitionState
+from pleiad.store.postgres import statements
+from pleiad.store.postgres.connections import Connection
+from pleiad.store.postgres.schema import sql
+
+_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+
+
+async def _rows(connection: Connection, text: str, params: Any = ()) -> list[tuple[Any, ...]]:
+    cursor = await connection.execute(sql(text), params)
+    return await cursor.fetchall() if cursor.description is not None else []
+
+
+async def fence(connection: Connection, schema: str, partition: int, epoch: int) -> PartitionState | None:
+    """Raises the epoch of a partition unless it has another one."""
+    text = statements.FENCE.format(s=schema)
+    rows = await _rows(connection, text, {"partition": partition, "epoch": epoch})
+    return PartitionState(*rows[0]) if rows else None
+
+
+async def divide(
+    connection: Connection, schema: str, division: Division
+) -> tuple[PartitionState, PartitionState] | None:
+    """Fences a partition and puts two in its place, in one transaction."""
+    async with connection.transaction():
+        fenced = await fence(connection, schema, division.partition, division.epoch)
+        if fenced is None:
+            return None
+        halves = []
+        for id, low, high in (
+            (division.left, division.span.min, division.at),
+            (division.right, division.at, division.span.max),
+        ):
+            counts = await _rows(connection, statements.COUNT_HALF.format(s=schema), (low, high))
+            half = PartitionState(id, 1, fenced.lsn, 1, *counts[0])
+            await save_partition(connection, schema, half)
+            halves.append(half)
+        await _rows(connection, statements.EMPTY_PARTITION.format(s=schema), (division.partition,))
+    return halves[0], halves[1]
+
+
+async def save_partition(connection: Connection, schema: str, state: PartitionState) -> None:
+    """Sets the counters and the epoch of a partition."""
+    params = (state.partition, state.epoch, state.lsn, state.next_sequence, state.items, state.size_bytes)
+    await _rows(connection, statements.SAVE_PARTITION.format(s=schema), params)
+
+
+async def track_deletes(connection: Connection, schema: str, on: bool) -> None:
+    """Begins or ends to remember deletes, between two writes."""
+    async with connection.transaction():
+        await _rows(connection, statements.STOP_WRITES.format(s=schema))
+        await _rows(connection, statements.TRACK.format(s=schema), (on,))
+        if not on:
+            await _rows(connection, statements.FORGET_DELETES.format(s=schema))
+
+
+async def copy_chunk(
+    connection: Connection, source: str, target: str, span: EpkRange, after: int, limit: int
+) -> int | None:
+    """Copies the next rows of a range; the last number, or None at the end."""
+    async with connection.transaction():
+        await _rows(connection, _SNAPSHOT)
+        bounds = (after, span.min, span.max, limit)
+        ((upto,),) = await _rows(connection, statements.CHUNK_END.format(s=source), bounds)
+        if upto is None:
+            return None
+        rows = await _rows(
+            connection,
+            f"SELECT number FROM ({statements.CHUNK.format(s=source)}) AS chunk",
+            (after, upto, span.min, span.max),
+        )
+        await _put(connection, source, target, [number for (number,) in rows])
+    return int(upto)
+
+
+async def catch_up(
+    connection: Connection, source: str, target: str, span: EpkRange, after_lsn: int, after_delete: int
+) -> tuple[int, int]:
+    """Repeats deletes and changes of a range; how many, and the last delete."""
+    async with connection.transaction():
+        await _rows(connection, _SNAPSHOT)
+        bounds = (span.min, span.max)
+        deleted = await _rows(connection, statements.DELETED.format(s=source), (after_delete, *bounds))
+        gone = await _rows(
+            connection, statements.REMOVE.format(t=target), ([number for _, number in deleted],)
+        )
+        changed = await _rows(
+            connection,
+            f"SELECT number FROM ({statements.CHANGED.format(s=source)}) AS changed",
+            (after_lsn, *bounds),
+        )
+        await _put(connection, source, target, [number for (number,) in changed])
+    last = max((sequence for sequence, _ in deleted), default=after_delete)
+    return len(gone) + len(changed), last
+
+
+async def _put(connection: Connection, source: str, target: str, numbers: list[int]) -> None:
+    """Copies rows with what belongs to them, in place of the rows that stand in their way."""
+    in_the_way = await _rows(
+        connection, statements.IN_THE_WAY.format(s=source, t=target), {"numbers": numbers}
+    )
+    doomed = [number for (number,) in in_the_way]
+    await _rows(connection, statements.REMOVE.format(t=target), (doomed,))
+    for text in (statements.COPY_ITEMS, statements.COPY_UNIQUE_VALUES, statements.ENTER):
+        await _rows(connection, text.format(s=source, t=target), (numbers,))
