@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pleiad.store.contract import Store
+from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.sqlite.store import SqliteStore
 
 
@@ -25,18 +26,19 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
-@pytest.fixture(params=["sqlite"])
+@pytest.fixture(params=["sqlite", "postgres"])
 def opened(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> Callable[[], AbstractAsyncContextManager[Store]]:
     """Opens the test's store for the length of an async with-block; a second block opens the same data."""
+    dsn = "" if request.param == "sqlite" else request.getfixturevalue("postgres_server").new_database()
 
     @contextlib.asynccontextmanager
-    async def open_sqlite() -> AsyncIterator[Store]:
-        store = SqliteStore(tmp_path / "data")
+    async def open_store() -> AsyncIterator[Store]:
+        store: Store = SqliteStore(tmp_path / "data") if not dsn else await PostgresStore.open(dsn)
         try:
             yield store
         finally:
             await store.close()
 
-    return {"sqlite": open_sqlite}[request.param]
+    return open_store

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from pleiad.errors import PleiadError
-from pleiad.store.contract import Mutation, Outcome, PartitionWrite, Row, SegmentDroppedError
+from pleiad.store.contract import Mutation, Outcome, PartitionWrite, Row
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class WriteQueue:
         mutations = [mutation for write, _ in group for mutation in write.mutations]
         try:
             outcomes = await self._apply(group[0][0], mutations)
-        except (PleiadError, SegmentDroppedError) as error:
+        except PleiadError as error:
             _fail(group, error)
             return True
         except Exception as error:

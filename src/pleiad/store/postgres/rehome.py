@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from pleiad.keys.range import EpkRange
-from pleiad.store.contract import Division, PartitionState
+from pleiad.store.contract import CaughtUp, Division, PartitionState
 from pleiad.store.postgres import statements
 from pleiad.store.postgres.connections import Connection
 from pleiad.store.postgres.schema import sql
@@ -41,11 +41,10 @@ async def divide(
             (division.left, division.span.min, division.at),
             (division.right, division.at, division.span.max),
         ):
-            counts = await _rows(connection, statements.COUNT_HALF.format(s=schema), (low, high))
+            counts = await _rows(connection, statements.TOTALS.format(s=schema), (low, high))
             half = PartitionState(id, 1, fenced.lsn, 1, *counts[0])
             await save_partition(connection, schema, half)
             halves.append(half)
-        await _rows(connection, statements.EMPTY_PARTITION.format(s=schema), (division.partition,))
     return halves[0], halves[1]
 
 
@@ -60,8 +59,7 @@ async def track_deletes(connection: Connection, schema: str, on: bool) -> None:
     async with connection.transaction():
         await _rows(connection, statements.STOP_WRITES.format(s=schema))
         await _rows(connection, statements.TRACK.format(s=schema), (on,))
-        if not on:
-            await _rows(connection, statements.FORGET_DELETES.format(s=schema))
+        await _rows(connection, statements.FORGET_DELETES.format(s=schema))
 
 
 async def copy_chunk(
@@ -74,42 +72,46 @@ async def copy_chunk(
         ((upto,),) = await _rows(connection, statements.CHUNK_END.format(s=source), bounds)
         if upto is None:
             return None
-        rows = await _rows(
-            connection,
-            f"SELECT number FROM ({statements.CHUNK.format(s=source)}) AS chunk",
-            (after, upto, span.min, span.max),
-        )
+        chunk = (after, upto, span.min, span.max)
+        rows = await _rows(connection, statements.CHUNK.format(s=source), chunk)
         await _put(connection, source, target, [number for (number,) in rows])
     return int(upto)
 
 
 async def catch_up(
     connection: Connection, source: str, target: str, span: EpkRange, after_lsn: int, after_delete: int
-) -> tuple[int, int]:
-    """Repeats deletes and changes of a range; how many, and the last delete."""
+) -> CaughtUp:
+    """Repeats deletes and changes of a range.
+
+    All rows concerned go before any comes: an id or a unique value may have passed from one to another.
+    """
     async with connection.transaction():
         await _rows(connection, _SNAPSHOT)
         bounds = (span.min, span.max)
         deleted = await _rows(connection, statements.DELETED.format(s=source), (after_delete, *bounds))
-        gone = await _rows(
-            connection, statements.REMOVE.format(t=target), ([number for _, number in deleted],)
-        )
-        changed = await _rows(
-            connection,
-            f"SELECT number FROM ({statements.CHANGED.format(s=source)}) AS changed",
-            (after_lsn, *bounds),
-        )
-        await _put(connection, source, target, [number for (number,) in changed])
-    last = max((sequence for sequence, _ in deleted), default=after_delete)
-    return len(gone) + len(changed), last
+        gone = await _remove(connection, target, [number for _, number in deleted])
+        changed = await _rows(connection, statements.CHANGED.format(s=source), (after_lsn, *bounds))
+        gone += await _put(connection, source, target, [number for number, _ in changed])
+    return CaughtUp(
+        len(changed),
+        max((sequence for sequence, _ in deleted), default=after_delete),
+        len(changed) - len(gone),
+        sum(size_bytes for _, size_bytes in changed) - sum(gone),
+    )
 
 
-async def _put(connection: Connection, source: str, target: str, numbers: list[int]) -> None:
-    """Copies rows with what belongs to them, in place of the rows that stand in their way."""
+async def _put(connection: Connection, source: str, target: str, numbers: list[int]) -> list[int]:
+    """Copies rows with what belongs to them in place of those that stand in their way, whose sizes it gives."""
     in_the_way = await _rows(
         connection, statements.IN_THE_WAY.format(s=source, t=target), {"numbers": numbers}
     )
-    doomed = [number for (number,) in in_the_way]
-    await _rows(connection, statements.REMOVE.format(t=target), (doomed,))
+    gone = await _remove(connection, target, [number for (number,) in in_the_way])
     for text in (statements.COPY_ITEMS, statements.COPY_UNIQUE_VALUES, statements.ENTER):
         await _rows(connection, text.format(s=source, t=target), (numbers,))
+    return gone
+
+
+async def _remove(connection: Connection, target: str, numbers: list[int]) -> list[int]:
+    """Removes those of the rows that are there; their sizes."""
+    rows = await _rows(connection, statements.REMOVE.format(t=target), (numbers,))
+    return [row[0] for row in rows]

@@ -13,7 +13,7 @@ database is UTF-8.
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
-from typing import Any, LiteralString, cast
+from typing import Any, LiteralString
 
 import psycopg
 
@@ -30,7 +30,7 @@ _SEGMENT_LOCK = 0x706C6573
 
 def sql(text: str) -> LiteralString:
     """Statement text made of our own pieces only; values are always parameters."""
-    return cast(LiteralString, text)
+    return text
 
 
 class SchemaError(Exception):
@@ -119,7 +119,7 @@ async def prepare(connection: psycopg.AsyncConnection[Any]) -> None:
 async def make_segment(connection: psycopg.AsyncConnection[Any], schema: str, name: str, known: int) -> bool:
     """Makes the tables of a segment unless they are there; False when it was dropped after the drop `known`."""
     async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (_SEGMENT_LOCK, name))
+        await connection.execute("SELECT pg_advisory_xact_lock(%s::int, hashtext(%s))", (_SEGMENT_LOCK, name))
         if await is_dropped(connection, name, known):
             return False
         if not await is_made(connection, schema):
@@ -130,7 +130,7 @@ async def make_segment(connection: psycopg.AsyncConnection[Any], schema: str, na
 async def drop_segment(connection: psycopg.AsyncConnection[Any], schema: str, name: str) -> int:
     """Drops the tables of a segment and remembers that; the sequence of this drop."""
     async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (_SEGMENT_LOCK, name))
+        await connection.execute("SELECT pg_advisory_xact_lock(%s::int, hashtext(%s))", (_SEGMENT_LOCK, name))
         await connection.execute(sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE"))
         added = await connection.execute(
             "INSERT INTO pleiad.dropped(name) VALUES (%s) RETURNING sequence", (name,)

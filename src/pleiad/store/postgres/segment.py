@@ -16,6 +16,7 @@ import psycopg
 from pleiad import errors
 from pleiad.keys.range import EpkRange
 from pleiad.store.contract import (
+    CaughtUp,
     Division,
     LogicalPartition,
     Mutation,
@@ -70,7 +71,7 @@ class PostgresSegment:
     async def _look(self) -> bool:
         """Whether the segment is made; SegmentDroppedError once it is no more."""
         if self._dropped:
-            raise SegmentDroppedError(self._name)
+            raise SegmentDroppedError()
         if self._is_made:
             return True
 
@@ -83,7 +84,7 @@ class PostgresSegment:
 
         self._is_made = await self._connections.read(look)
         if self._dropped:
-            raise SegmentDroppedError(self._name)
+            raise SegmentDroppedError()
         return self._is_made
 
     async def _make(self) -> None:
@@ -106,7 +107,7 @@ class PostgresSegment:
                 lambda connection: schema.is_made(connection, self._schema)
             ):
                 self._dropped = True
-                raise SegmentDroppedError(self._name) from error
+                raise SegmentDroppedError() from error
             raise
 
     async def _fetch(self, text: str, params: tuple[Any, ...]) -> list[tuple[Any, ...]]:
@@ -176,10 +177,10 @@ class PostgresSegment:
     async def expired(self, span: EpkRange, now: int, default_ttl: int | None, limit: int) -> Sequence[Row]:
         if default_ttl is None:
             return []
-        rows = await self._fetch(statements.EXPIRED_OWN, (now, span.min, span.max, limit))
+        rows = await self._fetch(statements.EXPIRED_OWN, (span.min, span.max, now, limit))
         if default_ttl > 0 and len(rows) < limit:
             self._want_age_index()
-            params = (now - default_ttl, span.min, span.max, limit - len(rows))
+            params = (span.min, span.max, now - default_ttl, limit - len(rows))
             rows += await self._fetch(statements.EXPIRED_DEFAULT, params)
         return [row_of(row) for row in rows]
 
@@ -194,7 +195,7 @@ class PostgresSegment:
                 lambda connection: connection.execute(sql(statements.AGE_INDEX.format(s=self._schema)))
             )
             self._has_age_index = True
-        except (errors.PleiadError, SegmentDroppedError) as error:
+        except errors.PleiadError as error:
             _log.warning("the index of ages of %s was not made: %s", self._schema, error)
         finally:
             self._age_index = None
@@ -243,7 +244,7 @@ class PostgresSegment:
 
     async def commit(self, write: PartitionWrite) -> Sequence[Outcome]:
         if self._dropped:
-            raise SegmentDroppedError(self._name)
+            raise SegmentDroppedError()
         queue = self._queues.get(write.partition)
         if queue is None:
             queue = self._queues[write.partition] = WriteQueue(self._apply, self._failure)
@@ -295,11 +296,9 @@ class PostgresSegment:
             lambda connection: rehome.copy_chunk(connection, origin, self._schema, span, after, limit)
         )
 
-    async def catch_up(
-        self, source: Segment, span: EpkRange, after_lsn: int, after_delete: int
-    ) -> tuple[int, int]:
+    async def catch_up(self, source: Segment, span: EpkRange, after_lsn: int, after_delete: int) -> CaughtUp:
         if not await _beside(source)._look():
-            return 0, after_delete
+            return CaughtUp(0, after_delete, 0, 0)
         origin = _beside(source)._schema
         return await self._change(
             lambda connection: rehome.catch_up(
@@ -309,7 +308,7 @@ class PostgresSegment:
 
     async def totals(self, span: EpkRange) -> Totals:
         rows = await self._fetch(statements.TOTALS, (span.min, span.max))
-        return Totals(*rows[0]) if rows else Totals(0, 0, 0)
+        return Totals(*rows[0]) if rows else Totals(0, 0)
 
     # -- the end -------------------------------------------------------------------------------
 

@@ -29,20 +29,16 @@ LOGICAL = (
     "min(number) AS first FROM {s}.item WHERE epk >= %s AND epk < %s GROUP BY epk) AS logical "
     "JOIN {s}.item AS item ON item.number = first ORDER BY logical.epk"
 )
-EXPIRED_OWN = f"SELECT {ROW} FROM {{s}}.item AS item WHERE ttl > 0 AND ts + ttl <= %s AND epk >= %s AND epk < %s LIMIT %s"
-EXPIRED_DEFAULT = (
-    f"SELECT {ROW} FROM {{s}}.item AS item WHERE ttl IS NULL AND ts <= %s AND epk >= %s AND epk < %s LIMIT %s"
-)
+_EXPIRED = f"SELECT {ROW} FROM {{s}}.item AS item WHERE epk >= %s AND epk < %s AND "
+EXPIRED_OWN = _EXPIRED + "ttl > 0 AND ts + ttl <= %s LIMIT %s"
+EXPIRED_DEFAULT = _EXPIRED + "ttl IS NULL AND ts <= %s LIMIT %s"
 AGE_INDEX = "CREATE INDEX CONCURRENTLY IF NOT EXISTS item_age ON {s}.item(ts) WHERE ttl IS NULL"
 MIDDLE = (
     "WITH keys AS MATERIALIZED (SELECT DISTINCT epk FROM {s}.item WHERE epk >= %s AND epk < %s) "
     "SELECT epk FROM keys WHERE (SELECT count(*) FROM keys) >= 2 ORDER BY epk "
     "OFFSET (SELECT count(*) / 2 FROM keys) LIMIT 1"
 )
-TOTALS = (
-    "SELECT count(*), coalesce(sum(size_bytes), 0)::bigint, coalesce(sum(lsn), 0)::bigint FROM {s}.item "
-    "WHERE epk >= %s AND epk < %s"
-)
+TOTALS = "SELECT count(*), coalesce(sum(size_bytes), 0)::bigint FROM {s}.item WHERE epk >= %s AND epk < %s"
 SAVE_PARTITION = (
     "INSERT INTO {s}.partition(id, epoch, lsn, next_sequence, items, size_bytes) VALUES (%s, %s, %s, %s, %s, %s) "
     "ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, lsn = excluded.lsn, "
@@ -54,10 +50,6 @@ FENCE = (
     "VALUES (%(partition)s, %(epoch)s + 1, 0, 1, 0, 0) ON CONFLICT (id) DO UPDATE SET epoch = p.epoch + 1 "
     "WHERE p.epoch = %(epoch)s RETURNING id, epoch, lsn, next_sequence, items, size_bytes"
 )
-COUNT_HALF = (
-    "SELECT count(*), coalesce(sum(size_bytes), 0)::bigint FROM {s}.item WHERE epk >= %s AND epk < %s"
-)
-EMPTY_PARTITION = "UPDATE {s}.partition SET items = 0, size_bytes = 0 WHERE id = %s"
 STOP_WRITES = "LOCK TABLE {s}.partition IN EXCLUSIVE MODE"
 TRACK = "UPDATE {s}.setting SET tracks_deletes = %s"
 FORGET_DELETES = "DELETE FROM {s}.deleted"
@@ -67,11 +59,11 @@ CHUNK_END = (
     "SELECT max(number) FROM (SELECT number FROM {s}.item WHERE number > %s AND epk >= %s AND epk < %s "
     "ORDER BY number LIMIT %s) AS chunk"
 )
-CHUNK = "SELECT * FROM {s}.item WHERE number > %s AND number <= %s AND epk >= %s AND epk < %s"
-CHANGED = "SELECT * FROM {s}.item WHERE lsn > %s AND epk >= %s AND epk < %s"
+CHUNK = "SELECT number FROM {s}.item WHERE number > %s AND number <= %s AND epk >= %s AND epk < %s"
+CHANGED = "SELECT number, size_bytes FROM {s}.item WHERE lsn > %s AND epk >= %s AND epk < %s"
 DELETED = "SELECT sequence, number FROM {s}.deleted WHERE sequence > %s AND epk >= %s AND epk < %s"
 REMOVE = (
-    "SELECT {t}.remove_1(item, false, EXISTS (SELECT FROM {t}.path_index)) FROM {t}.item AS item "
+    "SELECT size_bytes, {t}.remove_1(item, false, EXISTS (SELECT FROM {t}.path_index)) FROM {t}.item AS item "
     "WHERE number = ANY(%s::bigint[])"
 )
 IN_THE_WAY = (
