@@ -1,4 +1,4 @@
-"""What every test shares: the record of which requirement ids were shown, and a PostgreSQL server.
+"""What every test shares: the record of which requirement ids were shown, and the stores tests run on.
 
 A test claims ids with ``@pytest.mark.requirement("R3", "R21")``. A full run (no paths, no selection) writes
 ``build/requirements.json``, {id: {"passed": [test], "failed": [test]}}, which ``make requirements`` reads. A
@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.postgres_server import PostgresServer
+pytest_plugins = ["tests.stores"]
 
 _claims = pytest.StashKey[dict[str, tuple[str, ...]]]()
 _outcomes = pytest.StashKey[dict[str, str]]()
@@ -61,17 +60,6 @@ def claimed_requirements(request: pytest.FixtureRequest) -> dict[str, tuple[str,
 def project_root(request: pytest.FixtureRequest) -> Path:
     """The root folder of the project."""
     return request.config.rootpath
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    """A PostgreSQL server for the whole run; a test takes a database of its own from it."""
-    server = PostgresServer()
-    try:
-        server.start()
-        yield server
-    finally:
-        server.remove()
 
 
 def _is_full_run(config: pytest.Config) -> bool:

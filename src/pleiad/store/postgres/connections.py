@@ -33,17 +33,20 @@ Connection = psycopg.AsyncConnection[Any]
 _RETRY_SECONDS = 0.1
 _ATTEMPTS = 3
 _PREPARED_MAX = 400
+_LOST_A_RACE = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
 UNKNOWN = "The store did not answer in time whether the write took place; read the item to find out."
 _UNREACHABLE = "The store cannot be reached; nothing was changed."
 _BUSY = "The store is busy; nothing was changed."
 
-# Commits are durable whatever the server's default is; a stricter one is kept. Searches choose their plans by the
-# order of the joins as written. A server that loses its client stops working for it.
+# Commits are durable whatever the server's default is; a stricter one is kept. Plans are kept while tables grow, so
+# they follow the indexes and the order of the joins as written, not what the tables held at first. A server that loses
+# its client stops working for it.
 _SETUP = """SELECT set_config('default_transaction_isolation', 'read committed', false),
   set_config('synchronous_commit', CASE current_setting('synchronous_commit')
     WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),
-  set_config('jit', 'off', false), set_config('enable_hashjoin', 'off', false),
-  set_config('enable_mergejoin', 'off', false), set_config('join_collapse_limit', '1', false),
+  set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false),
+  set_config('enable_hashjoin', 'off', false), set_config('enable_mergejoin', 'off', false),
+  set_config('join_collapse_limit', '1', false),
   set_config('client_connection_check_interval', '2s', false),
   set_config('idle_in_transaction_session_timeout', '30s', false)"""
 
@@ -82,7 +85,8 @@ class Connections:
             try:
                 return await self._run(connection, work, self._settings.deadline_seconds)
             except psycopg.OperationalError as error:
-                if not connection.broken or attempt == _ATTEMPTS - 1:
+                is_repeatable = connection.closed or isinstance(error, _LOST_A_RACE)
+                if not is_repeatable or attempt == _ATTEMPTS - 1:
                     raise errors.UNAVAILABLE(reason=_UNREACHABLE) from error
         raise AssertionError("the last attempt returns or raises")
 
@@ -97,7 +101,7 @@ class Connections:
             self._warned.discard(connection)
             try:
                 answer = await self._run(connection, work, self._settings.deadline_seconds)
-            except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
+            except _LOST_A_RACE:
                 if attempt == _ATTEMPTS - 1:
                     raise errors.UNAVAILABLE(reason=_BUSY) from None
                 continue
@@ -106,7 +110,7 @@ class Connections:
                 await self._close_idle()
                 raise errors.UNAVAILABLE(reason=_UNREACHABLE) from error
             except psycopg.Error as error:
-                if connection.broken or connection.closed:
+                if connection.closed:
                     raise errors.REQUEST_TIMEOUT(reason=UNKNOWN) from error
                 raise
             if connection in self._warned:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
-from pleiad.store.contract import APPLIED, Mutation, Outcome, PartitionWrite, Result, Row, Verb
+from pleiad.store.contract import APPLIED, NEVER, Mutation, Outcome, PartitionWrite, Result, Row, Verb
 from pleiad.store.postgres import segment_sql
 from pleiad.store.postgres.json_sql import document_of, to_text
 
 _VALUE_BYTES_MAX = 1_000
+_LSN_MAX = 2**63 - 1
 _VERBS = {
     Verb.CREATE: segment_sql.CREATE,
     Verb.UPSERT: segment_sql.UPSERT,
@@ -54,8 +55,8 @@ def arguments(write: PartitionWrite, mutations: Sequence[Mutation]) -> tuple[Any
         [mutation.size_bytes for mutation in mutations],
         [mutation.terms for mutation in mutations],
         [mutation.ttl for mutation in mutations],
-        [precondition.lsn for precondition in preconditions],
-        [precondition.not_lsn for precondition in preconditions],
+        [None if p.lsn is None else _known_lsn(p.lsn) for p in preconditions],
+        [None if p.not_lsn is None else _known_lsn(p.not_lsn) for p in preconditions],
         [
             segment_sql.MUST_EXIST * p.must_exist + segment_sql.MUST_BE_ABSENT * p.must_be_absent
             for p in preconditions
@@ -64,6 +65,11 @@ def arguments(write: PartitionWrite, mutations: Sequence[Mutation]) -> tuple[Any
         [len(mutation.unique_values) for mutation in mutations],
         [unique_key(value) for mutation in mutations for value in mutation.unique_values],
     )
+
+
+def _known_lsn(lsn: int) -> int:
+    """An LSN as the database holds it; one that no row can have stays one."""
+    return lsn if 0 <= lsn <= _LSN_MAX else NEVER
 
 
 def unique_key(value: bytes) -> bytes:

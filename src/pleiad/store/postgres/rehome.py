@@ -102,6 +102,8 @@ async def catch_up(
 
 async def _put(connection: Connection, source: str, target: str, numbers: list[int]) -> list[int]:
     """Copies rows with what belongs to them in place of those that stand in their way, whose sizes it gives."""
+    if not numbers:
+        return []
     in_the_way = await _rows(
         connection, statements.IN_THE_WAY.format(s=source, t=target), {"numbers": numbers}
     )
@@ -113,5 +115,7 @@ async def _put(connection: Connection, source: str, target: str, numbers: list[i
 
 async def _remove(connection: Connection, target: str, numbers: list[int]) -> list[int]:
     """Removes those of the rows that are there; their sizes."""
+    if not numbers:
+        return []
     rows = await _rows(connection, statements.REMOVE.format(t=target), (numbers,))
     return [row[0] for row in rows]

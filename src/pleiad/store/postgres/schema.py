@@ -131,7 +131,11 @@ async def drop_segment(connection: psycopg.AsyncConnection[Any], schema: str, na
     """Drops the tables of a segment and remembers that; the sequence of this drop."""
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock(%s::int, hashtext(%s))", (_SEGMENT_LOCK, name))
-        await connection.execute(sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE"))
+        if await is_made(connection, schema):
+            # In the order in which writes and searches lock them, so that none waits for the drop and it for them.
+            tables = ", ".join(f"{schema}.{table}" for table in ("partition", "entry", "item", "path_index"))
+            await connection.execute(sql(f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE"))
+            await connection.execute(sql(f"DROP SCHEMA {schema} CASCADE"))
         added = await connection.execute(
             "INSERT INTO pleiad.dropped(name) VALUES (%s) RETURNING sequence", (name,)
         )
