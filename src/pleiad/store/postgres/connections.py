@@ -35,6 +35,7 @@ _ATTEMPTS = 3
 _PREPARED_MAX = 400
 _LOST_A_RACE = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
 UNKNOWN = "The store did not answer in time whether the write took place; read the item to find out."
+_LATE = "The store did not answer in time."
 _UNREACHABLE = "The store cannot be reached; nothing was changed."
 _BUSY = "The store is busy; nothing was changed."
 
@@ -74,6 +75,7 @@ class Connections:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._count = 0
         self._warned: set[Connection] = set()
+        self._overdue: set[Connection] = set()
         self._closed = False
 
     # -- working -------------------------------------------------------------------------------
@@ -85,6 +87,9 @@ class Connections:
             try:
                 return await self._run(connection, work, self._settings.deadline_seconds)
             except psycopg.OperationalError as error:
+                if connection in self._overdue:
+                    self._overdue.discard(connection)
+                    raise errors.REQUEST_TIMEOUT(reason=_LATE) from error
                 is_repeatable = connection.closed or isinstance(error, _LOST_A_RACE)
                 if not is_repeatable or attempt == _ATTEMPTS - 1:
                     raise errors.UNAVAILABLE(reason=_UNREACHABLE) from error
@@ -110,6 +115,7 @@ class Connections:
                 await self._close_idle()
                 raise errors.UNAVAILABLE(reason=_UNREACHABLE) from error
             except psycopg.Error as error:
+                self._overdue.discard(connection)
                 if connection.closed:
                     raise errors.REQUEST_TIMEOUT(reason=UNKNOWN) from error
                 raise
@@ -121,12 +127,20 @@ class Connections:
     async def _run(
         self, connection: Connection, work: Callable[[Connection], Awaitable[_T]], seconds: float
     ) -> _T:
-        deadline = asyncio.get_running_loop().call_later(seconds, _shut, connection)
+        deadline = asyncio.get_running_loop().call_later(seconds, self._shut, connection)
         try:
             return await work(connection)
         finally:
             deadline.cancel()
             await self._give_back(connection)
+
+    def _shut(self, connection: Connection) -> None:
+        """Ends a connection whose answer is overdue: whoever waits for it learns at once that it is lost."""
+        self._overdue.add(connection)
+        with contextlib.suppress(OSError, psycopg.Error):
+            duplicate = socket.socket(fileno=os.dup(connection.fileno()))
+            with contextlib.closing(duplicate):
+                duplicate.shutdown(socket.SHUT_RDWR)
 
     # -- connections ---------------------------------------------------------------------------
 
@@ -245,11 +259,3 @@ def _is_alive(connection: Connection) -> bool:
         return False
     readable, _, _ = select.select([connection.fileno()], [], [], 0)
     return not readable
-
-
-def _shut(connection: Connection) -> None:
-    """Ends a connection whose answer is overdue: whoever waits for it learns at once that it is lost."""
-    with contextlib.suppress(OSError, psycopg.Error):
-        duplicate = socket.socket(fileno=os.dup(connection.fileno()))
-        with contextlib.closing(duplicate):
-            duplicate.shutdown(socket.SHUT_RDWR)
