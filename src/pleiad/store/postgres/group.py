@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from pleiad.errors import PleiadError
+from pleiad.store.commits import CommitCounts
 from pleiad.store.contract import Mutation, Outcome, PartitionWrite, Row
 
 _log = logging.getLogger(__name__)
@@ -31,7 +32,10 @@ ReadSeveral = Callable[[Sequence[tuple[bytes, str]]], Awaitable[Sequence[Row | N
 class WriteQueue:
     """The writes of one partition."""
 
-    def __init__(self, apply: Apply, failure: Callable[[Exception], Exception]) -> None:
+    def __init__(
+        self, apply: Apply, failure: Callable[[Exception], Exception], commits: CommitCounts
+    ) -> None:
+        self._commits = commits
         self._apply = apply
         self._failure = failure
         self._waiting: list[_Waiter] = []
@@ -78,6 +82,7 @@ class WriteQueue:
             _log.error("a write was rolled back: %s", error, exc_info=error)
             _fail(group, self._failure(error))
             return True
+        self._commits.note(len(group))
         first = 0
         for write, future in group:
             last = first + len(write.mutations)

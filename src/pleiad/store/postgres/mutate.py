@@ -31,6 +31,7 @@ _RESULTS = {
 }
 _CASTS = (
     *("bigint",) * 5,
+    "boolean",
     *("int[]", "bytea[]", "text[]", "bytea[]", "text[]", "bigint[]", "bigint[]", "bigint[]", "bigint[]"),
     *("bigint[]", "int[]", "text[]", "int[]", "bytea[]"),
 )
@@ -47,6 +48,7 @@ def arguments(write: PartitionWrite, mutations: Sequence[Mutation]) -> tuple[Any
         write.now,
         write.default_ttl,
         write.logical_partition_bytes,
+        write.keep_versions,
         [_VERBS[mutation.verb] for mutation in mutations],
         [mutation.epk for mutation in mutations],
         [to_text(mutation.id) for mutation in mutations],

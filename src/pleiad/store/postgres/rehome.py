@@ -14,6 +14,7 @@ from pleiad.store.postgres.connections import Connection
 from pleiad.store.postgres.schema import sql
 
 _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+_NUMBER_MAX = 2**63 - 1
 
 
 async def _rows(connection: Connection, text: str, params: Any = ()) -> list[tuple[Any, ...]]:
@@ -70,9 +71,11 @@ async def copy_chunk(
         await _rows(connection, _SNAPSHOT)
         bounds = (after, span.min, span.max, limit)
         ((upto,),) = await _rows(connection, statements.CHUNK_END.format(s=source), bounds)
+        # Rows that were deleted have left versions, also with numbers behind the last row.
+        chunk = (after, _NUMBER_MAX if upto is None else upto, span.min, span.max)
+        await _rows(connection, statements.COPY_VERSIONS.format(s=source, t=target), chunk)
         if upto is None:
             return None
-        chunk = (after, upto, span.min, span.max)
         rows = await _rows(connection, statements.CHUNK.format(s=source), chunk)
         await _put(connection, source, target, [number for (number,) in rows])
     return int(upto)
@@ -92,6 +95,8 @@ async def catch_up(
         gone = await _remove(connection, target, [number for _, number in deleted])
         changed = await _rows(connection, statements.CHANGED.format(s=source), (after_lsn, *bounds))
         gone += await _put(connection, source, target, [number for number, _ in changed])
+        text = statements.REPEAT_VERSIONS.format(s=source, t=target)
+        await _rows(connection, text, (after_lsn, *bounds))
     return CaughtUp(
         len(changed),
         max((sequence for sequence, _ in deleted), default=after_delete),

@@ -15,9 +15,11 @@ import psycopg
 
 from pleiad import errors
 from pleiad.keys.range import EpkRange
+from pleiad.store.commits import CommitCounts
 from pleiad.store.contract import (
     CaughtUp,
     Division,
+    ItemKey,
     LogicalPartition,
     Mutation,
     Outcome,
@@ -28,12 +30,14 @@ from pleiad.store.contract import (
     Segment,
     SegmentDroppedError,
     Totals,
+    Verb,
+    Version,
 )
 from pleiad.store.index_use import IndexSettings
 from pleiad.store.postgres import mutate, rehome, schema, statements
 from pleiad.store.postgres.connections import Connection, Connections
 from pleiad.store.postgres.group import ReadQueue, WriteQueue
-from pleiad.store.postgres.json_sql import Sql, to_text
+from pleiad.store.postgres.json_sql import Sql, from_text, to_text
 from pleiad.store.postgres.path_index import PathIndexes
 from pleiad.store.postgres.schema import sql
 from pleiad.store.postgres.segment_sql import NOT_READY
@@ -51,8 +55,14 @@ class PostgresSegment:
     """The contract's Segment over one schema."""
 
     def __init__(
-        self, name: str, connections: Connections, index_settings: IndexSettings, last_drop: int
+        self,
+        name: str,
+        connections: Connections,
+        index_settings: IndexSettings,
+        last_drop: int,
+        commits: CommitCounts,
     ) -> None:
+        self._commits = commits
         self._name = name
         self._schema = schema_name(name)
         self._connections = connections
@@ -142,6 +152,9 @@ class PostgresSegment:
             return None
         return await self._reads.read(epk, id)
 
+    async def read_many(self, keys: Sequence[ItemKey]) -> Sequence[Row | None]:
+        return await self._read_several(keys) if keys else []
+
     async def _read_several(self, keys: Sequence[tuple[bytes, str]]) -> list[Row | None]:
         if len(keys) == 1:
             epk, id = keys[0]
@@ -162,9 +175,24 @@ class PostgresSegment:
         text = statements.SCAN_KEY if span.min and span.max.startswith(span.min) else statements.SCAN
         return [row_of(row) for row in await self._fetch(text, (after, span.min, span.max, limit))]
 
-    async def changes(self, span: EpkRange, after_lsn: int, limit: int) -> Sequence[Row]:
-        rows = await self._fetch(statements.CHANGES, (after_lsn, span.min, span.max, limit))
+    async def changes(self, span: EpkRange, after_lsn: int, limit: int, since_ts: int = 0) -> Sequence[Row]:
+        rows = await self._fetch(statements.CHANGES, (after_lsn, span.min, span.max, since_ts, limit))
         return [row_of(row) for row in rows]
+
+    async def versions(self, span: EpkRange, after_lsn: int, limit: int) -> Sequence[Version]:
+        rows = await self._fetch(statements.VERSIONS, (after_lsn, span.min, span.max, limit))
+        return [_version(row) for row in rows]
+
+    async def forget_versions(self, before_ts: int, limit: int) -> int:
+        if not await self._fetch(statements.HAS_OLD_VERSIONS, (before_ts,)):
+            return 0
+        text = statements.FORGET_VERSIONS.format(s=self._schema)
+
+        async def forget(connection: Connection) -> int:
+            rows = await (await connection.execute(sql(text), (before_ts, limit))).fetchall()
+            return int(rows[0][0])
+
+        return await self._change(forget)
 
     async def state(self, partition: int) -> PartitionState:
         rows = await self._fetch(statements.STATE, (partition,))
@@ -172,6 +200,12 @@ class PostgresSegment:
 
     async def logical_partitions(self, span: EpkRange) -> Sequence[LogicalPartition]:
         rows = await self._fetch(statements.LOGICAL, (span.min, span.max))
+        return [LogicalPartition(*row) for row in rows]
+
+    async def largest_logical_partitions(
+        self, span: EpkRange, count: int, bytes_min: int = 0
+    ) -> Sequence[LogicalPartition]:
+        rows = await self._fetch(statements.LARGEST, (span.min, span.max, bytes_min, count))
         return [LogicalPartition(*row) for row in rows]
 
     async def expired(self, span: EpkRange, now: int, default_ttl: int | None, limit: int) -> Sequence[Row]:
@@ -247,7 +281,7 @@ class PostgresSegment:
             raise SegmentDroppedError()
         queue = self._queues.get(write.partition)
         if queue is None:
-            queue = self._queues[write.partition] = WriteQueue(self._apply, self._failure)
+            queue = self._queues[write.partition] = WriteQueue(self._apply, self._failure, self._commits)
         return await queue.commit(write)
 
     async def _apply(self, write: PartitionWrite, mutations: Sequence[Mutation]) -> Sequence[Outcome]:
@@ -324,6 +358,11 @@ class PostgresSegment:
     def mark_dropped(self) -> None:
         """Every later call fails, and so do those that run."""
         self._dropped = True
+
+
+def _version(columns: Sequence[Any]) -> Version:
+    version = Version._make(columns)
+    return version._replace(verb=Verb(version.verb), id=from_text(version.id))
 
 
 def schema_name(name: str) -> str:

@@ -38,6 +38,13 @@ CREATE TABLE {s}.unique_value(
 CREATE INDEX unique_value_number ON {s}.unique_value(number);
 CREATE TABLE {s}.deleted(
   sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, epk bytea NOT NULL, number bigint NOT NULL);
+CREATE TABLE {s}.version(
+  lsn bigint NOT NULL, epk bytea NOT NULL, position int NOT NULL, verb text NOT NULL, is_expiry boolean NOT NULL,
+  ts bigint NOT NULL, number bigint NOT NULL, id text COLLATE "C" NOT NULL, size_bytes bigint NOT NULL,
+  body bytea NOT NULL, previous_lsn bigint NOT NULL, previous_ts bigint NOT NULL, previous_body bytea NOT NULL,
+  PRIMARY KEY (lsn, epk, position));
+CREATE INDEX version_ts ON {s}.version(ts);
+CREATE INDEX version_number ON {s}.version(number);
 CREATE TABLE {s}.setting(tracks_deletes boolean NOT NULL);
 INSERT INTO {s}.setting VALUES (false);
 CREATE TABLE {s}.path_index(
@@ -90,14 +97,14 @@ BEGIN
 END $$;
 """
 
-_ARGUMENTS = """a_partition bigint, a_epoch bigint, a_now bigint, a_default_ttl bigint, a_limit bigint,
+_ARGUMENTS = """a_partition bigint, a_epoch bigint, a_now bigint, a_default_ttl bigint, a_limit bigint, a_keep boolean,
   a_verb int[], a_epk bytea[], a_id text[], a_body bytea[], a_doc text[], a_size bigint[], a_terms bigint[],
   a_ttl bigint[], a_lsn bigint[], a_not_lsn bigint[], a_flags int[], a_new_id text[], a_unique_count int[],
   a_unique bytea[]"""
 _ANSWER = """result int, lsn bigint, number bigint, old_number bigint, old_lsn bigint, old_ts bigint, old_ttl bigint,
   old_size_bytes bigint, old_terms bigint, old_body bytea, unique_key int"""
-_PASSED = """a_partition, a_epoch, a_now, a_default_ttl, a_limit, a_verb, a_epk, a_id, a_body, a_doc, a_size, a_terms,
-  a_ttl, a_lsn, a_not_lsn, a_flags, a_new_id, a_unique_count, a_unique"""
+_PASSED = """a_partition, a_epoch, a_now, a_default_ttl, a_limit, a_keep, a_verb, a_epk, a_id, a_body, a_doc, a_size,
+  a_terms, a_ttl, a_lsn, a_not_lsn, a_flags, a_new_id, a_unique_count, a_unique"""
 
 
 def _expired(row: str) -> str:
@@ -108,12 +115,33 @@ def _expired(row: str) -> str:
     )
 
 
-def _remove(row: str) -> str:
+_LSN = "(CASE WHEN a_atomic THEN v_start ELSE p.lsn END + 1)"
+"""The LSN of the next change; those of an atomic write share one."""
+
+
+def _version(verb: str, is_expiry: str, row: str, after: str, before: str) -> str:
+    """Remembers a change, if changes are remembered."""
     return (
-        f"PERFORM {{s}}.remove_1({row}, v_tracks, v_indexes); p.items := p.items - 1; "
+        f"IF a_keep THEN INSERT INTO {{s}}.version VALUES ({_LSN}, {row}.epk, v_position, '{verb}', {is_expiry}, "
+        f"a_now, {row}.number, {row}.id, {after}, {before}); v_position := v_position + 1; END IF;"
+    )
+
+
+def _remove(row: str, is_expiry: bool) -> str:
+    """Removes a row: one whose time is over is a change of its own, where changes are remembered."""
+    before = f"{row}.lsn, {row}.ts, {row}.body"
+    note = _version("delete", str(is_expiry).lower(), row, f"{row}.size_bytes, ''::bytea", before)
+    count = "IF a_keep AND NOT a_atomic THEN p.lsn := p.lsn + 1; END IF;" if is_expiry else ""
+    return (
+        f"{note} {count} PERFORM {{s}}.remove_1({row}, v_tracks, v_indexes); p.items := p.items - 1; "
         f"p.size_bytes := p.size_bytes - {row}.size_bytes;"
     )
 
+
+_NOTE_CREATED = _version("create", "false", "new", "new.size_bytes, new.body", "0, 0, ''::bytea")
+_NOTE_REPLACED = _version(
+    "replace", "false", "new", "new.size_bytes + old.size_bytes, new.body", "old.lsn, old.ts, old.body"
+)
 
 _WRITE = f"""
 CREATE FUNCTION {{s}}.write_1({_ARGUMENTS}, a_atomic boolean DEFAULT false) RETURNS TABLE({_ANSWER})
@@ -122,6 +150,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
   p {{s}}.partition; old {{s}}.item; new {{s}}.item; other {{s}}.item; m record;
   v_tracks boolean; v_indexes boolean; v_start bigint; v_unique_first int := 1; v_growth bigint; v_holder bigint;
+  v_position int := 0; v_before bigint;
 BEGIN
   SELECT * INTO p FROM {{s}}.partition AS x WHERE x.id = a_partition FOR UPDATE;
   IF NOT FOUND THEN
@@ -138,10 +167,10 @@ BEGIN
   FOR m IN SELECT * FROM unnest(
       a_verb, a_epk, a_id, a_body, a_doc, a_size, a_terms, a_ttl, a_lsn, a_not_lsn, a_flags, a_new_id, a_unique_count)
       AS t(verb, epk, id, body, doc, size_bytes, terms, ttl, lsn, not_lsn, flags, new_id, unique_count) LOOP
-    result := NULL; lsn := 0; number := NULL; unique_key := 0;
+    result := NULL; lsn := 0; number := NULL; unique_key := 0; v_before := p.lsn;
     SELECT * INTO old FROM {{s}}.item AS x WHERE x.epk = m.epk AND x.id = m.id;
     IF old.number IS NOT NULL AND {_expired("old")} THEN
-      {_remove("old")}
+      {_remove("old", is_expiry=True)}
       old := NULL;
     END IF;
     IF m.verb = {CREATE} THEN
@@ -154,14 +183,14 @@ BEGIN
       result := {PRECONDITION_FAILED};
     END IF;
     IF result IS NULL AND m.verb = {DELETE} THEN
-      {_remove("old")}
+      {_remove("old", is_expiry=False)}
       result := {DELETED};
     END IF;
     IF result IS NULL AND m.new_id IS NOT NULL THEN
       SELECT * INTO other FROM {{s}}.item AS x WHERE x.epk = m.epk AND x.id = m.new_id;
       IF other.number IS NOT NULL THEN
         IF {_expired("other")} THEN
-          {_remove("other")}
+          {_remove("other", is_expiry=True)}
         ELSE
           result := {EXISTS};
         END IF;
@@ -174,7 +203,7 @@ BEGIN
         IF v_holder IS NOT NULL AND v_holder IS DISTINCT FROM old.number THEN
           SELECT * INTO other FROM {{s}}.item AS x WHERE x.number = v_holder;
           IF {_expired("other")} THEN
-            {_remove("other")}
+            {_remove("other", is_expiry=True)}
           ELSE
             result := {UNIQUE_CONFLICT}; unique_key := i - 1;
             EXIT;
@@ -188,16 +217,18 @@ BEGIN
       result := {FULL};
     END IF;
     IF result IS NULL THEN
-      new := ROW(old.number, m.epk, coalesce(m.new_id, m.id), CASE WHEN a_atomic THEN v_start ELSE p.lsn END + 1, a_now,
+      new := ROW(old.number, m.epk, coalesce(m.new_id, m.id), {_LSN}, a_now,
         m.ttl, m.size_bytes, m.terms, m.body, m.doc::jsonb);
       IF m.doc IS NULL THEN PERFORM convert_from(m.body, 'UTF8')::jsonb; END IF;
       IF old.number IS NULL THEN
         new.number := (a_partition << 36) | p.next_sequence;
+        {_NOTE_CREATED}
         INSERT INTO {{s}}.item VALUES (new.*);
         p.next_sequence := p.next_sequence + 1;
         p.items := p.items + 1;
         result := {CREATED};
       ELSE
+        {_NOTE_REPLACED}
         UPDATE {{s}}.item AS x SET id = new.id, lsn = new.lsn, ts = new.ts, ttl = new.ttl,
           size_bytes = new.size_bytes, terms = new.terms, body = new.body, doc = new.doc WHERE x.number = old.number;
         IF m.unique_count > 0 THEN DELETE FROM {{s}}.unique_value AS x WHERE x.number = old.number; END IF;
@@ -212,8 +243,10 @@ BEGIN
     END IF;
     v_unique_first := v_unique_first + m.unique_count;
     IF result IN ({CREATED}, {REPLACED}, {DELETED}) THEN
-      lsn := CASE WHEN a_atomic THEN v_start ELSE p.lsn END + 1;
+      lsn := {_LSN};
       p.lsn := lsn;
+    ELSIF NOT a_atomic AND p.lsn > v_before THEN
+      lsn := p.lsn;
     END IF;
     old_number := old.number; old_lsn := old.lsn; old_ts := old.ts; old_ttl := old.ttl;
     old_size_bytes := old.size_bytes; old_terms := old.terms;

@@ -21,8 +21,24 @@ SCAN_KEY = (
 )
 STATE = "SELECT id, epoch, lsn, next_sequence, items, size_bytes FROM {s}.partition WHERE id = %s"
 CHANGES = (
-    f"SELECT {ROW} FROM (SELECT * FROM {{s}}.item WHERE lsn > %s AND epk >= %s AND epk < %s "
+    f"SELECT {ROW} FROM (SELECT * FROM {{s}}.item WHERE lsn > %s AND epk >= %s AND epk < %s AND ts >= %s "
     "ORDER BY lsn FETCH FIRST %s ROWS WITH TIES) AS item ORDER BY item.lsn, item.number"
+)
+VERSIONS = (
+    "SELECT * FROM (SELECT * FROM {s}.version WHERE lsn > %s AND epk >= %s AND epk < %s "
+    "ORDER BY lsn FETCH FIRST %s ROWS WITH TIES) AS version ORDER BY lsn, epk, position"
+)
+HAS_OLD_VERSIONS = "SELECT FROM {s}.version WHERE ts < %s LIMIT 1"
+FORGET_VERSIONS = (
+    "WITH gone AS (DELETE FROM {s}.version WHERE (lsn, epk, position) IN "
+    "(SELECT lsn, epk, position FROM {s}.version WHERE ts < %s ORDER BY ts LIMIT %s) RETURNING 1) "
+    "SELECT count(*) FROM gone"
+)
+LARGEST = (
+    "SELECT logical.epk, items, bytes, body FROM (SELECT epk, count(*) AS items, sum(size_bytes)::bigint AS bytes, "
+    "min(number) AS first FROM {s}.item WHERE epk >= %s AND epk < %s GROUP BY epk HAVING sum(size_bytes) >= %s "
+    "ORDER BY bytes DESC, items DESC, epk DESC LIMIT %s) AS logical "
+    "JOIN {s}.item AS item ON item.number = first ORDER BY bytes DESC, items DESC, logical.epk DESC"
 )
 LOGICAL = (
     "SELECT logical.epk, items, bytes, body FROM (SELECT epk, count(*) AS items, sum(size_bytes)::bigint AS bytes, "
@@ -82,4 +98,12 @@ COPY_UNIQUE_VALUES = (
 ENTER = (
     "SELECT {t}.index_1(item.number, NULL, item) FROM {t}.item AS item "
     "WHERE number = ANY(%s::bigint[]) AND EXISTS (SELECT FROM {t}.path_index)"
+)
+COPY_VERSIONS = (
+    "INSERT INTO {t}.version SELECT * FROM {s}.version WHERE number > %s AND number <= %s AND epk >= %s AND epk < %s "
+    "ON CONFLICT DO NOTHING"
+)
+REPEAT_VERSIONS = (
+    "INSERT INTO {t}.version SELECT * FROM {s}.version WHERE lsn > %s AND epk >= %s AND epk < %s "
+    "ON CONFLICT DO NOTHING"
 )

@@ -14,6 +14,7 @@ import orjson
 import psycopg
 
 from pleiad import errors
+from pleiad.store.commits import CommitCounts
 from pleiad.store.contract import Record
 from pleiad.store.index_use import DEFAULT_INDEX_SETTINGS, IndexSettings
 from pleiad.store.postgres import schema
@@ -35,6 +36,7 @@ class PostgresStore:
     def __init__(self, connections: Connections, index_settings: IndexSettings) -> None:
         self.connections = connections
         self._index_settings = index_settings
+        self.commits = CommitCounts()
         self._segments: dict[str, PostgresSegment] = {}
         self._last_drop = 0
 
@@ -95,7 +97,9 @@ class PostgresStore:
     def segment(self, name: str) -> PostgresSegment:
         found = self._segments.get(name)
         if found is None:
-            found = PostgresSegment(name, self.connections, self._index_settings, self._last_drop)
+            found = PostgresSegment(
+                name, self.connections, self._index_settings, self._last_drop, self.commits
+            )
             self._segments[name] = found
         return found
 
