@@ -83,7 +83,7 @@ class Connections:
     async def read(self, work: Callable[[Connection], Awaitable[_T]]) -> _T:
         """Runs something that changes nothing; it is tried again when its connection broke."""
         for attempt in range(_ATTEMPTS):
-            connection = await self._take()
+            connection = await self.take()
             try:
                 return await self._run(connection, work, self._settings.deadline_seconds)
             except psycopg.OperationalError as error:
@@ -102,7 +102,7 @@ class Connections:
         that it did not; one that a second try would not meet is tried again.
         """
         for attempt in range(_ATTEMPTS):
-            connection = await self._take()
+            connection = await self.take()
             self._warned.discard(connection)
             try:
                 answer = await self._run(connection, work, self._settings.deadline_seconds)
@@ -132,7 +132,7 @@ class Connections:
             return await work(connection)
         finally:
             deadline.cancel()
-            await self._give_back(connection)
+            await self.give_back(connection)
 
     def _shut(self, connection: Connection) -> None:
         """Ends a connection whose answer is overdue: whoever waits for it learns at once that it is lost."""
@@ -152,7 +152,8 @@ class Connections:
             raise StoreUnreachableError(f"the PostgreSQL server does not answer: {error}") from error
         self._count += 1
 
-    async def _take(self) -> Connection:
+    async def take(self) -> Connection:
+        """A connection that nobody else uses until it is given back."""
         end = asyncio.get_running_loop().time() + self._settings.wait_seconds
         while not self._closed:
             while self._idle:
@@ -222,7 +223,8 @@ class Connections:
         if notice.severity_nonlocalized == "WARNING":
             self._warned.add(connection)
 
-    async def _give_back(self, connection: Connection) -> None:
+    async def give_back(self, connection: Connection) -> None:
+        """Lets others have a connection; a broken one, or one in a transaction, is closed."""
         is_usable = (
             not connection.closed
             and connection.info.transaction_status == pq.TransactionStatus.IDLE
@@ -259,3 +261,10 @@ def _is_alive(connection: Connection) -> bool:
         return False
     readable, _, _ = select.select([connection.fileno()], [], [], 0)
     return not readable
+
+
+def described(dsn: str) -> str:
+    """A database in words for the operator, without a password."""
+    known = psycopg.conninfo.conninfo_to_dict(dsn)
+    host = known.get("host") or known.get("hostaddr") or "the local socket"
+    return f"PostgreSQL database {known.get('dbname') or known.get('user') or ''} at {host}"

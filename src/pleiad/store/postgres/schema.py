@@ -1,10 +1,11 @@
 """What the PostgreSQL store keeps in a database, and its version.
 
-    pleiad                  version, record, dropped, lease and the functions that read JSON
+    pleiad                  version, record, generation, dropped, lease and the functions that read JSON
     "pleiad_<segment>"      item, partition, unique_value, deleted, path_index, entry and the functions that write
 
 A schema per segment makes dropping one cheap, whatever it holds. `dropped` remembers the names of dropped segments,
-so that a server that comes late can tell a segment that is no more from one that was never written.
+so that a server that comes late can tell a segment that is no more from one that was never written. `generation`
+counts the changes of the catalog, so that a server knows whether it is behind.
 
 Texts are kept with U+0000 and U+0001 mapped (see `json_sql`), compare by their UTF-8 bytes (collation C), and the
 database is UTF-8.
@@ -26,6 +27,7 @@ TAG_CHARACTERS = 500
 
 _LOCK = 0x706C6569  # "plei"
 _SEGMENT_LOCK = 0x706C6573
+_DROP_WAIT = "500ms"
 
 
 def sql(text: str) -> LiteralString:
@@ -56,6 +58,8 @@ CREATE TABLE pleiad.record(
   kind text COLLATE "C" NOT NULL, rid text COLLATE "C" NOT NULL, parent text COLLATE "C" NOT NULL,
   name text COLLATE "C" NOT NULL, body text NOT NULL, PRIMARY KEY (kind, rid));
 CREATE UNIQUE INDEX record_name ON pleiad.record(kind, parent, name);
+CREATE TABLE pleiad.generation(value bigint NOT NULL);
+INSERT INTO pleiad.generation VALUES (0);
 CREATE TABLE pleiad.dropped(sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text COLLATE "C" NOT NULL);
 CREATE INDEX dropped_name ON pleiad.dropped(name);
 CREATE TABLE pleiad.lease(name text PRIMARY KEY, owner text NOT NULL, expires timestamptz NOT NULL);
@@ -127,20 +131,22 @@ async def make_segment(connection: psycopg.AsyncConnection[Any], schema: str, na
     return True
 
 
-async def drop_segment(connection: psycopg.AsyncConnection[Any], schema: str, name: str) -> int:
-    """Drops the tables of a segment and remembers that; the sequence of this drop."""
+async def note_drop(connection: psycopg.AsyncConnection[Any], name: str) -> int:
+    """Remembers that a segment is dropped; the sequence of this drop."""
+    insert = "INSERT INTO pleiad.dropped(name) VALUES (%s) RETURNING sequence"
+    return int(await _value(connection, insert, (name,)))
+
+
+async def free_segment(connection: psycopg.AsyncConnection[Any], schema: str, name: str) -> None:
+    """Removes the tables of a segment; LockNotAvailable while somebody uses them for long."""
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock(%s::int, hashtext(%s))", (_SEGMENT_LOCK, name))
+        await connection.execute(sql(f"SET LOCAL lock_timeout = '{_DROP_WAIT}'"))
         if await is_made(connection, schema):
             # In the order in which writes and searches lock them, so that none waits for the drop and it for them.
             tables = ", ".join(f"{schema}.{table}" for table in ("partition", "entry", "item", "path_index"))
             await connection.execute(sql(f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE"))
             await connection.execute(sql(f"DROP SCHEMA {schema} CASCADE"))
-        added = await connection.execute(
-            "INSERT INTO pleiad.dropped(name) VALUES (%s) RETURNING sequence", (name,)
-        )
-        (sequence,) = (await added.fetchall())[0]
-    return int(sequence)
 
 
 async def is_made(connection: psycopg.AsyncConnection[Any], schema: str) -> bool:

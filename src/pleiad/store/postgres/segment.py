@@ -42,6 +42,7 @@ from pleiad.store.postgres.path_index import PathIndexes
 from pleiad.store.postgres.schema import sql
 from pleiad.store.postgres.segment_sql import NOT_READY
 from pleiad.store.postgres.select import Selecting, row_of
+from pleiad.store.postgres.snapshot import PostgresSnapshot
 from pleiad.store.predicate import merged_selection
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 
@@ -61,8 +62,11 @@ class PostgresSegment:
         index_settings: IndexSettings,
         last_drop: int,
         commits: CommitCounts,
+        snapshots: Connections,
     ) -> None:
         self._commits = commits
+        self._snapshot_connections = snapshots
+        self._snapshots: set[PostgresSnapshot] = set()
         self._name = name
         self._schema = schema_name(name)
         self._connections = connections
@@ -164,6 +168,19 @@ class PostgresSegment:
         rows = await self._fetch(statements.READ_SEVERAL, (epks, ids))
         by_place = {row[9]: row_of(row) for row in rows}
         return [by_place.get(place) for place in range(1, len(keys) + 1)]
+
+    def snapshot(self) -> PostgresSnapshot:
+        if self._dropped:
+            raise SegmentDroppedError
+        snapshot = PostgresSnapshot(self._schema, self._snapshot_connections)
+        self._snapshots.add(snapshot)
+        return snapshot
+
+    async def snapshots_begun(self) -> None:
+        """Waits until the snapshots that were asked for are taken, and forgets those that ended."""
+        if self._snapshots:
+            await asyncio.wait({snapshot.begun for snapshot in self._snapshots})
+            self._snapshots = {s for s in self._snapshots if s.ended is None or not s.ended.done()}
 
     async def find(self, number: int) -> Row | None:
         rows = await self._fetch(statements.FIND, (number,))
@@ -287,6 +304,7 @@ class PostgresSegment:
     async def _apply(self, write: PartitionWrite, mutations: Sequence[Mutation]) -> Sequence[Outcome]:
         if not mutations:
             return []
+        await self.snapshots_begun()
         if not self._is_made:
             await self._make()
         call = "batch_1" if write.atomic else "write_1"
@@ -351,6 +369,9 @@ class PostgresSegment:
         for queue in list(self._queues.values()):
             await queue.settle()
         await self._reads.settle()
+        ending = [snapshot.ended for snapshot in self._snapshots if snapshot.ended is not None]
+        if ending:
+            await asyncio.wait(ending)
         await self._indexes.close()
         if self._age_index is not None:
             await asyncio.wait({self._age_index})
