@@ -1,4 +1,4 @@
-"""What every test shares: the record of which requirement ids were shown.
+"""What every test shares: the record of which requirement ids were shown, and the stores tests run on.
 
 A test claims ids with ``@pytest.mark.requirement("R3", "R21")``. A full run (no paths, no selection) writes
 ``build/requirements.json``, {id: {"passed": [test], "failed": [test]}}, which ``make requirements`` reads. A
@@ -12,6 +12,8 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+
+pytest_plugins = ["tests.stores"]
 
 _claims = pytest.StashKey[dict[str, tuple[str, ...]]]()
 _outcomes = pytest.StashKey[dict[str, str]]()

@@ -22,10 +22,13 @@ from pleiad.limits import Limits
 from pleiad.partition.governor import SYSTEM, Throttle
 from pleiad.sample import sample_containers
 from pleiad.server.lifecycle import Server
+from pleiad.store.contract import Store
+from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.sqlite.store import SqliteStore
 
 DRAIN_SECONDS = 10.0
 THROTTLES = ("enforce", "observe")
+SQLITE = "sqlite"
 
 
 class SettingsError(Exception):
@@ -37,6 +40,8 @@ class Settings:
     """What a server is started with; without a data directory it keeps nothing."""
 
     data: Path | None = None
+    store: str = SQLITE
+    """`sqlite`, or the connection string of a PostgreSQL database."""
     host: str = "127.0.0.1"
     port: int = 8081
     key: str = EMULATOR_KEY
@@ -53,6 +58,10 @@ class Settings:
         """Refuses what would be unsafe, such as a key everybody knows on an address everybody reaches."""
         if self.throttle not in THROTTLES:
             raise SettingsError(f"there is no throttle '{self.throttle}': it is {' or '.join(THROTTLES)}")
+        if self.store != SQLITE and not self.store.startswith(("postgresql://", "postgres://")):
+            raise SettingsError(
+                "there is no such store: give 'sqlite', or a PostgreSQL database as postgresql://user@host/database"
+            )
         if self.key == EMULATOR_KEY and not self.allow_emulator_key and not is_loopback(self.host):
             raise SettingsError(
                 f"listening on {self.host} with the well-known emulator key would let anyone in: give a key of your "
@@ -73,13 +82,17 @@ class Node:
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
 
     async def start(self) -> None:
-        """Opens the data and listens; StoreLockedError, SchemaError, ValueError or OSError say why it cannot."""
+        """Opens the data and listens.
+
+        StoreLockedError, StoreUnreachableError, SchemaError, ValueError or OSError say why it cannot.
+        """
         settings = self.settings
         if settings.data is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="pleiad-")
         self.directory = settings.data or Path(self._temporary.name if self._temporary else "")
-        store = SqliteStore(self.directory, durable=settings.data is not None)
+        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         throttle = Throttle(enforced=settings.throttle == "enforce", burst=settings.burst)
+        store = await self._open_store()
         self.engine = Engine(store, settings.limits, settings.consistency, throttle, settings.serverless)
         await self.engine.open()
         admin = AdminOperations(
@@ -94,6 +107,12 @@ class Node:
         except BaseException:
             await self.engine.close()
             raise
+
+    async def _open_store(self) -> Store:
+        settings = self.settings
+        if settings.store == SQLITE:
+            return SqliteStore(self.directory, durable=settings.data is not None)
+        return await PostgresStore.open(settings.store)
 
     async def stop(self) -> None:
         """Lets running requests finish, then closes the data."""

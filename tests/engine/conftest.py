@@ -14,7 +14,7 @@ import pytest
 
 from pleiad.engine.engine import Engine
 from pleiad.limits import Limits
-from pleiad.store.sqlite.store import SqliteStore
+from tests.stores import OpenStore
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -28,12 +28,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[Engine]]:
+def engine(tmp_path: Path, open_store: OpenStore) -> Callable[..., AbstractAsyncContextManager[Engine]]:
     """Opens the engine for the length of an async with-block; a second block opens the same data."""
 
     @contextlib.asynccontextmanager
     async def opened(limits: Limits | None = None, **settings: Any) -> AsyncIterator[Engine]:
-        opened_engine = Engine(SqliteStore(tmp_path / "data", durable=False), limits or Limits(), **settings)
+        opened_engine = Engine(await open_store(tmp_path / "data"), limits or Limits(), **settings)
         await opened_engine.open()
         try:
             yield opened_engine

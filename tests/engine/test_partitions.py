@@ -136,6 +136,7 @@ def segment_files(directory: Path) -> set[str]:
     return {path.name for path in (directory / "data" / "segments").iterdir()}
 
 
+@pytest.mark.parametrize("store_kind", ["sqlite"])
 async def test_deleting_a_container_removes_its_files_and_only_those(engine: Opened, tmp_path: Path) -> None:
     async with engine() as opened:
         kept = await new_container(opened, ru=400, id="kept")
@@ -171,6 +172,7 @@ def container_etag(container: Container, answer: Any) -> str:
     return container.etag(answer.row)
 
 
+@pytest.mark.parametrize("store_kind", ["sqlite"])
 async def test_what_a_crash_left_of_a_deleted_container_is_removed_at_the_next_start(
     engine: Opened, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import importlib.util
 import inspect
 import sys
@@ -27,8 +28,8 @@ from pleiad.errors import RESOURCE_EXISTS, PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
 from pleiad.store.contract import Row
-from pleiad.store.sqlite.path_index import IndexSettings
-from pleiad.store.sqlite.store import SqliteStore
+from pleiad.store.index_use import IndexSettings
+from tests.stores import OpenStore
 
 NO_INDEXES = IndexSettings(items_min=10**9)
 INDEXES_AT_ONCE = IndexSettings(items_min=0, uses_min=1, indexes_max=1_000)
@@ -127,6 +128,7 @@ Opened = Callable[..., AbstractAsyncContextManager[World]]
 
 @asynccontextmanager
 async def open_world(
+    open_store: OpenStore,
     directory: Path,
     *,
     indexes: IndexSettings = NO_INDEXES,
@@ -136,7 +138,7 @@ async def open_world(
     **properties: Any,
 ) -> AsyncIterator[World]:
     """The container of a directory, made when it is not there yet."""
-    engine = Engine(SqliteStore(directory, durable=False, index_settings=indexes), limits or Limits())
+    engine = Engine(await open_store(directory, indexes), limits or Limits())
     await engine.open()
     try:
         key = {"paths": list(key_paths), "kind": "Hash" if len(key_paths) == 1 else "MultiHash", "version": 2}
@@ -154,19 +156,19 @@ async def open_world(
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Opened:
+def world(tmp_path: Path, open_store: OpenStore) -> Opened:
     """`async with world(partitions=3) as w:` opens the container; a second block opens the same data."""
 
     def opened(**options: Any) -> AbstractAsyncContextManager[World]:
-        return open_world(tmp_path / options.pop("name", "data"), **options)
+        return open_world(open_store, tmp_path / options.pop("name", "data"), **options)
 
     return opened
 
 
 @pytest.fixture
-def world_in() -> Opened:
+def world_in(open_store: OpenStore) -> Opened:
     """The same in a directory of the test's choice."""
-    return open_world
+    return functools.partial(open_world, open_store)
 
 
 @pytest.fixture

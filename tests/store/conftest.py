@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pleiad.store.contract import Store
-from pleiad.store.sqlite.store import SqliteStore
+from tests.stores import OpenStore
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -25,18 +25,16 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
-@pytest.fixture(params=["sqlite"])
-def opened(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> Callable[[], AbstractAsyncContextManager[Store]]:
+@pytest.fixture
+def opened(tmp_path: Path, open_store: OpenStore) -> Callable[[], AbstractAsyncContextManager[Store]]:
     """Opens the test's store for the length of an async with-block; a second block opens the same data."""
 
     @contextlib.asynccontextmanager
-    async def open_sqlite() -> AsyncIterator[Store]:
-        store = SqliteStore(tmp_path / "data")
+    async def opened_store() -> AsyncIterator[Store]:
+        store = await open_store(tmp_path / "data", durable=True)
         try:
             yield store
         finally:
             await store.close()
 
-    return {"sqlite": open_sqlite}[request.param]
+    return opened_store

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
+import itertools
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pleiad.keys.range import WHOLE
@@ -22,7 +23,9 @@ from pleiad.store.contract import (
     Row,
     Verb,
 )
-from pleiad.store.sqlite.store import SqliteStore
+from tests.stores import OpenStore
+
+pytestmark = pytest.mark.every_store
 
 Rows = dict[tuple[bytes, str], tuple[Row, tuple[bytes, ...]]]
 
@@ -148,31 +151,35 @@ GROUP = st.lists(
     min_size=1,
     max_size=3,
 )
+NUMBERS = itertools.count()
 REOPEN = st.just("reopen")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(steps=st.lists(GROUP | REOPEN, min_size=1, max_size=10))
-def test_a_store_does_what_the_model_does(steps: list[object]) -> None:
-    with tempfile.TemporaryDirectory() as directory:
-        asyncio.run(_compare(Path(directory), steps))
+def test_a_store_does_what_the_model_does(open_store: OpenStore, tmp_path: Path, steps: list[object]) -> None:
+    asyncio.run(_compare(open_store, tmp_path, f"s{next(NUMBERS)}", steps))
 
 
-async def _compare(directory: Path, steps: list[object]) -> None:
+async def _compare(open_store: OpenStore, directory: Path, name: str, steps: list[object]) -> None:
     model = Model()
     now = 1_000
-    store = SqliteStore(directory, durable=False)
+    store = await open_store(directory)
     try:
         for step in steps:
             if not isinstance(step, list):
                 await store.close()
-                store = SqliteStore(directory, durable=False)
+                store = await open_store(directory)
                 continue
             writes = []
             for mutations, atomic, seconds in step:
                 now += seconds
                 writes.append(PartitionWrite(0, 1, now, tuple(mutations), DEFAULT_TTL, LIMIT_BYTES, atomic))
-            segment = store.segment("s")
+            segment = store.segment(name)
             answers = await asyncio.gather(*(segment.commit(write) for write in writes))
             for write, outcomes in zip(writes, answers, strict=True):
                 assert [outcome.result for outcome in outcomes] == model.apply(write)

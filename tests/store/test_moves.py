@@ -24,6 +24,8 @@ from pleiad.store.contract import (
     Verb,
 )
 
+pytestmark = pytest.mark.every_store
+
 Opened = Callable[[], AbstractAsyncContextManager[Store]]
 
 MIDDLE = b"\x20"

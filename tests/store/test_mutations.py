@@ -23,6 +23,8 @@ from pleiad.store.contract import (
     Verb,
 )
 
+pytestmark = pytest.mark.every_store
+
 Opened = Callable[[], AbstractAsyncContextManager[Store]]
 
 EPK = bytes(16)

@@ -12,6 +12,8 @@ import pytest
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.store.contract import Mutation, PartitionWrite, Record, Row, Segment, Store, Verb
 
+pytestmark = pytest.mark.every_store
+
 Opened = Callable[[], AbstractAsyncContextManager[Store]]
 
 EPK = bytes(16)

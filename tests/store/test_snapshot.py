@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
+import pytest
+
 from pleiad.keys.range import EpkRange
 from pleiad.store.contract import ItemKey, Mutation, PartitionWrite, Segment, Store, Verb
+
+pytestmark = pytest.mark.every_store
 
 Opened = Callable[[], AbstractAsyncContextManager[Store]]
 EPK = bytes(15) + b"\x01"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
+import itertools
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pleiad.keys.range import WHOLE, EpkRange
@@ -25,13 +26,16 @@ from pleiad.store.contract import (
     Version,
 )
 from pleiad.store.sqlite import changes as sqlite_changes
-from pleiad.store.sqlite.store import SqliteStore
+from tests.stores import OpenStore
+
+pytestmark = pytest.mark.every_store
 
 Opened = Callable[[], AbstractAsyncContextManager[Store]]
 
 LOW = bytes(16)
 HIGH = b"\x20" * 16
 NOW = 1_000
+NUMBERS = itertools.count()
 
 
 def put(
@@ -219,18 +223,25 @@ WRITES = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(
+    max_examples=80,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(writes=WRITES)
-def test_replayed_versions_give_the_rows(writes: list[tuple[list[Mutation], bool, int]]) -> None:
-    with tempfile.TemporaryDirectory() as directory:
-        asyncio.run(_replay(Path(directory), writes))
+def test_replayed_versions_give_the_rows(
+    open_store: OpenStore, tmp_path: Path, writes: list[tuple[list[Mutation], bool, int]]
+) -> None:
+    asyncio.run(_replay(open_store, tmp_path, writes))
 
 
-async def _replay(directory: Path, writes: list[tuple[list[Mutation], bool, int]]) -> None:
-    store = SqliteStore(directory, durable=False)
+async def _replay(
+    open_store: OpenStore, directory: Path, writes: list[tuple[list[Mutation], bool, int]]
+) -> None:
+    store = await open_store(directory)
     now = NOW
     try:
-        segment = store.segment("s")
+        segment = store.segment(f"s{next(NUMBERS)}")
         for mutations, atomic, seconds in writes:
             now += seconds
             await commit(segment, *mutations, now=now, default_ttl=20, atomic=atomic)

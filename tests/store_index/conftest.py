@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pleiad.store.sqlite.path_index import IndexSettings
+from pleiad.store.index_use import IndexSettings
 
 
 @pytest.hookimpl(tryfirst=True)

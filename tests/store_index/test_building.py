@@ -18,9 +18,9 @@ import pytest
 
 from pleiad.keys.range import WHOLE
 from pleiad.store.contract import Mutation, PartitionWrite, Row, Verb
+from pleiad.store.index_use import IndexSettings
 from pleiad.store.selection import Bound, IndexedPath, OrderPosition, PathOrder, Predicate, Selection
 from pleiad.store.sqlite import select
-from pleiad.store.sqlite.path_index import IndexSettings
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.store import SqliteStore
 
@@ -230,7 +230,7 @@ from pathlib import Path
 sys.path[:0] = {path!r}
 from pleiad.store.contract import Mutation, PartitionWrite, Verb
 from pleiad.store.selection import IndexedPath
-from pleiad.store.sqlite.path_index import IndexSettings
+from pleiad.store.index_use import IndexSettings
 from pleiad.store.sqlite.store import SqliteStore
 
 async def main():

@@ -7,7 +7,6 @@ import itertools
 import json
 import math
 import os
-import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +14,15 @@ from typing import Any
 from unittest.mock import patch
 
 import orjson
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pleiad.item.ttl import is_expired
 from pleiad.keys.range import WHOLE, EpkRange
-from pleiad.store.contract import Mutation, PartitionWrite, Row, Verb
+from pleiad.store.contract import Mutation, PartitionWrite, Row, Segment, Verb
+from pleiad.store.index_use import IndexSettings
+from pleiad.store.postgres import select as postgres_select
 from pleiad.store.selection import (
     Bound,
     IndexedPath,
@@ -30,11 +32,12 @@ from pleiad.store.selection import (
     Selection,
 )
 from pleiad.store.sqlite import order, select
-from pleiad.store.sqlite.path_index import IndexSettings
-from pleiad.store.sqlite.segment import SqliteSegment
-from pleiad.store.sqlite.store import SqliteStore
+from tests.stores import OpenStore
+
+pytestmark = pytest.mark.every_store
 
 NOW = 10_000
+SEGMENTS = itertools.count()
 MISSING = object()
 EXAMPLES = int(os.environ.get("PLEIAD_INDEX_EXAMPLES", "120"))
 
@@ -217,7 +220,7 @@ def chosen(selection: Selection, rows: Sequence[Row]) -> list[Row]:
 # -- what every state of the indexes must satisfy ----------------------------------------------
 
 
-async def select_all(segment: SqliteSegment, selection: Selection, limit: int) -> list[Row]:
+async def select_all(segment: Segment, selection: Selection, limit: int) -> list[Row]:
     found: list[Row] = []
     while page := await segment.select(selection, found[-1].number if found else 0, limit):
         found += page
@@ -227,7 +230,7 @@ async def select_all(segment: SqliteSegment, selection: Selection, limit: int) -
 
 
 async def ordered_all(
-    segment: SqliteSegment, selection: Selection, order: PathOrder, limit: int
+    segment: Segment, selection: Selection, order: PathOrder, limit: int
 ) -> list[Row] | None:
     found: list[Row] = []
     after: OrderPosition | None = None
@@ -241,7 +244,7 @@ async def ordered_all(
         after = OrderPosition.from_json(orjson.loads(orjson.dumps(page[-1][1].to_json())))
 
 
-async def check(segment: SqliteSegment, selection: Selection, is_ready: bool) -> None:
+async def check(segment: Segment, selection: Selection, is_ready: bool) -> None:
     rows = await segment.scan(WHOLE, 0, 10_000)
     expected = chosen(selection, rows)
     for limit in (2, 100):
@@ -267,19 +270,20 @@ def remove(number: int) -> Mutation:
     return Mutation(Verb.DELETE, bytes([number % 3]) * 16, f"i{number}")
 
 
-def with_segment(eager: IndexSettings, work: Callable[[SqliteSegment], Awaitable[None]]) -> None:
+def with_segment(
+    open_store: OpenStore, eager: IndexSettings, directory: Path, work: Callable[[Segment], Awaitable[None]]
+) -> None:
     async def run() -> None:
-        with tempfile.TemporaryDirectory() as directory:
-            store = SqliteStore(Path(directory), durable=False, index_settings=eager)
-            try:
-                await work(store.segment("s"))
-            finally:
-                await store.close()
+        store = await open_store(directory, eager)
+        try:
+            await work(store.segment(f"s{next(SEGMENTS)}"))
+        finally:
+            await store.close()
 
     asyncio.run(run())
 
 
-async def built(segment: SqliteSegment) -> None:
+async def built(segment: Segment) -> None:
     while segment.index_progress() < 1:
         await asyncio.sleep(0.0005)
 
@@ -323,11 +327,11 @@ def cases(draw: st.DrawFn) -> Case:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_a_selection_gives_the_same_rows_as_the_model_in_every_state_of_its_indexes(
-    eager: IndexSettings, case: Case
+    open_store: OpenStore, eager: IndexSettings, tmp_path: Path, case: Case
 ) -> None:
     selection = case.selection
 
-    async def work(segment: SqliteSegment) -> None:
+    async def work(segment: Segment) -> None:
         await segment.commit(write(case.puts))
         await check(segment, selection, is_ready=False)
         segment.note_use([IndexedPath(p.path, p.element) for p in selection.predicates])
@@ -352,5 +356,9 @@ def test_a_selection_gives_the_same_rows_as_the_model_in_every_state_of_its_inde
         "_ROWS_SCANNED_PER_LOOKUP",
     )
     sizes: dict[str, Any] = dict.fromkeys(names, case.piece)
-    with patch.multiple(select, **sizes), patch.object(order, "PIECE_ENTRIES", sizes["PIECE_ENTRIES"]):
-        with_segment(eager, work)
+    with (
+        patch.multiple(select, **sizes),
+        patch.object(order, "PIECE_ENTRIES", case.piece),
+        patch.object(postgres_select, "FEW_MATCHES", case.piece),
+    ):
+        with_segment(open_store, eager, tmp_path, work)

@@ -29,6 +29,10 @@ _SCRIPT_NIBBLES = {
 _COUNTER = "counter"
 
 
+class StaleCatalogError(Exception):
+    """Another server changed the catalog meanwhile; nothing was changed here, and `load` shows what it did."""
+
+
 class Catalog:
     """Databases, containers, scripts, offers, users, permissions, client encryption keys and the partition map."""
 
@@ -43,8 +47,13 @@ class Catalog:
         self.lock = asyncio.Lock()
 
     async def load(self) -> None:
-        """Reads everything from the store."""
-        for record in await self._store.load_records():
+        """Reads everything from the store, in place of what was known before."""
+        records = await self._store.load_records()
+        self._by_rid.clear()
+        self._by_name.clear()
+        self._placements.clear()
+        self._operations.clear()
+        for record in records:
             if is_resource_record(record):
                 self._show(from_record(record))
             elif record.kind == placements.KIND:
@@ -162,7 +171,7 @@ class Catalog:
         records = [resource.to_record() for resource in added] + [
             placement.to_record() for placement in placed
         ]
-        await self._store.save_records([*records, counter], [])
+        await self._save([*records, counter], [])
         for resource in added:
             self._show(resource)
         for placement in placed:
@@ -170,7 +179,7 @@ class Catalog:
 
     async def replace(self, old: Resource, new: Resource) -> None:
         """Puts the next version of a resource in place of the last one."""
-        await self._store.save_records([new.to_record()], [old.to_record()])
+        await self._save([new.to_record()], [old.to_record()])
         self._hide(old)
         self._show(new)
 
@@ -219,12 +228,16 @@ class Catalog:
         gone = [p for r in doomed if r.kind is Kind.CONTAINER for p in self.history(r.rid)]
         running = [self._operations[r.rid] for r in doomed if r.rid in self._operations]
         records = [r.to_record() for r in doomed] + [placement.to_record() for placement in gone] + running
-        await self._store.save_records([], records)
+        await self._save([], records)
         for each in doomed:
             self._hide(each)
             self._placements.pop(each.rid, None)
             self._operations.pop(each.rid, None)
         return sorted({placement.segment for placement in gone if placement.is_live})
+
+    async def _save(self, puts: Iterable[Record], deletes: Iterable[Record]) -> None:
+        if not await self._store.save_records(puts, deletes, unless_behind=True):
+            raise StaleCatalogError
 
     def _subtree(self, resource: Resource) -> list[Resource]:
         found = [resource]

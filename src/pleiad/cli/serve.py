@@ -15,8 +15,10 @@ from pleiad import limits as limit_profiles
 from pleiad.engine.consistency import BY_OPTION, Consistency
 from pleiad.heads.admin.head import HEALTH_PATH
 from pleiad.heads.nosql.auth import EMULATOR_KEY
-from pleiad.node import THROTTLES, Node, Settings, SettingsError
+from pleiad.node import SQLITE, THROTTLES, Node, Settings, SettingsError
 from pleiad.server.lifecycle import run, settle_garbage_collector, wait_for_stop
+from pleiad.store.postgres.connections import StoreUnreachableError, described
+from pleiad.store.postgres.schema import SchemaError as DatabaseSchemaError
 from pleiad.store.sqlite.schema import SchemaError
 from pleiad.store.sqlite.store import StoreLockedError
 
@@ -82,7 +84,8 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
     metavar="STORE",
     default="sqlite",
     show_default=True,
-    help="Where items are kept: 'sqlite' is files in the data directory.",
+    help="Where items are kept: 'sqlite' is files in the data directory, postgresql://... a database that several "
+    "servers may share; the data directory then holds the certificate only.",
 )
 @_option(
     "--ephemeral",
@@ -144,11 +147,10 @@ def serve(
       PLEIAD_KEY=$(openssl rand -base64 64 | tr -d '\\n') pleiad serve --host 0.0.0.0
     """
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    if store != "sqlite":
-        raise click.UsageError(f"there is no store '{store}' in this version; it has 'sqlite'")
     try:
         settings = Settings(
             data=None if ephemeral else data,
+            store=store,
             host=host,
             port=port,
             key=key,
@@ -161,7 +163,14 @@ def serve(
             serverless=serverless,
         )
         run(_serve(Node(settings), sample))
-    except (SettingsError, StoreLockedError, SchemaError, ValueError) as error:
+    except (
+        SettingsError,
+        StoreLockedError,
+        StoreUnreachableError,
+        SchemaError,
+        DatabaseSchemaError,
+        ValueError,
+    ) as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
         raise click.ClickException(
@@ -194,6 +203,8 @@ def _banner(node: Node) -> str:
         if settings.data is None
         else str(node.directory.resolve())
     )
+    if settings.store != SQLITE:
+        data = described(settings.store)
     return "\n".join(
         [
             "Pleiad is ready.",

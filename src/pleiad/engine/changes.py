@@ -55,6 +55,7 @@ async def page(
     if place:
         start = feed_place.latest_from_text(container, span, place)
     elif origin is Origin.NOW:
+        await container.learn_lsns(span)
         start = feed_place.now(container, span)
     else:
         start = feed_place.beginning(span)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 from binascii import b2a_base64
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -38,6 +39,8 @@ from pleiad.query.pushdown import policy_paths
 from pleiad.store.contract import Mutation, Outcome, Row, Store
 from pleiad.store.selection import IndexedPath
 
+_LOOK_AGAIN_SECONDS = 0.2
+
 
 class Container:
     """One container, ready for item operations."""
@@ -48,6 +51,8 @@ class Container:
     def __init__(
         self, resource: Resource, database: Resource, partition_map: PartitionMap, limits: Limits
     ) -> None:
+        self.look_again: Callable[[], Awaitable[None]] | None = None
+        """Learns what other servers changed; None when there can be no others."""
         self._map_changed: asyncio.Event = asyncio.Event()
         self.limits = limits
         self.heat = Heat()
@@ -110,7 +115,7 @@ class Container:
         try:
             async with asyncio.timeout(waited):
                 while partition is gone:
-                    await self._map_changed.wait()
+                    await self._next_map()
                     partition = self.map.find(epk)
         except TimeoutError:
             raise errors.COMPLETING_SPLIT(range=gone.range_id) from None
@@ -120,6 +125,23 @@ class Container:
         """Takes over a new throughput; every physical partition gets its share at once."""
         self.allotment = allotment
         allotment.apply(self.map, self.limits)
+
+    async def _next_map(self) -> None:
+        """Waits for the next map; where other servers make them, looks for it now and then."""
+        changed = self._map_changed
+        if self.look_again is None:
+            await changed.wait()
+            return
+        await self.look_again()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_AGAIN_SECONDS):
+                await changed.wait()
+
+    async def learn_lsns(self, span: EpkRange) -> None:
+        """Learns how far other servers have written; alone on its store, a server knows."""
+        if self.look_again is not None:
+            for partition in self.map.overlapping(span):
+                await partition.load()
 
     # -- physical indexes ------------------------------------------------------------------------
 

@@ -22,21 +22,24 @@ from pleiad.engine.container import Container, open_container
 from pleiad.engine.faults import Faults
 from pleiad.engine.keeper import Keeper
 from pleiad.engine.provisioning import SHARES, Migration, Provisioning, check_fixed
-from pleiad.engine.reshape import Reshaper
+from pleiad.engine.refresh import HasRefresher, Refresher, on_a_fresh_catalog
+from pleiad.engine.reshape import ChangedElsewhereError, Reshaper
 from pleiad.engine.script_source import ContainerScripts
 from pleiad.engine.steady import to_the_end
 from pleiad.engine.sweeper import sweep_for_ever
 from pleiad.engine.traffic import Traffic
 from pleiad.engine.watch import Watch
+from pleiad.errors import PleiadError
 from pleiad.item.id import check_resource_name
+from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
 from pleiad.partition.governor import OBSERVE, Throttle
 from pleiad.partition.partition import Partition
 from pleiad.script.pool import ScriptPool
-from pleiad.store.contract import Store
+from pleiad.store.contract import SegmentDroppedError, Store
 
 
-class Engine:
+class Engine(HasRefresher):
     """Databases, containers, offers, users and permissions of one account.
 
     Without a throttle the governors only count. A serverless account has no offers.
@@ -70,6 +73,15 @@ class Engine:
             lambda container: self.provisioning.is_splittable(container.resource),
         )
         self.watch = Watch(self._containers.values, self.keeper.is_refused)
+        self.refresher = Refresher(
+            store,
+            self.catalog,
+            self._containers,
+            self._by_path.clear,
+            self.reshaper.is_changing,
+            self._allot_all,
+        )
+        self.reshaper.renew = self._renew
 
     async def open(self) -> None:
         """Loads the catalog, removes what deleted containers left behind, and starts the background work."""
@@ -80,11 +92,15 @@ class Engine:
             for resource in self.catalog.all(Kind.CONTAINER):
                 has_chores = "defaultTtl" in resource.properties or "changeFeedPolicy" in resource.properties
                 if has_chores or self.catalog.is_unfinished(resource.rid):
-                    await self.reshaper.mend(await self._container_of(resource))
+                    with contextlib.suppress(ChangedElsewhereError):
+                        await self.reshaper.mend(await self._container_of(resource))
         except BaseException:
             await self.store.close()
             raise
-        self._background.append(asyncio.create_task(sweep_for_ever(self._containers.values)))
+        self._background.append(asyncio.create_task(sweep_for_ever(self._containers.values, self.store)))
+        if self.store.is_shared:
+            self.store.watch(self.refresher.notice)
+            self._background.append(asyncio.create_task(self.refresher.for_ever()))
         self.keeper.start()
         self._background.append(asyncio.create_task(self.watch.for_ever()))
 
@@ -137,14 +153,36 @@ class Engine:
         opened = await open_container(resource, database, self.catalog, self.store, self.limits)
         opened.scripts = ContainerScripts(self.catalog, self.script_pool, resource.rid)
         opened.allot(self.provisioning.allotment_of(resource))
+        if self.store.is_shared:
+            opened.look_again = self._look_again
         return self._containers.setdefault(resource.rid, opened)
 
     async def _at_work(self, resource: Resource) -> Container:
         return self._containers.get(resource.rid) or await self._container_of(resource)
 
+    async def _look_again(self) -> None:
+        await self.refresher.look()
+
+    async def _renew(self, container: Container) -> None:
+        """Learns what others made of a container before this server changes its map."""
+        await self.refresher.look()
+        await self.refresher.renew_map(container)
+
+    async def second_look(self, error: PleiadError) -> bool:
+        """Whether an operation that failed for want of something may succeed now that others were asked for it."""
+        if not self.store.is_shared:
+            return False
+        if error.row is errors.SESSION_NOT_AVAILABLE:
+            for container in self.containers:
+                await container.learn_lsns(WHOLE)
+            return True
+        is_miss = error.row in (errors.RESOURCE_NOT_FOUND, errors.OWNER_NOT_FOUND, errors.RANGE_GONE)
+        return (is_miss or isinstance(error, SegmentDroppedError)) and await self.refresher.look()
+
     # -- databases and containers -----------------------------------------------------------------
 
     @to_the_end
+    @on_a_fresh_catalog
     async def create_database(self, body: dict[str, Any], given: Throughput | None) -> Resource:
         """Creates a database, with shared throughput for its containers when some is given."""
         id = check_resource_name(body.get("id"), self.limits)
@@ -159,6 +197,7 @@ class Engine:
         return database
 
     @to_the_end
+    @on_a_fresh_catalog
     async def create_container(
         self, database: Resource, body: dict[str, Any], given: Throughput | None
     ) -> Resource:
@@ -194,6 +233,7 @@ class Engine:
             raise errors.NO_OFFERS(operation=operation)
 
     @to_the_end
+    @on_a_fresh_catalog
     async def replace_container(
         self, database: Resource, id: str, body: dict[str, Any], if_match: str | None
     ) -> Resource:
@@ -212,6 +252,7 @@ class Engine:
         return new
 
     @to_the_end
+    @on_a_fresh_catalog
     async def delete(self, resource: Resource, if_match: str | None = None) -> None:
         """Deletes a resource with everything beneath it."""
         async with self.catalog.lock:
@@ -275,6 +316,7 @@ class Engine:
             raise errors.NO_OFFERS(operation="Reading or replacing offers")
 
     @to_the_end
+    @on_a_fresh_catalog
     async def replace_offer(
         self,
         rid: str,
@@ -293,6 +335,7 @@ class Engine:
         return new
 
     @to_the_end
+    @on_a_fresh_catalog
     async def redistribute(self, container: Container, rates: Mapping[int, float] | None) -> None:
         """Gives each physical partition RU/s of its own, by id, that sum up to the throughput; None evens them out.
 
@@ -307,6 +350,10 @@ class Engine:
                 total_ru = throughput.from_offer_content(content).ru
                 content[SHARES] = self.provisioning.checked_shares(container, total_ru, rates)
             await self._replace_content(offer, content)
+
+    def _allot_all(self) -> None:
+        for offer in self.catalog.all(Kind.OFFER):
+            self.provisioning.apply(offer, self._containers)
 
     async def _replace_content(self, offer: Resource, content: dict[str, Any]) -> Resource:
         new = offer.changed({**offer.properties, "content": content})
@@ -324,6 +371,7 @@ class Engine:
     # -- users, permissions, client encryption keys, scripts -------------------------------------------------
 
     @to_the_end
+    @on_a_fresh_catalog
     async def create_child(
         self,
         kind: Kind,
@@ -354,6 +402,7 @@ class Engine:
         return created, True
 
     @to_the_end
+    @on_a_fresh_catalog
     async def replace_child(
         self, old: Resource, id: str, properties: dict[str, Any], if_match: str | None
     ) -> Resource:

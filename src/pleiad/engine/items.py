@@ -27,7 +27,16 @@ from pleiad.limits import Limits
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
 from pleiad.query import Query, QueryContext, compile_condition
-from pleiad.store.contract import NEVER, Mutation, Outcome, Precondition, Result, Row, Verb
+from pleiad.store.contract import (
+    NEVER,
+    Mutation,
+    Outcome,
+    Precondition,
+    Result,
+    Row,
+    SegmentDroppedError,
+    Verb,
+)
 
 _PATCH_ATTEMPTS = 100
 _DELETE_CHUNK = 200
@@ -88,7 +97,12 @@ async def read(
     if session_token:
         session.check(session_token, partition, container.resource.number)
     partition.admit(lane)
-    row = await partition.read(epk, id)
+    while True:
+        try:
+            row = await partition.read(epk, id)
+            break
+        except SegmentDroppedError:
+            partition = _moved(container, partition, epk)
     if row is None or _is_expired(container, row):
         cost = charge.read_missing(multiplier)
         partition.governor.spend(cost.ru, lane)
@@ -169,7 +183,11 @@ async def _patch(
     """Reads, changes and puts back until nobody came in between."""
     for _ in range(_PATCH_ATTEMPTS):
         partition = container.map.find(epk)
-        row = await partition.read(epk, id)
+        try:
+            row = await partition.read(epk, id)
+        except SegmentDroppedError:
+            _moved(container, partition, epk)
+            continue
         if row is None or _is_expired(container, row):
             raise failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.failed())
         if not holds(demanded, row):
@@ -300,7 +318,11 @@ async def _commit(container: Container, mutation: Mutation) -> tuple[Partition, 
     now = int(time.time())
     partition = container.map.find(mutation.epk)
     while True:
-        (outcome,) = await container.commit(partition, (mutation,), now)
+        try:
+            (outcome,) = await container.commit(partition, (mutation,), now)
+        except SegmentDroppedError:
+            partition = _moved(container, partition, mutation.epk)
+            continue
         result = outcome.result
         if result is Result.CREATED or result is Result.REPLACED or result is Result.DELETED:
             return partition, outcome
@@ -308,6 +330,14 @@ async def _commit(container: Container, mutation: Mutation) -> tuple[Partition, 
             break
         partition = await container.successor(partition, mutation.epk)
     raise failed(container, partition, refusal_of(container, mutation, outcome), charge.failed())
+
+
+def _moved(container: Container, partition: Partition, epk: bytes) -> Partition:
+    """Where the rows of a dropped segment are now; raises the error being handled when they are nowhere else."""
+    successor = container.map.find(epk)
+    if successor is partition:
+        raise
+    return successor
 
 
 def refusal_of(container: Container, mutation: Mutation, outcome: Outcome) -> PleiadError:

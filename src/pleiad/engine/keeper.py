@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterable
 
 from pleiad import errors
 from pleiad.engine.container import Container
-from pleiad.engine.reshape import Reshaper, StoppedError
+from pleiad.engine.reshape import ChangedElsewhereError, Reshaper, StoppedError
 from pleiad.errors import PleiadError
 from pleiad.keys.range import share
 from pleiad.limits import Limits
 from pleiad.partition.partition import Partition
+from pleiad.store.contract import SegmentDroppedError
 
 _log = logging.getLogger(__name__)
 INTERVAL_SECONDS = 1.0
@@ -91,6 +92,8 @@ class Keeper:
                     await self.keep(container)
                 except StoppedError:
                     break
+                except (ChangedElsewhereError, SegmentDroppedError):
+                    continue  # the server that changes it sees to it, and the next look finds what it made
                 except Exception:
                     _log.exception("keeping the partitions of %s failed", container.path)
             async with self._round_done:

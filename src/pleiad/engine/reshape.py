@@ -21,7 +21,8 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
@@ -31,6 +32,7 @@ from pleiad.catalog.catalog import Catalog
 from pleiad.catalog.placement import Placement, segment_name
 from pleiad.engine.container import Container, partition_of
 from pleiad.engine.steady import to_the_end
+from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange, midpoint
 from pleiad.limits import Limits
 from pleiad.partition.map import PartitionMap
@@ -56,11 +58,23 @@ class Phase(Enum):
     CLEANING = "cleaning"
 
 
+class ChangedElsewhereError(PleiadError):
+    """Another server is changing the partitions of the container."""
+
+    def __init__(self) -> None:
+        reason = "Another server is changing the physical partitions of this container; retry."
+        super().__init__(errors.UNAVAILABLE, errors.UNAVAILABLE(reason=reason).message)
+
+
 Report = Callable[[Container, Phase], Awaitable[None]]
 
 
 async def _nothing(container: Container, phase: Phase) -> None:
     """Reports to nobody."""
+
+
+async def _known(container: Container) -> None:
+    """Knows already."""
 
 
 class StoppedError(Exception):
@@ -99,6 +113,8 @@ class Reshaper:
         self._is_stopping = False
         self._held: set[Phase] = set()
         self._released = asyncio.Event()
+        self.renew: Callable[[Container], Awaitable[None]] = _known
+        """Learns what other servers made of a container's map."""
         self.report: Report = _nothing
         """Is awaited at the beginning of each phase."""
 
@@ -312,12 +328,27 @@ class Reshaper:
     @to_the_end
     async def mend(self, container: Container) -> None:
         """Undoes the change that the last process left half done."""
+        if not self._catalog.is_interrupted(container.resource.rid):
+            return
         async with self._turn(container):
             if self._catalog.is_interrupted(container.resource.rid):
                 await self._undo(container, container.map.partitions)
 
-    def _turn(self, container: Container) -> asyncio.Lock:
-        return self._turns.setdefault(container.resource.rid, asyncio.Lock())
+    @asynccontextmanager
+    async def _turn(self, container: Container) -> AsyncIterator[None]:
+        """Alone in changing the map of a container, in this process and among servers on the same store."""
+        rid = container.resource.rid
+        async with self._turns.setdefault(rid, asyncio.Lock()), self._store.lease(f"map/{rid}") as is_ours:
+            if not is_ours:
+                raise ChangedElsewhereError
+            if self._store.is_shared:
+                await self.renew(container)
+            yield
+
+    def is_changing(self, container: Container) -> bool:
+        """Whether a change of the container's map is under way here."""
+        turn = self._turns.get(container.resource.rid)
+        return turn is not None and turn.locked()
 
     def _placement(self, container: Container, partition: Partition) -> Placement:
         for placement in self._catalog.placements(container.resource.rid):

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable
 
 from pleiad import charge
 from pleiad.engine.container import Container
-from pleiad.store.contract import NEVER, Mutation, Precondition, Result, SegmentDroppedError, Verb
+from pleiad.errors import PleiadError
+from pleiad.store.contract import NEVER, Mutation, Precondition, Result, SegmentDroppedError, Store, Verb
 
 _log = logging.getLogger(__name__)
 _STEP_ITEMS = 100
@@ -65,15 +66,24 @@ async def forget_versions(container: Container, now: int | None = None) -> int:
     return forgotten
 
 
-async def sweep_for_ever(containers: Callable[[], Iterable[Container]]) -> None:
-    """Sweeps all containers again and again; a failure is logged and the next round tries again."""
+async def sweep_for_ever(containers: Callable[[], Iterable[Container]], store: Store) -> None:
+    """Sweeps all containers again and again, one server at a time; a failure is logged and tried again."""
     while True:
         await asyncio.sleep(INTERVAL_SECONDS)
-        for container in list(containers()):
-            try:
-                await sweep(container)
-                await forget_versions(container)
-            except SegmentDroppedError:
-                continue  # its rows have moved; the next round finds them
-            except Exception:
-                _log.exception("sweeping %s failed", container.path)
+        try:
+            async with store.lease("sweep") as is_ours:
+                if is_ours:
+                    await _sweep_all(containers())
+        except PleiadError as error:
+            _log.warning("sweeping is put off: %s", error.message)
+
+
+async def _sweep_all(containers: Iterable[Container]) -> None:
+    for container in list(containers):
+        try:
+            await sweep(container)
+            await forget_versions(container)
+        except SegmentDroppedError:
+            continue  # its rows have moved; the next round finds them
+        except Exception:
+            _log.exception("sweeping %s failed", container.path)

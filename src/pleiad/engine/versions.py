@@ -50,6 +50,7 @@ async def page(
         if read_until < moment - container.versions_seconds:
             raise errors.VERSIONS_FORGOTTEN(minutes=container.versions_seconds // 60)
     else:
+        await container.learn_lsns(span)
         start, read_until = feed_place.now(container, span), moment
 
     def fetch(partition: Partition, part: EpkRange, after: int, limit: int) -> Awaitable[Sequence[Version]]:

@@ -82,8 +82,8 @@ class Partition:
         return Turn(self.governor, lane)
 
     async def load(self) -> None:
-        """Learns the LSN the partition reached before this process started."""
-        self.lsn = (await self.segment.state(self.id)).lsn
+        """Learns the LSN the partition has reached through others: servers, or this one before its start."""
+        self.lsn = max(self.lsn, (await self.segment.state(self.id)).lsn)
 
     def read(self, epk: bytes, id: str) -> Awaitable[Row | None]:
         """The row of an item as last committed, expired or not."""

@@ -26,6 +26,7 @@ Invariants every store keeps:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
@@ -411,6 +412,10 @@ class Store(Protocol):
     """One account's durable state."""
 
     @property
+    def is_shared(self) -> bool:
+        """Whether other servers may work on the same data."""
+
+    @property
     def commits(self) -> CommitCounts:
         """How many writes shared each commit of items."""
 
@@ -418,11 +423,29 @@ class Store(Protocol):
         """Every catalog record."""
 
     def save_records(
-        self, puts: Iterable[Record], deletes: Iterable[Record], expected: Iterable[Record] = ()
+        self,
+        puts: Iterable[Record],
+        deletes: Iterable[Record],
+        expected: Iterable[Record] = (),
+        unless_behind: bool = False,
     ) -> Awaitable[bool]:
         """Writes catalog changes in one durable transaction.
 
-        False, and no change, unless each expected record is stored exactly as given.
+        False, and no change, unless each expected record is stored exactly as given; with `unless_behind` also when
+        another server changed records since this one last loaded them.
+        """
+
+    def is_behind(self) -> Awaitable[bool]:
+        """Whether another server changed catalog records since this one last loaded them."""
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Calls `changed` soon after another server may have changed catalog records: a hint, not the truth."""
+
+    def lease(self, name: str) -> AbstractAsyncContextManager[bool]:
+        """Keeps a name from all other servers for the length of a block; inside it, False when one of them has it.
+
+        A server that dies loses its names after a while. They only save work that two would do: whatever must not be
+        done twice is guarded by epochs and expected records.
         """
 
     def segment(self, name: str) -> Segment:

@@ -114,10 +114,12 @@ class NoSqlHead:
             operation = self._operation(call)
             if not self._authenticator.proves_master_key(request.method, raw_path, request.headers):
                 await self._check_access(call)
-            if self._faults.rules:
-                answer = await self._with_faults(call, operation)
-            else:
-                answer = await operation(call)
+            try:
+                answer = await self._answer(call, operation)
+            except PleiadError as error:
+                if not await self._engine.second_look(error):
+                    raise
+                answer = await self._answer(call, operation)
             charge_ru = call.charge_ru
         except PleiadError as error:
             charge_ru = error.charge_ru or 0.0
@@ -136,6 +138,9 @@ class NoSqlHead:
         if request.target.startswith((b"/_pleiad", b"/metrics")):
             return "admin"
         return "metadata_read" if request.method == "GET" else "metadata_write"
+
+    def _answer(self, call: Call, operation: _Operation) -> Awaitable[Response]:
+        return self._with_faults(call, operation) if self._faults.rules else operation(call)
 
     async def _with_faults(self, call: Call, operation: _Operation) -> Response:
         kind = ITEM_OPERATIONS.get(operation) or self._other_kind(call.request)

@@ -28,9 +28,10 @@ import apsw
 from pleiad import errors
 from pleiad.store.commits import CommitCounts
 from pleiad.store.contract import Outcome, PartitionWrite, SegmentDroppedError
+from pleiad.store.index_use import IndexSettings, PathUses
 from pleiad.store.sqlite import schema, statements
 from pleiad.store.sqlite.mutate import Applier, Counters
-from pleiad.store.sqlite.path_index import IndexSettings, PathIndexes, PathUses, Step
+from pleiad.store.sqlite.path_index import PathIndexes, Step
 from pleiad.store.sqlite.threads import DiskThreads
 from pleiad.store.sqlite.wal import Log
 

@@ -16,24 +16,19 @@ from typing import Any
 
 import apsw
 
-RANK_UNDEFINED, RANK_NULL, RANK_BOOLEAN, RANK_NUMBER, RANK_STRING, RANK_ARRAY, RANK_OBJECT = range(7)
-
-ROW_COLUMNS: dict[tuple[str, ...], str] = {("id",): "id", ("_ts",): "ts"}
-"""Properties that are columns of the row."""
+from pleiad.store.predicate import (
+    RANK_ARRAY,
+    RANK_BOOLEAN,
+    RANK_NULL,
+    RANK_NUMBER,
+    RANK_OBJECT,
+    RANK_STRING,
+    RANK_UNDEFINED,
+)
 
 _DIGITS_SUSPECT = 20
 _LONG_NUMBER_GLOB = "*" + "[0-9.]" * _DIGITS_SUSPECT + "*"
 _LONG_NUMBER = re.compile(rf"[0-9.]{{{_DIGITS_SUSPECT}}}")
-
-
-def is_addressable(path: tuple[str, ...]) -> bool:
-    """Whether a stored item can have the path at all: names with lone surrogates are never stored."""
-    try:
-        for name in path:
-            name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def json_path(path: tuple[str, ...]) -> str:

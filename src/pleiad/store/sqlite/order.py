@@ -12,8 +12,9 @@ from typing import Any
 import apsw
 
 from pleiad.store.contract import Row, as_row
+from pleiad.store.predicate import ROW_COLUMNS, merged_selection
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Predicate, Selection
-from pleiad.store.sqlite.json_sql import ROW_COLUMNS, json_path, rank_of, value_of
+from pleiad.store.sqlite.json_sql import json_path, rank_of, value_of
 from pleiad.store.sqlite.path_index import PathIndex, State
 from pleiad.store.sqlite.predicate_sql import Entries, Place, Sql, all_of, entries
 from pleiad.store.sqlite.select import (
@@ -21,7 +22,6 @@ from pleiad.store.sqlite.select import (
     ROW,
     Read,
     RowPlan,
-    merged_selection,
     plan_rows,
     predicate_conditions,
     row_conditions,

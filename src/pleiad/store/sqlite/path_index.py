@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -30,38 +29,18 @@ from typing import Any
 
 import apsw
 
+from pleiad.store.index_use import IndexSettings, PathUses, is_indexable
 from pleiad.store.selection import IndexedPath
 from pleiad.store.sqlite import path_index_sql as sql
-from pleiad.store.sqlite.json_sql import is_addressable
 
 _log = logging.getLogger(__name__)
 
 Step = Callable[[], None]
 _Place = tuple[int, str | int | float, int]
 
-_USES_KEPT_MAX = 1_000
-_STEPS_OF_PATH_MAX = 32
-_CHARACTERS_OF_PATH_MAX = 2_000
 _RUN_BYTES_MAX = 32 << 20
 _ENTRIES_PER_ITEM = 3
 """To move an entry costs this much less than to read an item, so chunks of entries are so much larger."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexSettings:
-    """When path indexes are made and dropped, and in how large pieces they are built."""
-
-    items_min: int = 500
-    uses_min: int = 2
-    indexes_max: int = 32
-    unused_seconds: float = 7 * 86_400
-    check_seconds: float = 3_600
-    chunk_items: int = 2_000
-    run_items: int = 50_000
-    clock: Callable[[], float] = time.time
-
-
-DEFAULT_INDEX_SETTINGS = IndexSettings()
 
 
 class State(Enum):
@@ -99,23 +78,6 @@ class PathIndex:
     @property
     def table(self) -> str:
         return f"path_{self.id}"
-
-
-class PathUses:
-    """How often queries asked for paths that have no index; the oldest are forgotten first."""
-
-    def __init__(self) -> None:
-        self._counts: dict[IndexedPath, int] = {}
-
-    def add(self, path: IndexedPath) -> int:
-        count = self._counts.pop(path, 0) + 1
-        self._counts[path] = count
-        if len(self._counts) > _USES_KEPT_MAX:
-            del self._counts[next(iter(self._counts))]
-        return count
-
-    def forget(self, path: IndexedPath) -> None:
-        self._counts.pop(path, None)
 
 
 class PathIndexes:
@@ -170,7 +132,7 @@ class PathIndexes:
         if (
             path in self._indexes
             or len(self._indexes) >= self._settings.indexes_max
-            or not _is_indexable(path)
+            or not is_indexable(path)
         ):
             return False
         self._indexes[path] = PathIndex(path, State.WANTED, self._settings.clock())
@@ -358,11 +320,3 @@ class _Transaction:
         finally:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-
-
-def _is_indexable(path: IndexedPath) -> bool:
-    return (
-        0 < len(path.path) <= _STEPS_OF_PATH_MAX
-        and sum(map(len, path.path)) <= _CHARACTERS_OF_PATH_MAX
-        and is_addressable(path.path)
-    )

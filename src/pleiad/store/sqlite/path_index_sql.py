@@ -10,13 +10,11 @@ from typing import Any
 
 import apsw
 
+from pleiad.store.predicate import RANK_NUMBER, RANK_STRING, ROW_COLUMNS
 from pleiad.store.selection import IndexedPath
 from pleiad.store.sqlite.json_sql import (
     ELEMENT_RANK,
     ELEMENT_VALUE,
-    RANK_NUMBER,
-    RANK_STRING,
-    ROW_COLUMNS,
     elements_of,
     json_path,
     literal,

@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pleiad.store.selection import Bound, Predicate, Scalar
-from pleiad.store.sqlite.json_sql import (
+from pleiad.store.predicate import (
     RANK_BOOLEAN,
     RANK_NULL,
     RANK_NUMBER,
     RANK_STRING,
     ROW_COLUMNS,
-    elements_of,
+    Wanted,
+    check,
+    double,
     is_addressable,
-    json_path,
-    number_of,
+    range_rank,
 )
+from pleiad.store.selection import Bound, Predicate, Scalar
+from pleiad.store.sqlite.json_sql import elements_of, json_path, number_of
 
 SqlValue = str | int | float | bytes | None
 
@@ -93,42 +94,9 @@ class Entries:
         return all_of(self.where, Sql(f"(rank, value, number) {operator} (?, ?, ?)", place))
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """The scalars of `one_of` by type."""
-
-    null: bool
-    booleans: tuple[bool, ...]
-    numbers: tuple[float, ...]
-    strings: tuple[str, ...]
-
-    @classmethod
-    def of(cls, scalars: Iterable[Scalar]) -> _Wanted:
-        null, booleans, numbers, strings = False, set(), set(), set()
-        for scalar in scalars:
-            if scalar is None:
-                null = True
-            elif isinstance(scalar, bool):
-                booleans.add(scalar)
-            elif isinstance(scalar, str):
-                if is_addressable((scalar,)):
-                    strings.add(scalar)
-            elif not math.isnan(number := double(scalar)):
-                numbers.add(number)
-        return cls(null, tuple(sorted(booleans)), tuple(sorted(numbers)), tuple(sorted(strings)))
-
-
-def double(value: int | float) -> float:
-    """The nearest double; infinite when there is none."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-
-
 def condition(predicate: Predicate) -> Sql:
     """The predicate as a condition on the columns of a row."""
-    _check(predicate)
+    check(predicate)
     if not is_addressable(predicate.path):
         return NEVER
     column = ROW_COLUMNS.get(predicate.path)
@@ -139,8 +107,8 @@ def condition(predicate: Predicate) -> Sql:
     if column:
         return _column(column, predicate)
     if predicate.one_of is not None:
-        return _one_of(json_path(predicate.path), _Wanted.of(predicate.one_of))
-    rank = _range_rank(predicate)
+        return _one_of(json_path(predicate.path), Wanted.of(predicate.one_of))
+    rank = range_rank(predicate)
     if rank == RANK_NUMBER:
         return _number_range(json_path(predicate.path), predicate.low, predicate.high)
     return _string_range(json_path(predicate.path), predicate) if rank == RANK_STRING else NEVER
@@ -148,17 +116,17 @@ def condition(predicate: Predicate) -> Sql:
 
 def entries(predicate: Predicate) -> list[Entries]:
     """The predicate as entries of the index of its path, no two of which are the same."""
-    _check(predicate)
+    check(predicate)
     if predicate.one_of is None:
         if predicate.element:
             return []
         if predicate.is_defined:
             return [Entries(None)]
-        rank = _range_rank(predicate)
+        rank = range_rank(predicate)
         if rank is None:
             return []
         return [Entries(rank, low=_end("value", predicate.low, ">"), high=_end("value", predicate.high, "<"))]
-    wanted = _Wanted.of(predicate.one_of)
+    wanted = Wanted.of(predicate.one_of)
     found = []
     if wanted.null:
         found.append(Entries(RANK_NULL, Sql("value = ?", (0,)), one_value=True))
@@ -182,25 +150,6 @@ def entry_of(scalar: Scalar) -> tuple[int, SqlValue] | None:
         return (RANK_STRING, scalar) if scalar.isascii() or is_addressable((scalar,)) else None
     number = double(scalar)
     return None if math.isnan(number) else (RANK_NUMBER, number)
-
-
-def merged(predicates: tuple[Predicate, ...]) -> tuple[Predicate, ...]:
-    """The same conjunction, with a lower and an upper end of one path made one range."""
-    ranges = [(place, p) for place, p in enumerate(predicates) if not p.element and p.one_of is None]
-    lows = {p.path: place for place, p in ranges if p.low is not None and p.high is None}
-    kept: list[Predicate | None] = list(predicates)
-    for place, predicate in ranges:
-        if predicate.high is not None and predicate.low is None and predicate.path in lows:
-            low = lows.pop(predicate.path)
-            kept[low] = Predicate(predicate.path, low=predicates[low].low, high=predicate.high)
-            kept[place] = None
-    return tuple(predicate for predicate in kept if predicate is not None)
-
-
-def _check(predicate: Predicate) -> None:
-    is_range = predicate.low is not None or predicate.high is not None
-    if (predicate.one_of is not None) + is_range + predicate.is_defined != 1:
-        raise ValueError("a predicate is exactly one of: one_of, a range, is_defined")
 
 
 def all_of(*conditions: Sql) -> Sql:
@@ -232,7 +181,7 @@ def _json_list(values: tuple[SqlValue, ...]) -> str:
     return json.dumps([value for value in values if not (isinstance(value, float) and math.isinf(value))])
 
 
-def _one_of(path: str, wanted: _Wanted) -> Sql:
+def _one_of(path: str, wanted: Wanted) -> Sql:
     parts = []
     if wanted.null:
         parts.append(Sql("json_type(body, ?) = 'null'", (path,)))
@@ -276,21 +225,6 @@ def _step(number: float, towards: float) -> float:
     for _ in range(_ULPS_NEAR):
         number = math.nextafter(number, towards)
     return number
-
-
-def _range_rank(predicate: Predicate) -> int | None:
-    """The type both ends of a range have, None when no value can lie in it."""
-    ranks = set()
-    for bound in (predicate.low, predicate.high):
-        if bound is None:
-            continue
-        if isinstance(bound.value, str):
-            ranks.add(RANK_STRING)
-        elif isinstance(bound.value, bool) or math.isnan(double(bound.value)):
-            return None
-        else:
-            ranks.add(RANK_NUMBER)
-    return ranks.pop() if len(ranks) == 1 else None
 
 
 def _end(expression: str, bound: Bound | None, operator: str) -> Sql | None:
@@ -352,14 +286,14 @@ def _string_range(path: str, predicate: Predicate) -> Sql:
 def _column(column: str, predicate: Predicate) -> Sql:
     own_rank = RANK_STRING if column == "id" else RANK_NUMBER
     if predicate.one_of is None:
-        return all_of(*_bounds(column, predicate)) if _range_rank(predicate) == own_rank else NEVER
-    wanted = _Wanted.of(predicate.one_of)
+        return all_of(*_bounds(column, predicate)) if range_rank(predicate) == own_rank else NEVER
+    wanted = Wanted.of(predicate.one_of)
     values: tuple[SqlValue, ...] = wanted.strings if own_rank == RANK_STRING else wanted.numbers
     return _among(column, values) if values else NEVER
 
 
 def _element(path: tuple[str, ...], scalars: tuple[Scalar, ...]) -> Sql:
-    wanted = _Wanted.of(scalars)
+    wanted = Wanted.of(scalars)
     where = json_path(path)
     types = ["null"] * wanted.null + [str(value).lower() for value in wanted.booleans]
     parts = []

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -24,8 +24,8 @@ import apsw
 
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.store.contract import Row, as_row
+from pleiad.store.predicate import ROW_COLUMNS, merged_selection
 from pleiad.store.selection import IndexedPath, Predicate, Selection
-from pleiad.store.sqlite.json_sql import ROW_COLUMNS
 from pleiad.store.sqlite.path_index import PathIndex, PathIndexes, State
 from pleiad.store.sqlite.predicate_sql import (
     Entries,
@@ -35,7 +35,6 @@ from pleiad.store.sqlite.predicate_sql import (
     condition,
     entries,
     entry_of,
-    merged,
 )
 from pleiad.store.sqlite.schema import has_age_index
 
@@ -149,12 +148,6 @@ async def count(read: Read, selection: Selection, count_only: bool) -> tuple[int
         return (totals[0], 0) if count_only else totals
     counted = await _count_entries(read, selection, count_only)
     return counted if counted is not None else await _count_rows(read, selection, count_only)
-
-
-def merged_selection(selection: Selection) -> Selection:
-    if len(selection.predicates) < 2:
-        return selection
-    return replace(selection, predicates=merged(selection.predicates))
 
 
 # -- planning ----------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ import fcntl
 import logging
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,9 @@ import orjson
 from pleiad import errors
 from pleiad.store.commits import CommitCounts
 from pleiad.store.contract import Record
+from pleiad.store.index_use import DEFAULT_INDEX_SETTINGS, IndexSettings
 from pleiad.store.sqlite import schema
 from pleiad.store.sqlite.file import SegmentFile
-from pleiad.store.sqlite.path_index import DEFAULT_INDEX_SETTINGS, IndexSettings
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.threads import DiskThreads
 
@@ -42,6 +43,8 @@ class StoreLockedError(Exception):
 
 class SqliteStore:
     """The contract's Store over files in one directory."""
+
+    is_shared = False
 
     def __init__(
         self,
@@ -74,7 +77,11 @@ class SqliteStore:
         return [Record(kind, rid, parent, name, orjson.loads(body)) for kind, rid, parent, name, body in rows]
 
     async def save_records(
-        self, puts: Iterable[Record], deletes: Iterable[Record], expected: Iterable[Record] = ()
+        self,
+        puts: Iterable[Record],
+        deletes: Iterable[Record],
+        expected: Iterable[Record] = (),
+        unless_behind: bool = False,
     ) -> bool:
         new = [_columns(record) for record in puts]
         gone = [(record.kind, record.rid) for record in deletes]
@@ -96,6 +103,15 @@ class SqliteStore:
             _log.error("a change of the catalog was rolled back: %s", error, exc_info=error)
             raise errors.UNAVAILABLE(reason="The store could not write; nothing was changed.") from error
         return is_saved
+
+    async def is_behind(self) -> bool:
+        return False
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Nobody else changes what this server owns."""
+
+    def lease(self, name: str) -> AbstractAsyncContextManager[bool]:
+        return nullcontext(True)
 
     def segment(self, name: str) -> SqliteSegment:
         found = self._segments.get(name)

@@ -1,0 +1,1 @@
+"""The PostgreSQL store: catalog and segments in one database that several servers may share."""

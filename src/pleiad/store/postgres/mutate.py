@@ -1,0 +1,120 @@
+"""A write as the arguments of the function that applies it, and its answer as outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+from pleiad.store.contract import APPLIED, NEVER, Mutation, Outcome, PartitionWrite, Result, Row, Verb
+from pleiad.store.postgres import segment_sql
+from pleiad.store.postgres.json_sql import document_of, to_text
+
+_VALUE_BYTES_MAX = 1_000
+_LSN_MAX = 2**63 - 1
+_VERBS = {
+    Verb.CREATE: segment_sql.CREATE,
+    Verb.UPSERT: segment_sql.UPSERT,
+    Verb.REPLACE: segment_sql.REPLACE,
+    Verb.DELETE: segment_sql.DELETE,
+}
+_RESULTS = {
+    segment_sql.GONE: Result.GONE,
+    segment_sql.CREATED: Result.CREATED,
+    segment_sql.REPLACED: Result.REPLACED,
+    segment_sql.DELETED: Result.DELETED,
+    segment_sql.EXISTS: Result.EXISTS,
+    segment_sql.MISSING: Result.MISSING,
+    segment_sql.PRECONDITION_FAILED: Result.PRECONDITION_FAILED,
+    segment_sql.UNIQUE_CONFLICT: Result.UNIQUE_CONFLICT,
+    segment_sql.FULL: Result.LOGICAL_PARTITION_FULL,
+}
+_CASTS = (
+    *("bigint",) * 5,
+    "boolean",
+    *("int[]", "bytea[]", "text[]", "bytea[]", "text[]", "bigint[]", "bigint[]", "bigint[]", "bigint[]"),
+    *("bigint[]", "int[]", "text[]", "int[]", "bytea[]"),
+)
+CALL = ", ".join(f"%b::{name}" if name == "bytea[]" else f"%s::{name}" for name in _CASTS)
+"""The arguments of `write_1` and `batch_1` as placeholders."""
+
+
+def arguments(write: PartitionWrite, mutations: Sequence[Mutation]) -> tuple[Any, ...]:
+    """The values of the placeholders for some mutations under the terms of a write."""
+    preconditions = [mutation.precondition for mutation in mutations]
+    return (
+        write.partition,
+        write.epoch,
+        write.now,
+        write.default_ttl,
+        write.logical_partition_bytes,
+        write.keep_versions,
+        [_VERBS[mutation.verb] for mutation in mutations],
+        [mutation.epk for mutation in mutations],
+        [to_text(mutation.id) for mutation in mutations],
+        [mutation.body for mutation in mutations],
+        [document_of(mutation.body) for mutation in mutations],
+        [mutation.size_bytes for mutation in mutations],
+        [mutation.terms for mutation in mutations],
+        [mutation.ttl for mutation in mutations],
+        [None if p.lsn is None else _known_lsn(p.lsn) for p in preconditions],
+        [None if p.not_lsn is None else _known_lsn(p.not_lsn) for p in preconditions],
+        [
+            segment_sql.MUST_EXIST * p.must_exist + segment_sql.MUST_BE_ABSENT * p.must_be_absent
+            for p in preconditions
+        ],
+        [None if m.new_id is None else to_text(m.new_id) for m in mutations],
+        [len(mutation.unique_values) for mutation in mutations],
+        [unique_key(value) for mutation in mutations for value in mutation.unique_values],
+    )
+
+
+def _known_lsn(lsn: int) -> int:
+    """An LSN as the database holds it; one that no row can have stays one."""
+    return lsn if 0 <= lsn <= _LSN_MAX else NEVER
+
+
+def unique_key(value: bytes) -> bytes:
+    """What is kept of a unique value: of a long one its hash, because an index entry cannot hold it."""
+    # A unique value is JSON text, so it never starts with the byte that marks a hash.
+    return value if len(value) <= _VALUE_BYTES_MAX else b"\xff" + sha256(value).digest()
+
+
+def outcomes(
+    write: PartitionWrite, mutations: Sequence[Mutation], answers: Sequence[tuple[Any, ...]]
+) -> list[Outcome]:
+    """What the function answered, one outcome a mutation."""
+    found = [_outcome(write, mutation, answer) for mutation, answer in zip(mutations, answers, strict=False)]
+    if write.atomic and any(outcome.result not in APPLIED for outcome in found):
+        refused = found[-1]
+        if refused.result is Result.GONE:
+            return found
+        abandoned = [Outcome(Result.ABANDONED)] * len(mutations)
+        abandoned[len(found) - 1] = refused
+        return abandoned
+    return found
+
+
+def _outcome(write: PartitionWrite, mutation: Mutation, answer: tuple[Any, ...]) -> Outcome:
+    result, lsn, number, old_number, old_lsn, old_ts, old_ttl, old_size, old_terms, old_body, key = answer
+    if result == segment_sql.GONE:
+        return Outcome(Result.GONE)
+    old = None
+    if old_number is not None:
+        old = Row(
+            old_number, mutation.epk, mutation.id, old_lsn, old_ts, old_ttl, old_size, old_terms, old_body
+        )
+    row = None
+    if number is not None:
+        row = Row(
+            number,
+            mutation.epk,
+            mutation.id if mutation.new_id is None else mutation.new_id,
+            lsn,
+            write.now,
+            mutation.ttl,
+            mutation.size_bytes,
+            mutation.terms,
+            mutation.body,
+        )
+    return Outcome(_RESULTS[result], lsn, row, old, key)

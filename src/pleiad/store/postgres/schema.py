@@ -1,0 +1,172 @@
+"""What the PostgreSQL store keeps in a database, and its version.
+
+    pleiad                  version, record, generation, dropped, lease and the functions that read JSON
+    "pleiad_<segment>"      item, partition, unique_value, deleted, path_index, entry and the functions that write
+
+A schema per segment makes dropping one cheap, whatever it holds. `dropped` remembers the names of dropped segments,
+so that a server that comes late can tell a segment that is no more from one that was never written. `generation`
+counts the changes of the catalog, so that a server knows whether it is behind.
+
+Texts are kept with U+0000 and U+0001 mapped (see `json_sql`), compare by their UTF-8 bytes (collation C), and the
+database is UTF-8.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+from typing import Any, LiteralString
+
+import psycopg
+
+from pleiad.store.postgres import segment_sql
+
+VERSION = 1
+SERVER_VERSION_MIN = 150_000
+TAG_CHARACTERS = 500
+"""Of a string no more than this is in an index entry: PostgreSQL's index entries hold less than 2,700 bytes."""
+
+_LOCK = 0x706C6569  # "plei"
+_SEGMENT_LOCK = 0x706C6573
+_DROP_WAIT = "500ms"
+
+
+def sql(text: str) -> LiteralString:
+    """Statement text made of our own pieces only; values are always parameters."""
+    return text
+
+
+class SchemaError(Exception):
+    """A database that this version cannot use, with a sentence for the operator."""
+
+
+def _exactly(power: int) -> str:
+    with localcontext() as context:
+        context.prec = 2_000
+        return f"{Decimal(2) ** power:f}"
+
+
+def _beyond_doubles() -> str:
+    with localcontext() as context:
+        context.prec = 2_000
+        return f"{Decimal(2) ** 1024 - Decimal(2) ** 970:f}"
+
+
+_TABLES = """
+CREATE SCHEMA pleiad;
+CREATE TABLE pleiad.version(version int NOT NULL);
+CREATE TABLE pleiad.record(
+  kind text COLLATE "C" NOT NULL, rid text COLLATE "C" NOT NULL, parent text COLLATE "C" NOT NULL,
+  name text COLLATE "C" NOT NULL, body text NOT NULL, PRIMARY KEY (kind, rid));
+CREATE UNIQUE INDEX record_name ON pleiad.record(kind, parent, name);
+CREATE TABLE pleiad.generation(value bigint NOT NULL);
+INSERT INTO pleiad.generation VALUES (0);
+CREATE TABLE pleiad.dropped(sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text COLLATE "C" NOT NULL);
+CREATE INDEX dropped_name ON pleiad.dropped(name);
+CREATE TABLE pleiad.lease(name text PRIMARY KEY, owner text NOT NULL, expires timestamptz NOT NULL);
+"""
+
+# Small SQL functions are inlined by the planner; so is `entries`, which the write functions and builds call.
+_FUNCTIONS = f"""
+CREATE FUNCTION pleiad.double(x jsonb) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN jsonb_typeof(x) = 'number' THEN
+    CASE WHEN abs(x::numeric) >= {_beyond_doubles()} THEN sign(x::numeric)::float8 * 'Infinity'::float8
+         WHEN abs(x::numeric) <= {_exactly(-1075)} THEN 0::float8
+         ELSE x::numeric::float8 END END $$;
+CREATE FUNCTION pleiad.string(x jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN jsonb_typeof(x) = 'string' THEN x #>> '{{}}' END $$;
+CREATE FUNCTION pleiad.tag(x jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE jsonb_typeof(x) WHEN 'string' THEN '4' || (x #>> '{{}}') WHEN 'number' THEN '3' WHEN 'boolean' THEN '2'
+    WHEN 'null' THEN '1' WHEN 'array' THEN '5' WHEN 'object' THEN '6' ELSE '0' END $$;
+CREATE FUNCTION pleiad.num(x jsonb) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE jsonb_typeof(x) WHEN 'number' THEN pleiad.double(x)
+    WHEN 'boolean' THEN CASE WHEN x = 'true'::jsonb THEN 1::float8 ELSE 0::float8 END ELSE 0::float8 END $$;
+CREATE FUNCTION pleiad.document(body bytea, doc jsonb) RETURNS jsonb LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT coalesce(doc, convert_from(body, 'UTF8')::jsonb) $$;
+CREATE FUNCTION pleiad.entries(kind int, path jsonpath, doc jsonb, id text, ts bigint)
+RETURNS TABLE(tag text, num float8) LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT left(pleiad.tag(x), {TAG_CHARACTERS + 1}), pleiad.num(x)
+    FROM (SELECT jsonb_path_query_first(doc, path, '{{}}', true) AS x OFFSET 0) AS value WHERE kind = 0
+  UNION ALL
+  SELECT DISTINCT left(pleiad.tag(e), {TAG_CHARACTERS + 1}), pleiad.num(e)
+    FROM (SELECT jsonb_path_query_first(doc, path, '{{}}', true) AS x WHERE kind = 1 OFFSET 0) AS value
+    CROSS JOIN LATERAL jsonb_array_elements(CASE WHEN jsonb_typeof(x) = 'array' THEN x ELSE '[]' END) AS e
+    WHERE jsonb_typeof(e) NOT IN ('array', 'object')
+  UNION ALL SELECT left('4' || id, {TAG_CHARACTERS + 1}), 0::float8 WHERE kind = 2
+  UNION ALL SELECT '3', ts::float8 WHERE kind = 3 $$;
+"""
+
+
+async def prepare(connection: psycopg.AsyncConnection[Any]) -> None:
+    """Makes what a new database lacks; SchemaError for a server or data this version cannot use."""
+    found = connection.info.server_version
+    if found < SERVER_VERSION_MIN:
+        raise SchemaError(
+            f"the PostgreSQL server has version {found // 10_000}; Pleiad needs {SERVER_VERSION_MIN // 10_000} or newer"
+        )
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        encoding = await _value(connection, "SHOW server_encoding")
+        if encoding != "UTF8":
+            raise SchemaError(f"the database has the encoding {encoding}; Pleiad needs UTF8")
+        if await _value(connection, "SELECT to_regclass('pleiad.version')") is None:
+            await connection.execute(sql(_TABLES + _FUNCTIONS))
+            await connection.execute("INSERT INTO pleiad.version VALUES (%s)", (VERSION,))
+            return
+        version = await _value(connection, "SELECT max(version) FROM pleiad.version")
+        if version > VERSION:
+            raise SchemaError(
+                f"the database was written by a newer Pleiad (format {version}, this one reads up to {VERSION}); "
+                "upgrade first"
+            )
+
+
+async def make_segment(connection: psycopg.AsyncConnection[Any], schema: str, name: str, known: int) -> bool:
+    """Makes the tables of a segment unless they are there; False when it was dropped after the drop `known`."""
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock(%s::int, hashtext(%s))", (_SEGMENT_LOCK, name))
+        if await is_dropped(connection, name, known):
+            return False
+        if not await is_made(connection, schema):
+            await connection.execute(sql(segment_sql.tables(schema)))
+    return True
+
+
+async def note_drop(connection: psycopg.AsyncConnection[Any], name: str) -> int:
+    """Remembers that a segment is dropped; the sequence of this drop."""
+    insert = "INSERT INTO pleiad.dropped(name) VALUES (%s) RETURNING sequence"
+    return int(await _value(connection, insert, (name,)))
+
+
+async def free_segment(connection: psycopg.AsyncConnection[Any], schema: str, name: str) -> None:
+    """Removes the tables of a segment; LockNotAvailable while somebody uses them for long."""
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock(%s::int, hashtext(%s))", (_SEGMENT_LOCK, name))
+        await connection.execute(sql(f"SET LOCAL lock_timeout = '{_DROP_WAIT}'"))
+        if await is_made(connection, schema):
+            # In the order in which writes and searches lock them, so that none waits for the drop and it for them.
+            tables = ", ".join(f"{schema}.{table}" for table in ("partition", "entry", "item", "path_index"))
+            await connection.execute(sql(f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE"))
+            await connection.execute(sql(f"DROP SCHEMA {schema} CASCADE"))
+
+
+async def is_made(connection: psycopg.AsyncConnection[Any], schema: str) -> bool:
+    """Whether the tables of a segment are there."""
+    return await _value(connection, "SELECT to_regclass(%s || '.item')", (schema,)) is not None
+
+
+async def is_dropped(connection: psycopg.AsyncConnection[Any], name: str, known: int) -> bool:
+    """Whether a segment was dropped after the drop `known`."""
+    text = "SELECT EXISTS (SELECT FROM pleiad.dropped WHERE name = %s AND sequence > %s)"
+    return bool(await _value(connection, text, (name, known)))
+
+
+async def last_drop(connection: psycopg.AsyncConnection[Any]) -> int:
+    """The sequence of the last drop of a segment."""
+    return int(await _value(connection, "SELECT coalesce(max(sequence), 0) FROM pleiad.dropped"))
+
+
+async def _value(
+    connection: psycopg.AsyncConnection[Any], text: LiteralString, params: tuple[Any, ...] = ()
+) -> Any:
+    rows = await (await connection.execute(text, params or None)).fetchall()
+    return rows[0][0]

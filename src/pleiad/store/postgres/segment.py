@@ -1,0 +1,398 @@
+"""One segment: a schema in the database, made on its first write.
+
+A point read and a write are one round trip each, shared by all that wait. The database is asked for the schema until
+it is there; from then on its absence means that the segment was dropped, here or by another server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import psycopg
+
+from pleiad import errors
+from pleiad.keys.range import EpkRange
+from pleiad.store.commits import CommitCounts
+from pleiad.store.contract import (
+    CaughtUp,
+    Division,
+    ItemKey,
+    LogicalPartition,
+    Mutation,
+    Outcome,
+    PartitionState,
+    PartitionWrite,
+    Result,
+    Row,
+    Segment,
+    SegmentDroppedError,
+    Totals,
+    Verb,
+    Version,
+)
+from pleiad.store.index_use import IndexSettings
+from pleiad.store.postgres import mutate, rehome, schema, statements
+from pleiad.store.postgres.connections import Connection, Connections
+from pleiad.store.postgres.group import ReadQueue, WriteQueue
+from pleiad.store.postgres.json_sql import Sql, from_text, to_text
+from pleiad.store.postgres.path_index import PathIndexes
+from pleiad.store.postgres.schema import sql
+from pleiad.store.postgres.segment_sql import NOT_READY
+from pleiad.store.postgres.select import Selecting, row_of
+from pleiad.store.postgres.snapshot import PostgresSnapshot
+from pleiad.store.predicate import merged_selection
+from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+_SEARCHES_MAX = 3
+_INDEX_CHANGED = "The indexes of the container are changing; retry."
+
+
+class PostgresSegment:
+    """The contract's Segment over one schema."""
+
+    def __init__(
+        self,
+        name: str,
+        connections: Connections,
+        index_settings: IndexSettings,
+        last_drop: int,
+        commits: CommitCounts,
+        snapshots: Connections,
+    ) -> None:
+        self._commits = commits
+        self._snapshot_connections = snapshots
+        self._snapshots: set[PostgresSnapshot] = set()
+        self._name = name
+        self._schema = schema_name(name)
+        self._connections = connections
+        self._last_drop = last_drop
+        self._is_made = False
+        self._dropped = False
+        self._queues: dict[int, WriteQueue] = {}
+        self._reads = ReadQueue(self._read_several)
+        self._indexes = PathIndexes(self._schema, connections, index_settings)
+        self._selecting = Selecting(self._schema, self._indexes, self._fetch_made)
+        self._age_index: asyncio.Task[None] | None = None
+        self._has_age_index = False
+
+    # -- the schema ----------------------------------------------------------------------------
+
+    async def _look(self) -> bool:
+        """Whether the segment is made; SegmentDroppedError once it is no more."""
+        if self._dropped:
+            raise SegmentDroppedError()
+        if self._is_made:
+            return True
+
+        async def look(connection: Connection) -> bool:
+            if await schema.is_made(connection, self._schema):
+                await self._indexes.load(connection)
+                return True
+            self._dropped = await schema.is_dropped(connection, self._name, self._last_drop)
+            return False
+
+        self._is_made = await self._connections.read(look)
+        if self._dropped:
+            raise SegmentDroppedError()
+        return self._is_made
+
+    async def _make(self) -> None:
+        if await self._look():
+            return
+
+        async def make(connection: Connection) -> bool:
+            return await schema.make_segment(connection, self._schema, self._name, self._last_drop)
+
+        if not await self._connections.write(make):
+            self._dropped = True
+        await self._look()
+
+    async def _guarded(self, call: Awaitable[_T]) -> _T:
+        """What a call gives; SegmentDroppedError when it failed because the segment was dropped meanwhile."""
+        try:
+            return await call
+        except psycopg.Error as error:
+            if self._dropped or not await self._connections.read(
+                lambda connection: schema.is_made(connection, self._schema)
+            ):
+                self._dropped = True
+                raise SegmentDroppedError() from error
+            raise
+
+    async def _fetch(self, text: str, params: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """The rows of a statement that changes nothing; none while the segment is not made."""
+        if not self._is_made and not await self._look():
+            return []
+        return await self._fetch_made(Sql(text.format(s=self._schema), params))
+
+    async def _fetch_made(self, statement: Sql) -> list[tuple[Any, ...]]:
+        async def fetch(connection: Connection) -> list[tuple[Any, ...]]:
+            async with connection.cursor(binary=True) as cursor:
+                await cursor.execute(sql(statement.text), statement.params)
+                return await cursor.fetchall()
+
+        return await self._guarded(self._connections.read(fetch))
+
+    async def _change(self, work: Callable[[Connection], Awaitable[_T]]) -> _T:
+        """Runs a durable change of the segment, which is made if it is not there."""
+        await self._make()
+        try:
+            return await self._guarded(self._connections.write(work))
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> Exception:
+        return errors.UNAVAILABLE(reason="The store could not write; nothing was changed.")
+
+    # -- reads ---------------------------------------------------------------------------------
+
+    async def read(self, epk: bytes, id: str) -> Row | None:
+        if not self._is_made and not await self._look():
+            return None
+        return await self._reads.read(epk, id)
+
+    async def read_many(self, keys: Sequence[ItemKey]) -> Sequence[Row | None]:
+        return await self._read_several(keys) if keys else []
+
+    async def _read_several(self, keys: Sequence[tuple[bytes, str]]) -> list[Row | None]:
+        if len(keys) == 1:
+            epk, id = keys[0]
+            rows = await self._fetch(statements.READ, (epk, to_text(id)))
+            return [row_of(rows[0]) if rows else None]
+        epks, ids = [epk for epk, _ in keys], [to_text(id) for _, id in keys]
+        rows = await self._fetch(statements.READ_SEVERAL, (epks, ids))
+        by_place = {row[9]: row_of(row) for row in rows}
+        return [by_place.get(place) for place in range(1, len(keys) + 1)]
+
+    def snapshot(self) -> PostgresSnapshot:
+        if self._dropped:
+            raise SegmentDroppedError
+        snapshot = PostgresSnapshot(self._schema, self._snapshot_connections)
+        self._snapshots.add(snapshot)
+        return snapshot
+
+    async def snapshots_begun(self) -> None:
+        """Waits until the snapshots that were asked for are taken, and forgets those that ended."""
+        if self._snapshots:
+            await asyncio.wait({snapshot.begun for snapshot in self._snapshots})
+            self._snapshots = {s for s in self._snapshots if s.ended is None or not s.ended.done()}
+
+    async def find(self, number: int) -> Row | None:
+        rows = await self._fetch(statements.FIND, (number,))
+        return row_of(rows[0]) if rows else None
+
+    async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
+        # The range of one key, or of one prefix of a key, is narrow: the key index finds its rows, and only their
+        # numbers are sorted. A wide range is read in the order of the table.
+        text = statements.SCAN_KEY if span.min and span.max.startswith(span.min) else statements.SCAN
+        return [row_of(row) for row in await self._fetch(text, (after, span.min, span.max, limit))]
+
+    async def changes(self, span: EpkRange, after_lsn: int, limit: int, since_ts: int = 0) -> Sequence[Row]:
+        rows = await self._fetch(statements.CHANGES, (after_lsn, span.min, span.max, since_ts, limit))
+        return [row_of(row) for row in rows]
+
+    async def versions(self, span: EpkRange, after_lsn: int, limit: int) -> Sequence[Version]:
+        rows = await self._fetch(statements.VERSIONS, (after_lsn, span.min, span.max, limit))
+        return [_version(row) for row in rows]
+
+    async def forget_versions(self, before_ts: int, limit: int) -> int:
+        if not await self._fetch(statements.HAS_OLD_VERSIONS, (before_ts,)):
+            return 0
+        text = statements.FORGET_VERSIONS.format(s=self._schema)
+
+        async def forget(connection: Connection) -> int:
+            rows = await (await connection.execute(sql(text), (before_ts, limit))).fetchall()
+            return int(rows[0][0])
+
+        return await self._change(forget)
+
+    async def state(self, partition: int) -> PartitionState:
+        rows = await self._fetch(statements.STATE, (partition,))
+        return PartitionState(*rows[0]) if rows else PartitionState(partition, 0, 0, 1, 0, 0)
+
+    async def logical_partitions(self, span: EpkRange) -> Sequence[LogicalPartition]:
+        rows = await self._fetch(statements.LOGICAL, (span.min, span.max))
+        return [LogicalPartition(*row) for row in rows]
+
+    async def largest_logical_partitions(
+        self, span: EpkRange, count: int, bytes_min: int = 0
+    ) -> Sequence[LogicalPartition]:
+        rows = await self._fetch(statements.LARGEST, (span.min, span.max, bytes_min, count))
+        return [LogicalPartition(*row) for row in rows]
+
+    async def expired(self, span: EpkRange, now: int, default_ttl: int | None, limit: int) -> Sequence[Row]:
+        if default_ttl is None:
+            return []
+        rows = await self._fetch(statements.EXPIRED_OWN, (span.min, span.max, now, limit))
+        if default_ttl > 0 and len(rows) < limit:
+            self._want_age_index()
+            params = (span.min, span.max, now - default_ttl, limit - len(rows))
+            rows += await self._fetch(statements.EXPIRED_DEFAULT, params)
+        return [row_of(row) for row in rows]
+
+    def _want_age_index(self) -> None:
+        """Only a container with a default TTL pays for this index; it is made beside everything else."""
+        if self._is_made and self._age_index is None and not self._has_age_index:
+            self._age_index = asyncio.get_running_loop().create_task(self._make_age_index())
+
+    async def _make_age_index(self) -> None:
+        try:
+            await self._change(
+                lambda connection: connection.execute(sql(statements.AGE_INDEX.format(s=self._schema)))
+            )
+            self._has_age_index = True
+        except errors.PleiadError as error:
+            _log.warning("the index of ages of %s was not made: %s", self._schema, error)
+        finally:
+            self._age_index = None
+
+    # -- selections ----------------------------------------------------------------------------
+
+    async def select(self, selection: Selection, after: int, limit: int) -> Sequence[Row]:
+        selection = merged_selection(selection)
+        return await self._search(lambda: self._selecting.select(selection, after, limit), [])
+
+    async def ordered(
+        self, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int
+    ) -> Sequence[tuple[Row, OrderPosition]] | None:
+        selection = merged_selection(selection)
+        nothing: list[tuple[Row, OrderPosition]] | None = []
+        return await self._search(lambda: self._selecting.ordered(selection, order, after, limit), nothing)
+
+    async def count(self, selection: Selection, count_only: bool = False) -> tuple[int, int]:
+        selection = merged_selection(selection)
+        return await self._search(lambda: self._selecting.count(selection, count_only), (0, 0))
+
+    async def _search(self, search: Callable[[], Awaitable[_T]], nothing: _T) -> _T:
+        """Runs a search; again, with the indexes as they are now, when another server dropped one it used."""
+        if not self._is_made and not await self._look():
+            return nothing
+        for _ in range(_SEARCHES_MAX):
+            try:
+                return await search()
+            except psycopg.Error as error:
+                if error.sqlstate != NOT_READY:
+                    raise
+                await self._connections.read(self._indexes.load)
+        raise errors.UNAVAILABLE(reason=_INDEX_CHANGED)
+
+    def note_use(self, paths: Iterable[IndexedPath]) -> None:
+        if self._is_made and not self._dropped:
+            self._indexes.note_use(paths)
+
+    def index_progress(self) -> float:
+        return self._indexes.progress()
+
+    def drop_indexes(self, keep: Callable[[IndexedPath], bool]) -> None:
+        self._indexes.drop(keep)
+
+    # -- writes --------------------------------------------------------------------------------
+
+    async def commit(self, write: PartitionWrite) -> Sequence[Outcome]:
+        if self._dropped:
+            raise SegmentDroppedError()
+        queue = self._queues.get(write.partition)
+        if queue is None:
+            queue = self._queues[write.partition] = WriteQueue(self._apply, self._failure, self._commits)
+        return await queue.commit(write)
+
+    async def _apply(self, write: PartitionWrite, mutations: Sequence[Mutation]) -> Sequence[Outcome]:
+        if not mutations:
+            return []
+        await self.snapshots_begun()
+        if not self._is_made:
+            await self._make()
+        call = "batch_1" if write.atomic else "write_1"
+        text = f"SELECT * FROM {self._schema}.{call}({mutate.CALL})"
+        params = mutate.arguments(write, mutations)
+
+        async def apply(connection: Connection) -> list[tuple[Any, ...]]:
+            async with connection.cursor(binary=True) as cursor:
+                await cursor.execute(sql(text), params, prepare=True)
+                return await cursor.fetchall()
+
+        answers = await self._guarded(self._connections.write(apply))
+        outcomes = mutate.outcomes(write, mutations, answers)
+        for outcome in outcomes:
+            self._indexes.items += (outcome.result is Result.CREATED) - (outcome.result is Result.DELETED)
+        return outcomes
+
+    # -- split, merge and move -----------------------------------------------------------------
+
+    async def middle(self, span: EpkRange) -> bytes | None:
+        rows = await self._fetch(statements.MIDDLE, (span.min, span.max))
+        return rows[0][0] if rows else None
+
+    async def fence(self, partition: int, epoch: int) -> PartitionState | None:
+        return await self._change(lambda connection: rehome.fence(connection, self._schema, partition, epoch))
+
+    async def divide(self, division: Division) -> tuple[PartitionState, PartitionState] | None:
+        return await self._change(lambda connection: rehome.divide(connection, self._schema, division))
+
+    async def open_partition(self, state: PartitionState) -> None:
+        await self._change(lambda connection: rehome.save_partition(connection, self._schema, state))
+
+    async def track_deletes(self, on: bool) -> None:
+        await self._change(lambda connection: rehome.track_deletes(connection, self._schema, on))
+
+    async def copy_from(self, source: Segment, span: EpkRange, after: int, limit: int) -> int | None:
+        if not await _beside(source)._look():
+            return None
+        origin = _beside(source)._schema
+        return await self._change(
+            lambda connection: rehome.copy_chunk(connection, origin, self._schema, span, after, limit)
+        )
+
+    async def catch_up(self, source: Segment, span: EpkRange, after_lsn: int, after_delete: int) -> CaughtUp:
+        if not await _beside(source)._look():
+            return CaughtUp(0, after_delete, 0, 0)
+        origin = _beside(source)._schema
+        return await self._change(
+            lambda connection: rehome.catch_up(
+                connection, origin, self._schema, span, after_lsn, after_delete
+            )
+        )
+
+    async def totals(self, span: EpkRange) -> Totals:
+        rows = await self._fetch(statements.TOTALS, (span.min, span.max))
+        return Totals(*rows[0]) if rows else Totals(0, 0)
+
+    # -- the end -------------------------------------------------------------------------------
+
+    async def settle(self) -> None:
+        """Waits until no call is running; work on indexes stops after its step."""
+        for queue in list(self._queues.values()):
+            await queue.settle()
+        await self._reads.settle()
+        ending = [snapshot.ended for snapshot in self._snapshots if snapshot.ended is not None]
+        if ending:
+            await asyncio.wait(ending)
+        await self._indexes.close()
+        if self._age_index is not None:
+            await asyncio.wait({self._age_index})
+
+    def mark_dropped(self) -> None:
+        """Every later call fails, and so do those that run."""
+        self._dropped = True
+
+
+def _version(columns: Sequence[Any]) -> Version:
+    version = Version._make(columns)
+    return version._replace(verb=Verb(version.verb), id=from_text(version.id))
+
+
+def schema_name(name: str) -> str:
+    """The schema of a segment as SQL."""
+    quoted = name.replace('"', '""')
+    return f'"pleiad_{quoted}"'
+
+
+def _beside(segment: Segment) -> PostgresSegment:
+    if not isinstance(segment, PostgresSegment):
+        raise TypeError("rows are copied between segments of one database")
+    return segment

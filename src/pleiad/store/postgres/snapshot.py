@@ -1,0 +1,92 @@
+"""One moment of a segment, kept for as long as somebody needs it.
+
+A snapshot is a read transaction on a connection of its own kind of pool, so those who keep one never wait for each
+other's writes. It begins by itself; writes of this server to the segment wait until it has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+
+from pleiad import errors
+from pleiad.errors import PleiadError
+from pleiad.keys.range import EpkRange
+from pleiad.store.contract import ItemKey, Row
+from pleiad.store.postgres import schema, statements
+from pleiad.store.postgres.connections import Connection, Connections
+from pleiad.store.postgres.json_sql import to_text
+from pleiad.store.postgres.schema import sql
+from pleiad.store.postgres.select import row_of
+
+
+class PostgresSnapshot:
+    """The contract's Snapshot."""
+
+    def __init__(self, schema_name: str, connections: Connections) -> None:
+        self._schema = schema_name
+        self._connections = connections
+        self.begun = asyncio.get_running_loop().create_task(self._begin())
+        self.ended: asyncio.Task[None] | None = None
+
+    async def _begin(self) -> Connection | None:
+        """A connection with the moment; None when the segment was not made then."""
+        connection = await self._connections.take()
+        try:
+            await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            if await schema.is_made(connection, self._schema):
+                # BEGIN alone waits for the first read to fix the moment; this one also keeps the table from going.
+                await connection.execute(sql(f"SELECT FROM {self._schema}.item LIMIT 1"))
+                return connection
+            await connection.execute("ROLLBACK")
+        except psycopg.Error as error:
+            await self._connections.give_back(connection)
+            raise errors.UNAVAILABLE(reason="The store cannot be reached; nothing was changed.") from error
+        await self._connections.give_back(connection)
+        return None
+
+    async def read_many(self, keys: Sequence[ItemKey]) -> Sequence[Row | None]:
+        if not keys:
+            return []
+        epks, ids = [key.epk for key in keys], [to_text(key.id) for key in keys]
+        rows = await self._rows(statements.READ_SEVERAL, (epks, ids))
+        by_place = {row[9]: row_of(row) for row in rows}
+        return [by_place.get(place) for place in range(1, len(keys) + 1)]
+
+    async def find(self, number: int) -> Row | None:
+        rows = await self._rows(statements.FIND, (number,))
+        return row_of(rows[0]) if rows else None
+
+    async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
+        text = statements.SCAN_KEY if span.min and span.max.startswith(span.min) else statements.SCAN
+        return [row_of(row) for row in await self._rows(text, (after, span.min, span.max, limit))]
+
+    async def _rows(self, text: str, params: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        connection = await asyncio.shield(self.begun)
+        if connection is None or self.ended is not None:
+            return []
+        try:
+            async with connection.cursor(binary=True) as cursor:
+                await cursor.execute(sql(text.format(s=self._schema)), params)
+                return await cursor.fetchall()
+        except psycopg.Error as error:
+            raise errors.UNAVAILABLE(reason="The snapshot is lost; nothing was changed.") from error
+
+    def close(self) -> None:
+        if self.ended is None:
+            self.ended = asyncio.get_running_loop().create_task(self._end())
+
+    async def _end(self) -> None:
+        try:
+            connection = await self.begun
+            if connection is None:
+                return
+            try:
+                await connection.execute("ROLLBACK")
+            finally:
+                await self._connections.give_back(connection)
+        except (psycopg.Error, PleiadError):
+            return  # the connection was lost, and the snapshot with it

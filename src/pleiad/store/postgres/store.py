@@ -1,0 +1,243 @@
+"""The PostgreSQL store: one database that one or several servers work on.
+
+Nothing is locked for one server: what keeps two of them from doing the same thing is the partition row for items, and
+the expected records for the catalog.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import orjson
+import psycopg
+
+from pleiad import errors
+from pleiad.store.commits import CommitCounts
+from pleiad.store.contract import Record
+from pleiad.store.index_use import DEFAULT_INDEX_SETTINGS, IndexSettings
+from pleiad.store.postgres import schema
+from pleiad.store.postgres.company import CHANNEL, Company
+from pleiad.store.postgres.connections import Connection, Connections, ConnectionSettings
+from pleiad.store.postgres.segment import PostgresSegment, schema_name
+
+_log = logging.getLogger(__name__)
+
+_PUT = (
+    "INSERT INTO pleiad.record(kind, rid, parent, name, body) VALUES (%s, %s, %s, %s, %s) "
+    "ON CONFLICT (kind, rid) DO UPDATE SET parent = excluded.parent, name = excluded.name, body = excluded.body"
+)
+_SEGMENTS = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pleiad\\_%%'"
+
+
+_SNAPSHOTS_MAX = 10
+_FREE_AGAIN_SECONDS = 0.5
+
+
+class PostgresStore:
+    """The contract's Store over one database; `open` makes one that is ready."""
+
+    is_shared = True
+
+    def __init__(
+        self,
+        connections: Connections,
+        snapshots: Connections,
+        index_settings: IndexSettings,
+        company: Company,
+    ) -> None:
+        self._snapshots = snapshots
+        self._dropping: set[asyncio.Task[None]] = set()
+        self._company = company
+        self._generation = -1
+        self.connections = connections
+        self._index_settings = index_settings
+        self.commits = CommitCounts()
+        self._segments: dict[str, PostgresSegment] = {}
+        self._last_drop = 0
+
+    @classmethod
+    async def open(
+        cls,
+        dsn: str,
+        index_settings: IndexSettings = DEFAULT_INDEX_SETTINGS,
+        connection_settings: ConnectionSettings | None = None,
+    ) -> PostgresStore:
+        """Connects and makes what a new database lacks.
+
+        StoreUnreachableError or SchemaError say why that is not possible.
+        """
+        connections = Connections(dsn, connection_settings or ConnectionSettings())
+        snapshots = Connections(dsn, ConnectionSettings(connections_max=_SNAPSHOTS_MAX))
+        store = cls(connections, snapshots, index_settings, Company(dsn, connections))
+        await connections.open()
+        try:
+            await connections.write(schema.prepare)
+            store._last_drop = await connections.read(schema.last_drop)
+            await store._company.join()
+        except BaseException:
+            await store._company.leave()
+            await connections.close()
+            raise
+        return store
+
+    async def load_records(self) -> Sequence[Record]:
+        async def load(connection: Connection) -> list[tuple[Any, ...]]:
+            async with connection.transaction():
+                await connection.execute("LOCK TABLE pleiad.record IN SHARE MODE")
+                self._generation = await _generation(connection)
+                cursor = await connection.execute("SELECT kind, rid, parent, name, body FROM pleiad.record")
+                return await cursor.fetchall()
+
+        return [_record(*row) for row in await self.connections.read(load)]
+
+    async def is_behind(self) -> bool:
+        return await self.connections.read(_generation) != self._generation
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        self._company.watch(changed)
+
+    def lease(self, name: str) -> AbstractAsyncContextManager[bool]:
+        return self._company.lease(name)
+
+    async def save_records(
+        self,
+        puts: Iterable[Record],
+        deletes: Iterable[Record],
+        expected: Iterable[Record] = (),
+        unless_behind: bool = False,
+    ) -> bool:
+        new = [(r.kind, r.rid, r.parent, r.name, orjson.dumps(r.body).decode()) for r in puts]
+        gone = [(record.kind, record.rid) for record in deletes]
+        wanted = list(expected)
+
+        async def save(connection: Connection) -> int | None:
+            async with connection.transaction():
+                await connection.execute("LOCK TABLE pleiad.record IN SHARE ROW EXCLUSIVE MODE")
+                generation = await _generation(connection)
+                if unless_behind and generation != self._generation:
+                    return None
+                for record in wanted:
+                    if await _stored(connection, record) != record:
+                        return None
+                await connection.execute("UPDATE pleiad.generation SET value = value + 1")
+                async with connection.cursor() as cursor:
+                    await cursor.executemany("DELETE FROM pleiad.record WHERE kind = %s AND rid = %s", gone)
+                    await cursor.executemany(_PUT, new)
+                await connection.execute(f"NOTIFY {CHANNEL}")
+            return generation
+
+        try:
+            saved_on = await self.connections.write(save)
+        except psycopg.Error as error:
+            _log.error("a change of the catalog was rolled back: %s", error, exc_info=error)
+            raise errors.UNAVAILABLE(reason="The store could not write; nothing was changed.") from error
+        if saved_on == self._generation:
+            self._generation += 1
+        return saved_on is not None
+
+    def segment(self, name: str) -> PostgresSegment:
+        found = self._segments.get(name)
+        if found is None:
+            found = PostgresSegment(
+                name,
+                self.connections,
+                self._index_settings,
+                self._last_drop,
+                self.commits,
+                self._snapshots,
+            )
+            self._segments[name] = found
+        return found
+
+    async def drop_segments(self, names: Iterable[str]) -> None:
+        for name in names:
+            segment = self._segments.pop(name, None)
+            if segment is not None:
+                await segment.snapshots_begun()
+                segment.mark_dropped()
+            self._last_drop = await self._drop(name)
+            if segment is not None:
+                await segment.settle()
+
+    async def _drop(self, name: str) -> int:
+        async def note(connection: Connection) -> int:
+            return await schema.note_drop(connection, name)
+
+        try:
+            sequence = await self.connections.write(note)
+            if not await self._free(name):
+                self._keep_trying(name)
+        except psycopg.Error as error:
+            raise errors.UNAVAILABLE(reason="The store could not drop a segment.") from error
+        return sequence
+
+    async def _free(self, name: str) -> bool:
+        """Frees the space of a dropped segment; False while somebody reads a snapshot of it."""
+
+        async def free(connection: Connection) -> None:
+            await schema.free_segment(connection, schema_name(name), name)
+
+        try:
+            await self.connections.write(free)
+        except psycopg.errors.LockNotAvailable:
+            return False
+        return True
+
+    def _keep_trying(self, name: str) -> None:
+        async def until_free() -> None:
+            try:
+                while not await self._free(name):
+                    await asyncio.sleep(_FREE_AGAIN_SECONDS)
+            except (psycopg.Error, errors.PleiadError) as error:
+                _log.warning("the space of segment %s is freed at the next start: %s", name, error)
+
+        task = asyncio.get_running_loop().create_task(until_free())
+        self._dropping.add(task)
+        task.add_done_callback(self._dropping.discard)
+
+    async def keep_segments(self, names: Iterable[str]) -> None:
+        """Frees nothing while other servers are here: a segment without a record may be a copy one of them makes."""
+
+        async def find(connection: Connection) -> list[tuple[Any, ...]]:
+            return await (await connection.execute(_SEGMENTS)).fetchall()
+
+        if not await self._company.is_alone():
+            return
+        try:
+            if self._generation < 0 or not await self.is_behind():
+                found = {str(name).removeprefix("pleiad_") for (name,) in await self.connections.read(find)}
+                await self.drop_segments(sorted(found - set(names)))
+        finally:
+            await self._company.make_room()
+
+    async def close(self) -> None:
+        for segment in list(self._segments.values()):
+            await segment.settle()
+        for task in list(self._dropping):
+            task.cancel()
+            await asyncio.wait({task})
+        await self._company.leave()
+        await self._snapshots.close()
+        await self.connections.close()
+
+
+def _record(kind: str, rid: str, parent: str, name: str, body: str) -> Record:
+    return Record(kind, rid, parent, name, orjson.loads(body))
+
+
+async def _generation(connection: Connection) -> int:
+    rows = await (await connection.execute("SELECT value FROM pleiad.generation")).fetchall()
+    return int(rows[0][0])
+
+
+async def _stored(connection: Connection, record: Record) -> Record | None:
+    cursor = await connection.execute(
+        "SELECT kind, rid, parent, name, body FROM pleiad.record WHERE kind = %s AND rid = %s",
+        (record.kind, record.rid),
+    )
+    rows = await cursor.fetchall()
+    return _record(*rows[0]) if rows else None

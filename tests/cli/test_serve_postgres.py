@@ -1,0 +1,56 @@
+"""`pleiad serve --store postgresql://...`: real servers, spoken to by the official client."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from azure.cosmos import CosmosClient, PartitionKey
+from azure.cosmos.exceptions import CosmosResourceNotFoundError
+
+import pleiad
+from tests.postgres_server import PostgresServer
+
+
+@pytest.fixture
+def database(postgres_server: PostgresServer) -> Iterator[str]:
+    dsn = postgres_server.new_database()
+    yield dsn
+    postgres_server.give_back(dsn)
+
+
+def test_two_servers_on_one_database_answer_as_one(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLEIAD_STORE", database)
+    with pleiad.start(child_process=True) as first, pleiad.start(child_process=True) as second:
+        one = CosmosClient(first.endpoint, first.key)
+        other = CosmosClient(second.endpoint, second.key)
+        made = one.create_database("db").create_container("c", PartitionKey("/pk"))
+        for number in range(20):
+            made.create_item({"id": f"i{number}", "pk": f"k{number % 4}", "n": number})
+        twin = other.get_database_client("db").get_container_client("c")
+        assert twin.read_item("i7", "k3")["n"] == 7
+        twin.upsert_item({"id": "i7", "pk": "k3", "n": 70})
+        assert made.read_item("i7", "k3")["n"] == 70
+        found = twin.query_items(
+            "SELECT VALUE c.n FROM c WHERE c.n >= 10 ORDER BY c.n DESC", enable_cross_partition_query=True
+        )
+        assert list(found) == [70, *range(19, 9, -1)]
+        other.get_database_client("db").delete_container("c")
+        with pytest.raises(CosmosResourceNotFoundError):
+            made.read_item("i7", "k3")
+    with pleiad.start(child_process=True) as again:
+        client = CosmosClient(again.endpoint, again.key)
+        assert [each["id"] for each in client.list_databases()] == ["db"]
+
+
+def test_a_store_that_does_not_answer_is_named_without_its_password(tmp_path: Path) -> None:
+    store = f"postgresql://pleiad:geheim@/pleiad?host={tmp_path}"
+    command = [sys.executable, "-m", "pleiad", "serve", "--ephemeral", "--port", "0", "--store", store]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0
+    assert "does not answer" in done.stderr
+    assert "geheim" not in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,216 @@
+"""Several servers on one PostgreSQL database: each sees what the others did, and none undoes it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import orjson
+import pytest
+
+from pleiad import errors
+from pleiad.catalog.resource import Kind
+from pleiad.engine import changes, feed, items
+from pleiad.engine.changes import Origin
+from pleiad.engine.container import Container
+from pleiad.engine.engine import Engine
+from pleiad.engine.items import NO_CONDITIONS
+from pleiad.engine.reshape import ChangedElsewhereError, Phase
+from pleiad.errors import PleiadError
+from pleiad.keys.range import WHOLE
+from pleiad.limits import Limits
+from pleiad.node import Node, Settings
+from pleiad.store.postgres.store import PostgresStore
+from tests.postgres_server import PostgresServer
+
+
+@pytest.fixture
+def database(postgres_server: PostgresServer) -> Iterator[str]:
+    dsn = postgres_server.new_database()
+    yield dsn
+    postgres_server.give_back(dsn)
+
+
+async def opened(stack: AsyncExitStack, dsn: str) -> Engine:
+    engine = Engine(await PostgresStore.open(dsn), Limits())
+    await engine.open()
+    stack.push_async_callback(engine.close)
+    return engine
+
+
+async def made(engine: Engine, id: str = "c") -> Container:
+    if engine.catalog.find(Kind.DATABASE, "", "db") is None:
+        await engine.create_database({"id": "db"}, None)
+    body = {"id": id, "partitionKey": {"paths": ["/pk"], "version": 2}}
+    await engine.create_container(engine.database("db"), body, None)
+    return await engine.container("db", id)
+
+
+async def seen(engine: Engine, id: str = "c") -> Container:
+    """The container at another server, as soon as it has heard of it."""
+    async with asyncio.timeout(5):
+        while True:
+            try:
+                return await engine.container("db", id)
+            except PleiadError as error:
+                await engine.second_look(error)
+
+
+async def put(container: Container, pk: str, id: str, n: int) -> None:
+    raw = orjson.dumps({"id": id, "pk": pk, "n": n})
+    await items.upsert(container, raw, (pk,), NO_CONDITIONS)
+
+
+async def names(container: Container) -> set[str]:
+    found: set[str] = set()
+    token = ""
+    while True:
+        page = await feed.page(container, WHOLE, token, 50)
+        found |= {row.id for row in page.rows}
+        if page.token is None:
+            return found
+        token = page.token
+
+
+async def test_what_one_server_creates_changes_and_deletes_the_other_learns(database: str) -> None:
+    async with AsyncExitStack() as stack:
+        one, other = await opened(stack, database), await opened(stack, database)
+        container = await made(one)
+        await put(container, "k", "a", 1)
+        twin = await seen(other)
+        answer = await items.read(twin, "a", ("k",))
+        assert answer.row is not None
+        body = {**container.resource.properties, "id": "c", "defaultTtl": 77}
+        await one.replace_container(one.database("db"), "c", body, None)
+        async with asyncio.timeout(5):
+            while twin.default_ttl != 77:
+                await asyncio.sleep(0.01)
+        await one.delete(container.resource)
+        async with asyncio.timeout(5):
+            while other.containers:
+                await asyncio.sleep(0.01)
+        with pytest.raises(PleiadError) as caught:
+            await other.container("db", "c")
+        assert caught.value.row is errors.RESOURCE_NOT_FOUND or caught.value.row is errors.OWNER_NOT_FOUND
+
+
+async def test_the_same_name_at_the_same_moment_is_one_success_and_no_rid_is_given_twice(
+    database: str,
+) -> None:
+    async with AsyncExitStack() as stack:
+        engines = [await opened(stack, database) for _ in range(2)]
+        calls = [engine.create_database({"id": "same"}, None) for engine in engines]
+        calls += [engines[n % 2].create_database({"id": f"db{n}"}, None) for n in range(10)]
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        failures = [answer for answer in answers if isinstance(answer, BaseException)]
+        assert [getattr(failure, "row", None) for failure in failures] == [errors.RESOURCE_EXISTS]
+    async with AsyncExitStack() as stack:
+        engine = await opened(stack, database)
+        found = engine.catalog.children(Kind.DATABASE, "")
+        assert sorted(each.id for each in found) == sorted(["same", *(f"db{n}" for n in range(10))])
+
+
+async def test_writers_at_two_servers_go_on_through_a_split_and_a_merge_at_one(database: str) -> None:
+    async with AsyncExitStack() as stack:
+        one, other = await opened(stack, database), await opened(stack, database)
+        container = await made(one)
+        twin = await seen(other)
+        acknowledged: dict[tuple[str, str], int] = {}
+        stop = asyncio.Event()
+
+        async def write(place: Container, worker: int) -> None:
+            n = 0
+            while not stop.is_set():
+                n += 1
+                pk, id = f"k{n % 30}", f"w{worker}-{n % 40}"
+                await put(place, pk, id, n)
+                acknowledged[pk, id] = n
+                answer = await items.read(place, id, (pk,))
+                assert answer.row is not None
+
+        workers = [asyncio.create_task(write(place, n)) for n, place in enumerate((container, twin) * 2)]
+        await asyncio.sleep(0.2)
+        await one.split(container, container.map.partitions[0].range_id)
+        await one.keeper.settled()
+        await one.merge(container, [partition.range_id for partition in container.map.partitions])
+        await asyncio.sleep(0.2)
+        stop.set()
+        await asyncio.gather(*workers)
+        for place in (container, twin):
+            for (pk, id), n in acknowledged.items():
+                answer = await items.read(place, id, (pk,))
+                assert answer.row is not None
+                assert orjson.loads(answer.row.body)["n"] == n
+        assert await names(container) == await names(twin) == {id for _, id in acknowledged}
+        await other.refresher.look()
+        assert [partition.id for partition in twin.map.partitions] == [
+            partition.id for partition in container.map.partitions
+        ]
+
+
+async def test_two_servers_never_change_one_map_at_the_same_time(database: str) -> None:
+    async with AsyncExitStack() as stack:
+        one, other = await opened(stack, database), await opened(stack, database)
+        container = await made(one)
+        for n in range(20):
+            await put(container, f"k{n}", "i", n)
+        twin = await seen(other)
+        one.reshaper.hold(Phase.COMMITTING)
+        splitting = asyncio.ensure_future(one.split(container, "0"))
+        await asyncio.sleep(0.3)
+        with pytest.raises(ChangedElsewhereError):
+            await other.split(twin, "0")
+        await other.keeper.settled()
+        one.reshaper.release()
+        await splitting
+        assert len(container.map.partitions) == 2
+
+
+async def test_a_session_and_a_feed_go_on_at_another_server(database: str) -> None:
+    async with AsyncExitStack() as stack:
+        one, other = await opened(stack, database), await opened(stack, database)
+        container = await made(one)
+        twin = await seen(other)
+        await put(container, "k", "a", 1)
+        token = container.session_token(container.map.partitions[0])
+        with pytest.raises(PleiadError) as caught:
+            await items.read(twin, "a", ("k",), session_token=token)
+        assert await other.second_look(caught.value)
+        answer = await items.read(twin, "a", ("k",), session_token=token)
+        assert answer.row is not None
+        await put(container, "k", "b", 1)
+        page = await changes.page(twin, WHOLE, "", Origin.NOW, 0, 10)
+        assert page.rows == []
+        await put(container, "k", "c", 1)
+        page = await changes.page(twin, WHOLE, page.place, Origin.NOW, 0, 10)
+        assert [row.id for row in page.rows] == ["c"]
+
+
+async def test_a_start_beside_a_server_at_work_removes_nothing(database: str) -> None:
+    async with AsyncExitStack() as stack:
+        one = await opened(stack, database)
+        container = await made(one)
+        await put(container, "k", "a", 1)
+        copy = one.store.segment("a-copy-being-made")
+        await copy.fence(0, 1)
+        other = await opened(stack, database)
+        assert (await copy.state(0)).epoch == 2
+        assert await names(await seen(other)) == {"a"}
+    async with AsyncExitStack() as stack:
+        alone = await opened(stack, database)
+        assert (await alone.store.segment("a-copy-being-made").state(0)).epoch == 0
+
+
+async def test_a_node_serves_from_postgresql(database: str, tmp_path: Path) -> None:
+    counts = []
+    for _ in range(2):
+        node = Node(Settings(store=database, data=tmp_path / "data", port=0))
+        await node.start()
+        try:
+            counts.append(await node.load_sample())
+        finally:
+            await node.stop()
+    assert counts[0] > 0
+    assert counts[1] == 0

@@ -1,0 +1,382 @@
+"""What only the PostgreSQL store promises: no false yes, short failures, several servers on one database."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from pleiad.errors import REQUEST_TIMEOUT, UNAVAILABLE, ErrorRow, PleiadError
+from pleiad.keys.range import WHOLE
+from pleiad.store.contract import Mutation, PartitionWrite, Result, Segment, SegmentDroppedError, Verb
+from pleiad.store.index_use import IndexSettings
+from pleiad.store.postgres import schema
+from pleiad.store.postgres.connections import ConnectionSettings, StoreUnreachableError
+from pleiad.store.postgres.store import PostgresStore
+from pleiad.store.selection import Bound, IndexedPath, PathOrder, Predicate, Selection
+from tests.postgres_server import PostgresServer
+
+EPK = b"\x20" * 16
+EAGER = IndexSettings(items_min=0, uses_min=1, chunk_items=3)
+IMPATIENT = ConnectionSettings(connections_max=2, wait_seconds=0.5, deadline_seconds=0.5)
+
+
+@pytest.fixture
+def database(postgres_server: PostgresServer) -> Iterator[str]:
+    dsn = postgres_server.new_database()
+    yield dsn
+    postgres_server.give_back(dsn)
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[PostgresServer]:
+    """A server for tests that stop it or change its settings."""
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@contextlib.asynccontextmanager
+async def opened(dsn: str, settings: ConnectionSettings | None = None) -> AsyncIterator[PostgresStore]:
+    store = await PostgresStore.open(dsn, EAGER, settings)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@contextlib.asynccontextmanager
+async def held(dsn: str) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+    """Keeps every write of the segment waiting."""
+    async with await psycopg.AsyncConnection.connect(dsn) as connection:
+        await connection.execute('LOCK TABLE "pleiad_s".partition IN EXCLUSIVE MODE')
+        yield connection
+        await connection.rollback()
+
+
+def put(id: str, body: bytes = b'{"n":1}', verb: Verb = Verb.CREATE) -> PartitionWrite:
+    return PartitionWrite(0, 1, 1_000, (Mutation(verb, EPK, id, body, len(body), 1),))
+
+
+async def ids(segment: Segment) -> list[str]:
+    return [row.id for row in await segment.scan(WHOLE, 0, 100_000)]
+
+
+async def refused(call: Any) -> PleiadError:
+    with pytest.raises(PleiadError) as caught:
+        await call
+    return caught.value
+
+
+async def built(segment: Segment) -> None:
+    async with asyncio.timeout(20):
+        while segment.index_progress() < 1:
+            await asyncio.sleep(0.005)
+
+
+# -- never a false yes ---------------------------------------------------------------------------
+
+
+async def test_a_write_whose_connection_is_lost_has_an_unknown_outcome_and_is_not_sent_again(
+    database: str,
+) -> None:
+    async with opened(database) as store:
+        segment = store.segment("s")
+        await segment.commit(put("first"))
+        async with held(database) as other:
+            writing = asyncio.ensure_future(segment.commit(put("a")))
+            await asyncio.sleep(0.2)
+            await other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND query LIKE '%write_1%' AND pid <> pg_backend_pid()"
+            )
+            error = await refused(writing)
+        assert error.row is REQUEST_TIMEOUT
+        await asyncio.sleep(0.1)
+        assert await ids(segment) == ["first"]
+        (again,) = await segment.commit(put("a"))
+        assert again.result is Result.CREATED
+
+
+async def test_a_write_that_is_not_answered_in_time_ends_unknown_and_the_next_one_works(
+    database: str,
+) -> None:
+    async with opened(database, IMPATIENT) as store:
+        segment = store.segment("s")
+        await segment.commit(put("first"))
+        async with held(database):
+            began = time.monotonic()
+            error = await refused(segment.commit(put("a")))
+            assert error.row is REQUEST_TIMEOUT
+            assert time.monotonic() - began < 2
+        (outcome,) = await segment.commit(put("b"))
+        assert outcome.result is Result.CREATED
+
+
+async def test_a_wait_for_standbys_that_was_cancelled_is_no_success(own_server: PostgresServer) -> None:
+    dsn = own_server.new_database()
+    async with opened(dsn) as store, await psycopg.AsyncConnection.connect(dsn, autocommit=True) as other:
+        segment = store.segment("s")
+        await segment.commit(put("first"))
+        # No standby of this name exists, so every commit waits for ever.
+        await other.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        await other.execute("SELECT pg_reload_conf()")
+        try:
+            await asyncio.sleep(0.3)
+            writing = asyncio.ensure_future(segment.commit(put("a")))
+            await asyncio.sleep(0.5)
+            assert not writing.done()
+            await other.execute(
+                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+            )
+            error = await refused(writing)
+        finally:
+            await other.execute("ALTER SYSTEM RESET synchronous_standby_names")
+            await other.execute("SELECT pg_reload_conf()")
+        assert error.row is REQUEST_TIMEOUT
+
+
+async def test_commits_wait_for_the_disk_whatever_the_default_of_the_database_is(database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
+        connection.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'")
+    async with opened(database) as store:
+
+        async def show(connection: psycopg.AsyncConnection[Any]) -> list[Any]:
+            text = "SELECT current_setting('synchronous_commit'), current_setting('transaction_isolation')"
+            return await (await connection.execute(text)).fetchall()
+
+        assert await store.connections.read(show) == [("on", "read committed")]
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(f"ALTER DATABASE {name} RESET ALL")
+
+
+# -- failures are short --------------------------------------------------------------------------
+
+
+async def test_who_gets_no_connection_is_told_in_time(database: str) -> None:
+    settings = ConnectionSettings(connections_max=1, wait_seconds=0.3, deadline_seconds=10)
+    async with opened(database, settings) as store:
+        segment = store.segment("s")
+        await segment.commit(put("first"))
+        async with held(database):
+            writing = asyncio.ensure_future(segment.commit(put("a")))
+            await asyncio.sleep(0.1)
+            began = time.monotonic()
+            error = await refused(segment.read(EPK, "first"))
+            assert error.row is UNAVAILABLE
+            assert time.monotonic() - began < 1.5
+        assert (await writing)[0].result is Result.CREATED
+        assert await segment.read(EPK, "first") is not None
+
+
+async def test_a_restart_of_the_server_loses_nothing_and_work_goes_on_by_itself(
+    own_server: PostgresServer,
+) -> None:
+    async with opened(own_server.new_database()) as store:
+        segment = store.segment("s")
+        acknowledged: list[str] = []
+        failures: set[ErrorRow] = set()
+        stop = asyncio.Event()
+        last = 0.0
+
+        async def write(worker: int) -> None:
+            nonlocal last
+            number = 0
+            while not stop.is_set():
+                number += 1
+                try:
+                    await segment.commit(put(f"{worker}-{number}"))
+                except PleiadError as error:
+                    failures.add(error.row)
+                    await asyncio.sleep(0.02)
+                    continue
+                acknowledged.append(f"{worker}-{number}")
+                last = time.monotonic()
+
+        workers = [asyncio.create_task(write(worker)) for worker in range(8)]
+        for how in (signal.SIGQUIT, signal.SIGINT):
+            await asyncio.sleep(0.4)
+            await asyncio.to_thread(own_server.stop, how)
+            await asyncio.sleep(0.3)
+            await asyncio.to_thread(own_server.start)
+            back = time.monotonic()
+            while last < back:
+                assert time.monotonic() - back < 2
+                await asyncio.sleep(0.01)
+        stop.set()
+        await asyncio.gather(*workers)
+        assert failures <= {UNAVAILABLE, REQUEST_TIMEOUT}
+        found = await ids(segment)
+        assert set(acknowledged) <= set(found)
+        assert len(found) == len(set(found)) == (await segment.state(0)).items
+
+
+async def test_a_server_that_does_not_answer_at_the_start_is_named(tmp_path: Any) -> None:
+    with pytest.raises(StoreUnreachableError, match="does not answer"):
+        await PostgresStore.open(f"postgresql://pleiad@/pleiad?host={tmp_path}")
+
+
+async def test_data_of_a_newer_version_and_servers_that_are_too_old_are_refused(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(database):
+        pass
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("UPDATE pleiad.version SET version = 99")
+    with pytest.raises(schema.SchemaError, match="newer Pleiad"):
+        await PostgresStore.open(database)
+    monkeypatch.setattr(schema, "SERVER_VERSION_MIN", 990_000)
+    with pytest.raises(schema.SchemaError, match="needs 99 or newer"):
+        await PostgresStore.open(database)
+
+
+# -- groups ----------------------------------------------------------------------------------------
+
+
+async def test_writes_of_one_moment_share_transactions(database: str) -> None:
+    async with opened(database) as store:
+        segment = store.segment("s")
+        await asyncio.gather(*(segment.commit(put(f"i{number}")) for number in range(100)))
+    with psycopg.connect(database) as connection:
+        found = connection.execute('SELECT count(DISTINCT xmin::text) FROM "pleiad_s".item').fetchone()
+    assert found is not None
+    assert found[0] <= 3
+
+
+async def test_of_a_group_that_fails_only_the_culprit_fails(database: str) -> None:
+    async with opened(database) as store:
+        segment = store.segment("s")
+        writes = [put("a"), put("bad", b'{"n":'), put("b")]
+        answers = await asyncio.gather(*map(segment.commit, writes), return_exceptions=True)
+        assert isinstance(answers[1], PleiadError)
+        assert answers[1].row is UNAVAILABLE
+        assert await ids(segment) == ["a", "b"]
+
+
+async def test_reads_of_one_moment_each_get_their_own_row(database: str) -> None:
+    async with opened(database) as store:
+        segment = store.segment("s")
+        for number in range(70):
+            await segment.commit(put(f"i{number}", b'{"n":%d}' % number))
+        wanted = [f"i{number}" for number in (*range(70), 5, 5, 900)]
+        rows = await asyncio.gather(*(segment.read(EPK, id) for id in wanted))
+        assert [row.id if row else None for row in rows] == [*wanted[:-1], None]
+
+
+# -- several servers -------------------------------------------------------------------------------
+
+
+async def test_a_segment_another_server_dropped_is_no_empty_segment(database: str) -> None:
+    async with opened(database) as one, opened(database) as other:
+        for name in ("known", "unknown"):
+            await one.segment(name).commit(put("a"))
+        known, unknown = other.segment("known"), other.segment("unknown")
+        assert await known.read(EPK, "a") is not None
+        await one.drop_segments(["known", "unknown"])
+        for segment in (known, unknown):
+            for call in (segment.read(EPK, "a"), segment.scan(WHOLE, 0, 1), segment.commit(put("b"))):
+                with pytest.raises(SegmentDroppedError):
+                    await call
+
+
+async def test_servers_write_the_same_partition_in_turn(database: str) -> None:
+    async with opened(database) as one, opened(database) as other:
+        segments = (one.segment("s"), other.segment("s"))
+        calls = [segments[n % 2].commit(put(f"i{n}")) for n in range(200)]
+        outcomes = [outcome for (outcome,) in await asyncio.gather(*calls)]
+        assert sorted(outcome.lsn for outcome in outcomes) == list(range(1, 201))
+        fenced = await one.segment("s").fence(0, 1)
+        assert fenced is not None
+        assert [outcome.result for outcome in await segments[1].commit(put("late"))] == [Result.GONE]
+
+
+async def test_an_index_another_server_dropped_changes_no_answer(database: str) -> None:
+    wanted = Selection(WHOLE, (Predicate(("n",), one_of=(3,)),))
+    async with opened(database) as one, opened(database) as other:
+        for number in range(20):
+            await one.segment("s").commit(put(f"i{number}", b'{"n":%d}' % (number % 5)))
+        one.segment("s").note_use([IndexedPath(("n",))])
+        await built(one.segment("s"))
+        found = await other.segment("s").select(wanted, 0, 100)
+        assert len(found) == 4
+        one.segment("s").drop_indexes(lambda path: False)
+        await asyncio.sleep(0.3)
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute('VACUUM "pleiad_s".entry')
+        assert await other.segment("s").select(wanted, 0, 100) == found
+        assert await other.segment("s").count(wanted, count_only=True) == (4, 0)
+        assert await other.segment("s").ordered(wanted, PathOrder(("n",)), None, 10) is None
+
+
+# -- what index entries cannot hold ------------------------------------------------------------------
+
+
+async def test_strings_too_long_for_an_index_entry_are_found_exactly(database: str) -> None:
+    strings = ["a", "x" * 499, "x" * 500, "x" * 500 + "a", "x" * 500 + "b", "é" * 4_000, "y" * 9_000]
+    async with opened(database) as store:
+        segment = store.segment("s")
+        segment_ids = dict(zip(strings, "abcdefg", strict=True))
+        for string, id in segment_ids.items():
+            await segment.commit(put(id, b'{"t":"%s"}' % string.encode()))
+        segment.note_use([IndexedPath(("t",))])
+        await built(segment)
+        for string, id in segment_ids.items():
+            equal = Selection(WHOLE, (Predicate(("t",), one_of=(string,)),))
+            assert [row.id for row in await segment.select(equal, 0, 10)] == [id]
+            assert await segment.count(equal, count_only=True) == (1, 0)
+            for inclusive in (False, True):
+                above = Selection(WHOLE, (Predicate(("t",), low=Bound(string, inclusive)),))
+                expected = sorted(
+                    other
+                    for text, other in segment_ids.items()
+                    if text > string or (inclusive and text == string)
+                )
+                assert sorted(row.id for row in await segment.select(above, 0, 10)) == expected
+        short = Selection(WHOLE, (Predicate(("t",), high=Bound("x" * 499, True)),))
+        in_order = await segment.ordered(short, PathOrder(("t",)), None, 10)
+        assert in_order is not None
+        assert [row.id for row, _ in in_order] == ["a", "b"]
+        assert await segment.ordered(Selection(WHOLE), PathOrder(("t",)), None, 10) is None
+
+
+async def test_long_unique_values_hold_too(database: str) -> None:
+    async with opened(database) as store:
+        segment = store.segment("s")
+        values = [b'["%s"]' % (letter * 5_000) for letter in (b"a", b"b")]
+        for id, value, expected in (
+            ("1", values[0], Result.CREATED),
+            ("2", values[1], Result.CREATED),
+            ("3", values[0], Result.UNIQUE_CONFLICT),
+        ):
+            mutation = Mutation(Verb.CREATE, EPK, id, b"{}", 2, 1, None, (value,))
+            (outcome,) = await segment.commit(PartitionWrite(0, 1, 1_000, (mutation,)))
+            assert outcome.result is expected
+
+
+async def test_numbers_beyond_what_jsonb_holds_are_kept_and_compared_as_doubles(database: str) -> None:
+    numbers = {"huge": b"1e308", "tiny": b"1e-20000", "digits": b"1" * 700, "most": b"9e99999"}
+    async with opened(database) as store:
+        segment = store.segment("s")
+        for id, text in numbers.items():
+            await segment.commit(put(id, b'{"n":%s}' % text))
+            row = await segment.read(EPK, id)
+            assert row is not None
+            assert row.body == b'{"n":%s}' % text
+        for predicate, expected in (
+            (Predicate(("n",), one_of=(0,)), ["tiny"]),
+            (Predicate(("n",), one_of=(1e308,)), ["huge"]),
+            (Predicate(("n",), low=Bound(1e308, False)), ["digits", "most"]),
+        ):
+            found = await segment.select(Selection(WHOLE, (predicate,)), 0, 10)
+            assert sorted(row.id for row in found) == expected
