@@ -19,6 +19,8 @@ from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.limits import PROFILES, Limits
 
+pytestmark = pytest.mark.every_store
+
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]
 
 PK = ("p",)
