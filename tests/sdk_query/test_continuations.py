@@ -59,7 +59,9 @@ def test_pages_go_on_with_a_new_client_and_after_a_restart(tmp_path: Path) -> No
         )
         fill(container)
         for text in QUERIES:
-            whole[text] = list(container.query_items(text, enable_cross_partition_query=True))
+            whole[text] = list(
+                container.query_items(text, enable_cross_partition_query=True, max_item_count=1_000)
+            )
             begun[text] = first_page(container, text)
         fresh = CosmosClient(server.endpoint, server.key).get_database_client("d").get_container_client("c")
         for text, (results, token) in begun.items():
@@ -87,7 +89,7 @@ def test_a_token_of_another_query_or_no_token_at_all_is_refused(container: Any, 
 
 def test_a_client_may_limit_the_size_of_tokens(container: Any) -> None:
     text = "SELECT VALUE c.id FROM c ORDER BY c.long DESC"
-    whole = list(container.query_items(text, enable_cross_partition_query=True))
+    whole = list(container.query_items(text, enable_cross_partition_query=True, max_item_count=1_000))
     results, token = first_page(container, text, continuation_token_limit=1)
     assert token
     assert len(token) <= 1024

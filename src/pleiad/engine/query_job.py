@@ -51,6 +51,8 @@ class QueryRequest(NamedTuple):
     is_confined: bool = False
     """The request names a key or a range itself."""
     may_fan_out: bool = True
+    is_paged: bool = False
+    """The client asked for pages of a size of its own, so it wants to go on by their tokens."""
     merges_partitions: bool = False
     """The client can merge partitions by a query plan, and expects to for searches and aggregates in objects."""
     token: str = ""
@@ -318,9 +320,9 @@ def _check_merged(request: QueryRequest, query: Query) -> None:
         raise errors.CROSS_PARTITION_NOT_SERVABLE(
             reason="Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates."
         )
-    if is_search:
+    if is_search or (query.order_by and not request.is_paged):
         raise errors.CROSS_PARTITION_NOT_SERVABLE(
-            reason="A search over several partitions is merged by the client, by its query plan."
+            reason="An ordered query over partitions is merged by the client, by its query plan."
         )
 
 

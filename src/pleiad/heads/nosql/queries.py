@@ -49,6 +49,8 @@ async def query(call: Call) -> Response:
         key=call.key or None,
         is_confined=is_confined(call),
         may_fan_out=call.flag(CROSS_PARTITION),
+        is_paged=b"x-ms-max-item-count" in call.request.headers
+        or b"x-ms-continuation" in call.request.headers,
         merges_partitions=any(name in call.request.headers for name in _ANNOUNCEMENTS),
         items_max=_page_items(call),
         token=call.text(b"x-ms-continuation"),
