@@ -115,7 +115,8 @@ class Node:
         return await PostgresStore.open(settings.store)
 
     async def stop(self) -> None:
-        """Lets running requests finish, then closes the data."""
+        """Lets running requests finish, then closes the data; what is held goes on."""
+        self.engine.faults.clear()
         await self.server.drain(DRAIN_SECONDS)
         await self.engine.close()
         if self._temporary is not None:

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pleiad.engine.faults import BY_WORD
+from pleiad.engine.phase import HOLDABLE
 from pleiad.heads.admin.faults import OPERATIONS
 from pleiad.testing.start import RunningServer
 
@@ -17,7 +18,7 @@ from .test_api import names, send
 
 NAMES = (
     "fault", "count", "share", "seed", "database", "container", "partition", "operation", "delayMs", "retryAfterMs",
-    "seconds", "ru", "autoscaleMaximumRu", "partitions", "other",
+    "phase", "seconds", "ru", "autoscaleMaximumRu", "partitions", "other",
 )  # fmt: skip
 PLAIN = st.one_of(
     st.none(),
@@ -25,7 +26,7 @@ PLAIN = st.one_of(
     st.integers(-(2**70), 2**70),
     st.floats(allow_nan=False, allow_infinity=False),
     st.text(max_size=5),
-    st.sampled_from([*BY_WORD, *OPERATIONS, "0", "1"]),
+    st.sampled_from([*BY_WORD, *OPERATIONS, *HOLDABLE, "0", "1"]),
 )
 VALUES = st.one_of(
     PLAIN, st.lists(PLAIN, max_size=3), st.dictionaries(st.text(max_size=3), PLAIN, max_size=2)

@@ -250,6 +250,14 @@ def test_faults_are_set_listed_and_cleared(server: RunningServer) -> None:
     assert run(server, "faults", "clear", "999").exit_code == 1
 
 
+def test_a_hold_is_set_from_the_terminal(server: RunningServer) -> None:
+    made = out(server, "faults", "add", "hold", "--phase", "fenced", "--on", "town/people")
+    assert re.match(r"fault \d+: hold, splits and merges at fenced, on town/people, met 0 times", made)
+    assert out(server, "faults", "clear") == "ended 1 fault\n"
+    refused = run(server, "faults", "add", "hold")
+    assert (refused.exit_code, "needs a 'phase'" in refused.stderr) == (1, True)
+
+
 def test_a_fault_set_from_the_terminal_meets_requests(server: RunningServer) -> None:
     out(server, "faults", "add", "449", "--on", "town/people", "--operation", "query")
     result = run(server, "query", "town/people", "SELECT * FROM c")

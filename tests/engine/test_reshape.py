@@ -19,8 +19,8 @@ from pleiad.engine.batch import Operation, OperationKind
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS
+from pleiad.engine.phase import Phase
 from pleiad.engine.query_job import QueryRequest
-from pleiad.engine.reshape import Phase
 from pleiad.engine.sweeper import sweep
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE

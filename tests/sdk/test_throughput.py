@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from azure.cosmos import PartitionKey, ThroughputProperties
 
-from pleiad.engine.reshape import Phase
+from pleiad.engine.phase import Phase
 from pleiad.limits import Limits
 from pleiad.partition.governor import GovernorSnapshot
 

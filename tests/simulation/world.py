@@ -15,7 +15,7 @@ from pleiad import errors
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
-from pleiad.engine.reshape import Phase
+from pleiad.engine.phase import Phase
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.store.sqlite.store import SqliteStore

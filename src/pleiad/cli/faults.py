@@ -9,6 +9,7 @@ import click
 from pleiad.cli.options import asking, database_or_container, server_options
 from pleiad.cli.table import json_text, shown
 from pleiad.engine.faults import BY_WORD
+from pleiad.engine.phase import HOLDABLE
 from pleiad.heads.admin.faults import OPERATIONS, SECONDS_DEFAULT
 
 
@@ -22,6 +23,7 @@ def faults() -> None:
       pleiad faults add 503 --share 0.1 --seed 7            one in ten fails, the same ones every time
       pleiad faults add late --delay-ms 500 --operation query --on sample/food
       pleiad faults add cut-after --operation create        written, but the client never hears of it
+      pleiad faults add hold --phase committing --on sample/food   a split waits behind its fence
       pleiad faults list
       pleiad faults clear
 
@@ -45,6 +47,7 @@ def faults() -> None:
 @click.option("--delay-ms", metavar="MS", type=click.IntRange(min=0), help="Wait so long first.")
 @click.option("--retry-after-ms", metavar="MS", type=click.IntRange(min=0),
               help="What a 429 tells the client to wait.")  # fmt: skip
+@click.option("--phase", type=click.Choice(list(HOLDABLE)), help="Where a hold makes splits and merges wait.")
 @click.option("--seconds", metavar="S", type=click.FloatRange(min=0, min_open=True), default=SECONDS_DEFAULT,
               show_default=True, help="How long the fault lasts.")  # fmt: skip
 @server_options
@@ -52,7 +55,8 @@ def add(fault: str, on: tuple[str, str | None] | None, endpoint: str, key: str, 
     """Set a fault on a running server.
 
     FAULT is 429, 449, 408, 410/1002, 410/1007, 500 or 503 for an answer instead of the operation; late for the
-    operation after a delay; cut-before or cut-after for a connection that is closed before or after the operation.
+    operation after a delay; cut-before or cut-after for a connection that is closed before or after the operation;
+    hold for splits and merges that wait at a phase.
     """
     database, container = on or (None, None)
     names = {"delay_ms": "delayMs", "retry_after_ms": "retryAfterMs"}
@@ -95,6 +99,8 @@ def clear(id: str | None, endpoint: str, key: str) -> None:
 def _sentence(rule: dict[str, Any]) -> str:
     """A rule in words."""
     parts = [rule["fault"]]
+    if "phase" in rule:
+        parts.append(f"splits and merges at {rule['phase']}")
     if "delayMs" in rule:
         parts.append(f"after {rule['delayMs']:,} ms")
     if "share" in rule:
@@ -106,7 +112,10 @@ def _sentence(rule: dict[str, Any]) -> str:
         parts.append(f"on {place}")
     if "partition" in rule:
         parts.append(f"partition {shown(rule['partition'])}")
-    parts.append(f"operation {rule['operation']}" if "operation" in rule else "any operation on items")
+    if "operation" in rule:
+        parts.append(f"operation {rule['operation']}")
+    elif "phase" not in rule:
+        parts.append("any operation on items")
     parts.append(f"met {rule['hits']:,} times")
     parts.append(f"{rule['secondsLeft']:.0f} s left")
     return ", ".join(parts)

@@ -64,7 +64,7 @@ class Engine(HasRefresher):
         self._containers: dict[str, Container] = {}
         self._by_path: dict[tuple[str, str], Container] = {}
         self._background: list[asyncio.Task[None]] = []
-        self.reshaper = Reshaper(store, self.catalog, limits)
+        self.reshaper = Reshaper(store, self.catalog, limits, self.faults)
         self.keeper = Keeper(
             self.reshaper,
             limits,

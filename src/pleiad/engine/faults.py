@@ -1,8 +1,11 @@
-"""Faults on demand: requests that fail, are late or lose their connection because a test asked for it.
+"""Faults on demand: requests that fail, are late or lose their connection because a test asked for it, and changes
+of physical partitions that wait.
 
 A rule says what shall happen, to which requests, and how often: the next so many, a share of them, or both. Draws of
 a share come from the rule's own seed, so a test that sends the same requests meets the same faults. Rules end by
 themselves when their count is used up or their time is over. Without rules a head only looks at an empty list.
+
+A hold is a rule about splits, merges and rehomes instead of requests: they wait at a phase for as long as it lasts.
 
 Invariant: a request meets at most one rule, the oldest that fits; a rule that fits but is not drawn lets it through.
 """
@@ -18,6 +21,7 @@ from enum import Enum
 from random import Random
 
 from pleiad import errors
+from pleiad.engine.phase import Phase
 from pleiad.errors import ErrorRow, PleiadError
 
 RULES_MAX = 100
@@ -26,7 +30,7 @@ DELAY_MS_MAX = 60_000
 
 
 class Effect(Enum):
-    """What happens to a request: an answer from the error table before anything is done, or something else."""
+    """What happens: an answer from the error table before anything is done, or something else."""
 
     TOO_MANY_REQUESTS = ("429", errors.FAULT_TOO_MANY_REQUESTS)
     RETRY_WITH = ("449", errors.FAULT_RETRY_WITH)
@@ -41,6 +45,8 @@ class Effect(Enum):
     """The connection is closed; nothing was done."""
     CUT_AFTER = ("cut-after", None)
     """The request is done and its connection closed without an answer."""
+    HOLD = ("hold", None)
+    """No request is met; splits, merges and rehomes wait at a phase."""
 
     def __init__(self, word: str, row: ErrorRow | None) -> None:
         self.word = word
@@ -80,6 +86,8 @@ class Rule:
     """None is every operation on items; `any` is metadata too."""
     delay_ms: int = 0
     retry_after_ms: int | None = None
+    phase: Phase | None = None
+    """Where a hold makes changes wait."""
     expires_at: float
     hits: int = 0
     _random: Random = field(init=False, repr=False)
@@ -92,6 +100,8 @@ class Rule:
 
     def fits(self, target: Target) -> bool:
         """Whether the rule is about such a request; scopes that it does not name fit all."""
+        if self.effect is Effect.HOLD:
+            return False
         if self.operation is None:
             if not target.is_item_operation:
                 return False
@@ -102,6 +112,12 @@ class Rule:
         if self.container is not None and self.container != target.container:
             return False
         return self.partition is None or target.is_on(self.partition)
+
+    def holds(self, phase: Phase, database: str, container: str) -> bool:
+        """Whether the rule makes a change of that container wait at the phase."""
+        return (
+            self.phase is phase and self.database in (None, database) and self.container in (None, container)
+        )
 
     def is_drawn(self) -> bool:
         """Whether this request is one of the share; every request that fits is one draw."""
@@ -157,6 +173,10 @@ class Faults:
         if ended:
             self.rules = [rule for rule in self.rules if rule not in ended]
             self._finished.extend(ended)
+
+    def holds(self, phase: Phase, database: str, container: str) -> list[Rule]:
+        """The rules that make a change of a container wait at a phase."""
+        return [rule for rule in self.live() if rule.holds(phase, database, container)]
 
     def take(self, target: Target) -> Rule | None:
         """The rule this request meets, counted as a hit, or None when it goes through."""

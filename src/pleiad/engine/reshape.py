@@ -18,19 +18,20 @@ Invariants:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from enum import Enum
 from itertools import pairwise
 
 from pleiad import errors
 from pleiad.catalog.catalog import Catalog
 from pleiad.catalog.placement import Placement, segment_name
 from pleiad.engine.container import Container, partition_of
+from pleiad.engine.faults import Faults, Rule
+from pleiad.engine.phase import Phase
 from pleiad.engine.steady import to_the_end
 from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange, midpoint
@@ -47,18 +48,8 @@ _REST = 0.8
 go before the copy."""
 _DELTA_ROWS_MAX = 100
 _CATCH_UP_ROUNDS_MAX = 50
-
-
-class Phase(Enum):
-    """The steps of a change, in their order; each is reported when it begins."""
-
-    PREPARING = "preparing"
-    DIVIDING = "dividing"
-    COPYING = "copying"
-    CATCHING_UP = "catching up"
-    FENCED = "fenced"
-    COMMITTING = "committing"
-    CLEANING = "cleaning"
+_LOOK_SECONDS = 0.02
+"""How often a change that is held looks whether it still is: a hold also ends by its time."""
 
 
 class ChangedElsewhereError(PleiadError):
@@ -80,8 +71,12 @@ async def _known(container: Container) -> None:
     """Knows already."""
 
 
-class StoppedError(Exception):
+class StoppedError(PleiadError):
     """The database is being closed: the change was undone and can be made again after a restart."""
+
+    def __init__(self) -> None:
+        reason = "The server stops; the change of the physical partitions was undone."
+        super().__init__(errors.UNAVAILABLE, errors.UNAVAILABLE(reason=reason).message)
 
 
 class _OvertakenError(Exception):
@@ -108,10 +103,11 @@ class _Source:
 class Reshaper:
     """Splits, merges and rehomes physical partitions."""
 
-    def __init__(self, store: Store, catalog: Catalog, limits: Limits) -> None:
+    def __init__(self, store: Store, catalog: Catalog, limits: Limits, faults: Faults) -> None:
         self._store = store
         self._catalog = catalog
         self._limits = limits
+        self._faults = faults
         self._turns: dict[str, asyncio.Lock] = {}
         self._is_stopping = False
         self._held: set[Phase] = set()
@@ -141,9 +137,23 @@ class Reshaper:
 
     async def _enter(self, container: Container, phase: Phase) -> None:
         await self.report(container, phase)
-        while phase in self._held:
-            await self._released.wait()
+        await self._wait_while_held(container, phase)
         self._check_going()
+
+    async def _wait_while_held(self, container: Container, phase: Phase) -> None:
+        """Waits as long as changes are held at a phase; a fault that holds one counts it once."""
+        met: list[Rule] = []
+        while not self._is_stopping:
+            holds = self._faults.holds(phase, container.database.id, container.resource.id)
+            if not holds and phase not in self._held:
+                return
+            for rule in holds:
+                if rule not in met:
+                    rule.hits += 1
+                    met.append(rule)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await self._released.wait()
 
     def _check_going(self) -> None:
         if self._is_stopping:
@@ -340,7 +350,7 @@ class Reshaper:
             if self._catalog.is_interrupted(container.resource.rid):
                 await self._undo(container, container.map.partitions)
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def _turn(self, container: Container) -> AsyncIterator[None]:
         """Alone in changing the map of a container, in this process and among servers on the same store."""
         rid = container.resource.rid

@@ -19,7 +19,7 @@ class Fault:
 
     @property
     def hits(self) -> int:
-        """How many requests met it until now."""
+        """How many requests met it until now; of a hold, how many splits and merges."""
         with self._faults.connection() as connection:
             return int(Admin(connection).fault(self.id)["hits"])
 
@@ -80,6 +80,25 @@ class Faults:
             "retryAfterMs": retry_after_ms,
             "seconds": seconds,
         }
+        return self._set(rule)
+
+    def hold(
+        self,
+        phase: str,
+        *,
+        database: str | None = None,
+        container: str | None = None,
+        seconds: float | None = None,
+    ) -> Fault:
+        """Makes splits and merges wait at a phase, of one `database` or `container` where one is given.
+
+        The phases are "preparing", "dividing", "copying", "catching-up", "fenced" and "committing"; behind the last
+        two nobody can write. The fault's `hits` are the changes that have come to wait.
+        """
+        place = {"database": database, "container": container}
+        return self._set({"fault": "hold", "phase": phase, "seconds": seconds, **place})
+
+    def _set(self, rule: dict[str, Any]) -> Fault:
         given = {name: value for name, value in rule.items() if value is not None}
         with self.connection() as connection:
             return Fault(self, str(Admin(connection).add_fault(given)["id"]))

@@ -1,4 +1,4 @@
-"""Faults on demand over the admin API: set, list and clear the rules."""
+"""Faults on demand over the admin API, holds of splits and merges among them: set, list and clear the rules."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pleiad.engine.faults import (
     Effect,
     Rule,
 )
+from pleiad.engine.phase import HOLDABLE
 from pleiad.heads.admin.answer import check_names, json_answer
 from pleiad.heads.nosql.call import Call
 from pleiad.server.message import Response
@@ -24,8 +25,9 @@ _COUNT_MAX = 1_000_000_000
 _SEED_MAX = 2**63 - 1
 _MEMBERS = frozenset(
     {"fault", "count", "share", "seed", "database", "container", "partition", "operation", "delayMs"}
-    | {"retryAfterMs", "seconds"}
+    | {"retryAfterMs", "phase", "seconds"}
 )
+_MEMBERS_OF_HOLD = frozenset({"fault", "phase", "database", "container", "seconds"})
 OPERATIONS = (
     "read", "create", "upsert", "replace", "patch", "delete", "delete_partition_key", "feed", "changes", "query",
     "query_plan", "batch", "script", "metadata_read", "metadata_write", ANY_OPERATION,
@@ -67,6 +69,10 @@ def rule_of(body: dict[str, Any], id: str) -> Rule:
     effect = BY_WORD.get(str(body.get("fault")))
     if effect is None:
         raise errors.BAD_REQUEST(reason=f"'fault' must be one of {', '.join(BY_WORD)}.")
+    if effect is Effect.HOLD:
+        return _hold_of(body, id)
+    if "phase" in body:
+        raise errors.BAD_REQUEST(reason="Only the fault 'hold' has a 'phase'.")
     share = _number(body, "share", None, 0.0, 1.0)
     if share == 0.0:
         raise errors.BAD_REQUEST(reason="'share' must be above 0.")
@@ -78,8 +84,7 @@ def rule_of(body: dict[str, Any], id: str) -> Rule:
     container = _text(body, "container")
     if partition is not None and container is None:
         raise errors.BAD_REQUEST(reason="A 'partition' is one of a 'container'; name that too.")
-    if container is not None and _text(body, "database") is None:
-        raise errors.BAD_REQUEST(reason="A 'container' is one of a 'database'; name that too.")
+    _check_scope(body)
     return Rule(
         id=id,
         effect=effect,
@@ -92,8 +97,34 @@ def rule_of(body: dict[str, Any], id: str) -> Rule:
         operation=operation,
         delay_ms=_delay_ms(body, effect),
         retry_after_ms=_retry_after_ms(body, effect),
-        expires_at=time.time() + (_number(body, "seconds", SECONDS_DEFAULT, 0.001, SECONDS_MAX) or 0.0),
+        expires_at=_expires_at(body),
     )
+
+
+def _hold_of(body: dict[str, Any], id: str) -> Rule:
+    """The rule of a hold, which is about changes of physical partitions and has nothing to say of requests."""
+    check_names(body, _MEMBERS_OF_HOLD)
+    phase = HOLDABLE.get(str(body.get("phase")))
+    if phase is None:
+        raise errors.BAD_REQUEST(reason=f"The fault 'hold' needs a 'phase', one of {', '.join(HOLDABLE)}.")
+    _check_scope(body)
+    return Rule(
+        id=id,
+        effect=Effect.HOLD,
+        database=_text(body, "database"),
+        container=_text(body, "container"),
+        phase=phase,
+        expires_at=_expires_at(body),
+    )
+
+
+def _check_scope(body: dict[str, Any]) -> None:
+    if _text(body, "container") is not None and _text(body, "database") is None:
+        raise errors.BAD_REQUEST(reason="A 'container' is one of a 'database'; name that too.")
+
+
+def _expires_at(body: dict[str, Any]) -> float:
+    return time.time() + (_number(body, "seconds", SECONDS_DEFAULT, 0.001, SECONDS_MAX) or 0.0)
 
 
 def _delay_ms(body: dict[str, Any], effect: Effect) -> int:
@@ -143,6 +174,7 @@ def to_json(rule: Rule) -> dict[str, Any]:
     shown = {
         "id": rule.id,
         "fault": rule.effect.word,
+        "phase": None if rule.phase is None else rule.phase.value,
         "count": rule.count,
         "share": rule.share if rule.share < 1.0 else None,
         "seed": rule.seed if rule.share < 1.0 else None,
