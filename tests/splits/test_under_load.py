@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
+from typing import Any
 
 import pytest
 
 import pleiad
+from pleiad.testing.start import RunningServer
+from tests.splits.aio_load import AioFollower, AioLoad, client_of
 from tests.splits.load import Asker, Follower, Ledger, Mover, Worker, Writer, check, prepare, settled
 
 LOAD_SECONDS = 6.0
@@ -39,10 +43,58 @@ def test_clients_do_not_notice_splits_and_merges() -> None:
         follower.act()
     assert ledger.changes > 5, "hardly anything was split or merged"
     assert all(worker.rounds > 0 for worker in workers), [worker.rounds for worker in workers]
+    check_feed(ledger, follower.seen)
+    check_times(ledger)
+
+
+@pytest.mark.requirement("R49", "R51")
+def test_the_asynchronous_client_does_not_notice_splits_and_merges() -> None:
+    ledger = Ledger()
+    with pleiad.start(child_process=True) as server:
+        prepare(server, ledger)
+        stop = threading.Event()
+        mover = Mover(server, ledger, stop, "mover")
+        seen, rounds = asyncio.run(asynchronous_load(server, ledger, mover, stop))
+        assert not ledger.failures, ledger.failures[:3]
+        check(server, ledger)
+    assert ledger.changes > 5, "hardly anything was split or merged"
+    assert all(rounds.values()), rounds
+    check_feed(ledger, seen)
+    check_times(ledger)
+
+
+async def asynchronous_load(
+    server: RunningServer, ledger: Ledger, mover: Mover, stop: threading.Event
+) -> tuple[dict[tuple[str, str], dict[str, Any]], dict[str, int]]:
+    """Works with two clients while partitions are split and merged; what the feed told, and who did how much."""
+    async with client_of(server) as client, client_of(server) as feed_client:
+        load = AioLoad(client.get_database_client("db").get_container_client("c"), ledger)
+        follower = AioFollower(feed_client.get_database_client("db").get_container_client("c"))
+        acts = {f"writer{number}": load.writer(number) for number in range(4)}
+        acts |= {"asker": load.ask, "reader": load.read_many, "follower": follower.follow}
+        await follower.read()
+        mover.start()
+        working = [asyncio.create_task(load.repeat(name, act)) for name, act in acts.items()]
+        await asyncio.wait(working, timeout=LOAD_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        load.is_over = True
+        await asyncio.gather(*working)
+        stop.set()
+        await asyncio.to_thread(mover.join, 60)
+        await asyncio.to_thread(settled, server)
+        if not ledger.failures:
+            await follower.read_everything()
+        return follower.seen, load.rounds
+
+
+def check_feed(ledger: Ledger, seen: dict[tuple[str, str], dict[str, Any]]) -> None:
+    """The change feed has told the last version of everything."""
     for key, known in ledger.items.items():
         if known.version is not None:
-            assert follower.seen[key]["version"] == known.version, f"the feed has not told of {key}"
+            assert seen[key]["version"] == known.version, f"the feed has not told of {key}"
     for pk, count in ledger.counts.items():
-        assert follower.seen[pk, "counter"]["count"] == count
+        assert seen[pk, "counter"]["count"] == count
+
+
+def check_times(ledger: Ledger) -> None:
     times = sorted(ledger.write_seconds)
     assert times[len(times) * 99 // 100] < WRITE_SECONDS_P99, "writes wait too long for splits and merges"
