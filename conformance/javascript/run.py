@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m conformance.javascript.run", description=__doc__)
     parser.add_argument(
         "--sections",
-        default="foundation,batch,bulk,queries,changefeed,scripts",
+        default="foundation,batch,bulk,queries,changefeed,scripts,splits",
         help="comma-separated sections of smoke.mjs, or all",
     )
     parser.add_argument("--endpoint", metavar="URL", help="use a server that already runs")

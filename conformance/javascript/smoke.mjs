@@ -10,6 +10,7 @@ import { changeFeed } from "./sections/change_feed.mjs";
 import { items } from "./sections/items.mjs";
 import { queries } from "./sections/queries.mjs";
 import { scripts } from "./sections/scripts.mjs";
+import { splits } from "./sections/splits.mjs";
 
 const SECTIONS = {
   foundation: [catalog, items, access],
@@ -18,6 +19,7 @@ const SECTIONS = {
   queries: [queries],
   changefeed: [changeFeed],
   scripts: [scripts],
+  splits: [splits],
 };
 
 const asked = (process.env.SECTIONS || "foundation").split(",").map((name) => name.trim());
