@@ -1,7 +1,8 @@
 """Many clients in one logical partition at once, over the wire: one serial order explains what they were told.
 
-Writers use batches, single writes, patches and ETags, and some of what they try is refused; readers use point reads,
-batches of reads, queries, the read feed and the change feed. Each keeps a record, and the checker looks at all of it.
+Writers use batches, single writes, patches, ETags and stored procedures, and some of what they try is refused; readers
+use point reads, batches of reads, queries, stored procedures, the read feed and the change feed. Each keeps a record,
+and the checker looks at all of it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,57 @@ PAIR = ("x", "y")
 SINGLE = "z"
 COMING_AND_GOING = ("t0", "t1", "t2")
 THREADS_SECONDS_MAX = 100
+SCRIPT_TAG = "script"
+
+MOVE_ONE = """function (ids, tags) {
+  const before = [];
+  const after = [];
+  const must = function (accepted) { if (!accepted) throw new Error("not accepted"); };
+  const read = function (place) {
+    must(__.readDocument(__.getAltLink() + "/docs/" + ids[place], function (error, found) {
+      if (error) throw error;
+      before.push(found);
+      if (place === 0) read(1); else write(0);
+    }));
+  };
+  const write = function (place) {
+    const found = before[place];
+    const item = { id: found.id, pk: found.pk, n: found.n + (place === 0 ? -1 : 1), tag: tags[place] };
+    must(__.replaceDocument(found._self, item, function (error, written) {
+      if (error) throw error;
+      after.push(written);
+      if (place === 0) write(1); else __.response.setBody({ before: before, after: after });
+    }));
+  };
+  read(0);
+}"""
+"""Reads two items, and takes one from the first for the second."""
+
+FAIL_HALFWAY = """function (items) {
+  const write = function (place) {
+    __.upsertDocument(__.getSelfLink(), items[place], function (error) {
+      if (error) throw error;
+      if (place + 1 < items.length) write(place + 1); else throw new Error("half way");
+    });
+  };
+  write(0);
+}"""
+"""Writes items and throws, so that none of them was written."""
+
+READ_TWICE = """function () {
+  const read = function (next) {
+    __.queryDocuments(__.getSelfLink(), "SELECT * FROM c", function (error, found) {
+      if (error) throw error;
+      next(found);
+    });
+  };
+  read(function (first) {
+    read(function (second) { __.response.setBody([first, second]); });
+  });
+}"""
+"""Reads everything, and everything again."""
+
+PROCEDURES = {"moveOne": MOVE_ONE, "failHalfway": FAIL_HALFWAY, "readTwice": READ_TWICE}
 
 
 def value_of(item: dict[str, Any]) -> str:
@@ -64,6 +116,14 @@ class Client:
     def batch(self, *operations: dict[str, Any]) -> Answer:
         flags = {"x_ms_cosmos_is_batch_request": "True", "x_ms_cosmos_batch_atomic": "True"}
         return self.ask("POST", "docs", body=list(operations), **flags)
+
+    def run(self, procedure: str, *arguments: Any) -> Answer:
+        path = [*self.link, "sprocs", procedure]
+        body = json.dumps(arguments).encode()
+        self.began = time.monotonic()
+        return self._connection.request(
+            "POST", path, "sprocs", path, {"x-ms-documentdb-partitionkey": KEY}, body
+        )
 
     def item(self, id: str, n: int = 0) -> dict[str, Any]:
         self.count += 1
@@ -160,6 +220,23 @@ class Client:
         assert [entry["statusCode"] for entry in answer.json()] == [424, 424, 404]
         self.record.refused.update(map(value_of, doomed))
 
+    def move_by_script(self) -> None:
+        """Reads two items and writes both; when others were always faster nothing was written."""
+        ids = self.chooser.sample(PAIR, 2)
+        tags = [f"{SCRIPT_TAG}-{self.item(id)['tag']}" for id in ids]
+        answer = self.run("moveOne", ids, tags)
+        if answer.status != 449:
+            assert answer.status == 200, answer.body
+            found = answer.json()
+            self.told(found["after"], {item["id"]: value_of(item) for item in found["before"]})
+
+    def fail_in_a_script(self) -> None:
+        doomed = [self.item(id) for id in (*PAIR, SINGLE)]
+        answer = self.run("failHalfway", doomed)
+        assert answer.status == 400, answer.body
+        assert "half way" in answer.json()["message"]
+        self.record.refused.update(map(value_of, doomed))
+
     # -- readers -----------------------------------------------------------------------------------
 
     def point_read(self, id: str = "") -> dict[str, Any]:
@@ -188,6 +265,14 @@ class Client:
         answer = self.ask("POST", "docs", body={"query": text, "parameters": []}, **flags)
         assert answer.status == 200, answer.body
         self.saw(answer.json()["Documents"], *ids)
+
+    def read_by_script(self) -> None:
+        """What a script reads is one state for as long as it runs."""
+        answer = self.run("readTwice")
+        assert answer.status == 200, answer.body
+        first, second = answer.json()
+        assert first == second
+        self.saw(first)
 
     def read_feed(self) -> None:
         answer = self.ask("GET", "docs")
@@ -239,8 +324,17 @@ WRITES = (
     Client.replace_pair_by_etag,
     Client.come_or_go,
     Client.fail_halfway,
+    Client.move_by_script,
+    Client.fail_in_a_script,
 )
-READS = (Client.point_read, Client.read_together, Client.query, Client.read_feed, Client.follow_changes)
+READS = (
+    Client.point_read,
+    Client.read_together,
+    Client.query,
+    Client.read_by_script,
+    Client.read_feed,
+    Client.follow_changes,
+)
 Act = Callable[[Client], object]
 
 
@@ -269,6 +363,11 @@ def live_together(clients: list[Client], seconds: float) -> None:
         raise failures[0]
 
 
+def scripted(record: Any) -> int:
+    """How many acknowledged writes were made by scripts."""
+    return sum(any(f'"{SCRIPT_TAG}-' in value for value in told.left.values()) for told in record.told)
+
+
 @pytest.fixture
 def container(pleiad_database: DatabaseProxy) -> ContainerProxy:
     """A container that keeps all versions, with the logical partition of the tests and a few others."""
@@ -277,6 +376,8 @@ def container(pleiad_database: DatabaseProxy) -> ContainerProxy:
     )
     for number in range(40):
         made.create_item({"id": "other", "pk": f"other{number}"})
+    for id, body in PROCEDURES.items():
+        made.scripts.create_stored_procedure({"id": id, "body": body})
     return made
 
 
@@ -317,6 +418,7 @@ def test_one_serial_order_explains_what_clients_of_a_logical_partition_are_told(
     assert len(record.told) > 20 * seconds
     assert len(record.seen) > 20 * seconds
     assert record.refused
+    assert scripted(record) > seconds
     assert len(record.deletes_told) > seconds
     assert sum(bool(page.items) for page in record.pages) > seconds
 
@@ -335,3 +437,4 @@ def test_the_order_holds_while_the_physical_partition_is_split_and_moved(
     assert record.problems() == []
     assert len(record.told) > 50
     assert len(record.seen) > 50
+    assert scripted(record) > 4
