@@ -94,7 +94,7 @@ def test_a_copy_that_was_killed_goes_on_where_it_was(
         asyncio.run(open_engine(target, directory))
     done = copy(f"sqlite:{source}", target)
     assert done.returncode == 0, done
-    resumed = re.search(rf"copied {ITEMS:,} items in 1 physical partitions, ([\d,]+) of them", done.stdout)
+    resumed = re.search(rf"copied {ITEMS:,} items in 1 physical partition, ([\d,]+) of them", done.stdout)
     assert resumed, done.stdout
     assert 0 < int(resumed[1].replace(",", "")) < ITEMS
     assert "counts and checksums agree" in done.stdout

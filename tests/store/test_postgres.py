@@ -193,7 +193,7 @@ async def test_a_connection_can_be_made_in_the_first_step_of_a_request(database:
             # From a plain callback of the loop, as the HTTP loop does it: there is no task around.
             started: asyncio.Future[Any] = loop.create_future()
             loop.call_soon(lambda: started.set_result(eager.start(store.segment("s").find(2**36), loop)))
-            answer = await started
+            answer = await asyncio.wait_for(started, 10)
             assert isinstance(answer, asyncio.Task)
             assert await answer is None
 

@@ -71,9 +71,10 @@ def copy_data(source: str, target: str) -> None:
             f"the copy stopped: {error}; when that is mended, the same command goes on where it was"
         ) from error
     resumed = f", {copied.resumed_items:,} of them by an earlier run" if copied.resumed_items else ""
+    partitions = "partition" if copied.partitions == 1 else "partitions"
     versions = f" and {copied.versions:,} versions" if copied.versions else ""
     click.echo(
-        f"copied {copied.items:,} items{versions} in {copied.partitions:,} physical partitions{resumed}; "
+        f"copied {copied.items:,} items{versions} in {copied.partitions:,} physical {partitions}{resumed}; "
         f"counts and checksums agree"
     )
 
