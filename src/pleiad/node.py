@@ -84,7 +84,8 @@ class Node:
     async def start(self) -> None:
         """Opens the data and listens.
 
-        StoreLockedError, StoreUnreachableError, SchemaError, ValueError or OSError say why it cannot.
+        StoreLockedError, StoreUnreachableError, SchemaError, UnfinishedCopyError, ValueError or OSError say why
+        it cannot.
         """
         settings = self.settings
         if settings.data is None:

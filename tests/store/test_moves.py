@@ -22,6 +22,8 @@ from pleiad.store.contract import (
     Store,
     Totals,
     Verb,
+    Version,
+    WholeRow,
 )
 
 pytestmark = pytest.mark.every_store
@@ -245,3 +247,40 @@ async def test_a_delete_counts_for_the_range_it_happened_in(opened: Opened) -> N
         upper = await target.catch_up(source, UPPER, 2, 0)
         assert (lower.items_change, upper.items_change) == (0, -1)
         assert [row.id for row in await all_rows(target)] == ["a"]
+
+
+async def test_rows_and_versions_are_restored_as_they_were_also_twice(opened: Opened) -> None:
+    number = 5 << 36 | 7
+    rows = [
+        WholeRow(Row(number, epk(1), "a\0", 40, 900, 30, 11, 3, b'{"n":1}'), (b"[1.0]",)),
+        WholeRow(Row(number + 1, epk(1), "b", 41, 901, None, 12, 4, b'{"t":"\\u0000"}'), (b"[2.0]",)),
+    ]
+    versions = [
+        Version(40, epk(1), 0, Verb.CREATE, False, 900, number, "a\0", 11, b'{"n":1}', 0, 0, b""),
+        Version(42, epk(1), 1, Verb.DELETE, True, 902, number + 2, "c", 5, b"", 39, 800, b'{"n":3}'),
+    ]
+    state = PartitionState(5, 3, 42, 10, 2, 23)
+    async with opened() as store:
+        segment = store.segment("s")
+        for _ in range(2):
+            await segment.restore(rows, versions)
+            await segment.restore([], [])
+        await segment.open_partition(state)
+    async with opened() as store:
+        segment = store.segment("s")
+        assert await all_rows(segment) == [row for row, _ in rows]
+        assert await segment.versions(WHOLE, 0, 100) == versions
+        assert await segment.state(5) == state
+        taken = put(1, "new", unique=(b"[2.0]",))
+        assert await results(segment, write(taken, partition=5, epoch=3)) == [Result.UNIQUE_CONFLICT]
+        (made,) = await segment.commit(write(put(1, "new"), partition=5, epoch=3))
+        assert made.row is not None
+        assert (made.row.lsn, made.row.number) == (43, 5 << 36 | 10)
+
+
+async def test_who_has_the_data_alone_keeps_nobody_out_afterwards(opened: Opened) -> None:
+    async with opened() as store:
+        for _ in range(2):
+            async with store.alone() as is_alone:
+                assert is_alone
+        assert await store.load_records() == []

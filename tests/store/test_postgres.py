@@ -14,6 +14,7 @@ import pytest
 
 from pleiad.errors import REQUEST_TIMEOUT, UNAVAILABLE, ErrorRow, PleiadError
 from pleiad.keys.range import WHOLE
+from pleiad.server import eager
 from pleiad.store.contract import Mutation, PartitionWrite, Result, Segment, SegmentDroppedError, Verb
 from pleiad.store.index_use import IndexSettings
 from pleiad.store.postgres import schema
@@ -178,6 +179,23 @@ async def test_who_gets_no_connection_is_told_in_time(database: str) -> None:
             assert time.monotonic() - began < 1.5
         assert (await writing)[0].result is Result.CREATED
         assert await segment.read(EPK, "first") is not None
+
+
+async def test_a_connection_can_be_made_in_the_first_step_of_a_request(database: str) -> None:
+    async with opened(database) as store:
+        await store.segment("s").commit(put("a"))
+        loop = asyncio.get_running_loop()
+        async with contextlib.AsyncExitStack() as stack:
+            # The connections that are idle are taken, so that the read needs a new one.
+            for _ in range(store.connections._count):
+                connection = await store.connections.take()
+                stack.push_async_callback(store.connections.give_back, connection)
+            # From a plain callback of the loop, as the HTTP loop does it: there is no task around.
+            started: asyncio.Future[Any] = loop.create_future()
+            loop.call_soon(lambda: started.set_result(eager.start(store.segment("s").find(2**36), loop)))
+            answer = await asyncio.wait_for(started, 10)
+            assert isinstance(answer, asyncio.Task)
+            assert await answer is None
 
 
 async def test_a_restart_of_the_server_loses_nothing_and_work_goes_on_by_itself(

@@ -27,10 +27,22 @@ _SCRIPT_NIBBLES = {
     Kind.USER_DEFINED_FUNCTION: rids.KIND_UDF,
 }
 _COUNTER = "counter"
+UNFINISHED_COPY = "copy"
+"""The kind of the records that a copy of another account leaves here until it is whole."""
 
 
 class StaleCatalogError(Exception):
     """Another server changed the catalog meanwhile; nothing was changed here, and `load` shows what it did."""
+
+
+class UnfinishedCopyError(Exception):
+    """The store holds a part of an account that is being copied into it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a copy into this store has not ended: run the same `pleiad copy-data` again to finish it, "
+            "or give another store"
+        )
 
 
 class Catalog:
@@ -60,6 +72,8 @@ class Catalog:
                 self._placements.setdefault(record.parent, []).append(placements.from_record(record))
             elif record.kind == placements.OPERATION:
                 self._operations[record.parent] = record
+            elif record.kind == UNFINISHED_COPY:
+                raise UnfinishedCopyError
             elif record.kind == _COUNTER:
                 self._last_number = record.body["last"]
 

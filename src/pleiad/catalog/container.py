@@ -6,11 +6,13 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from pleiad import errors
 from pleiad.catalog.search_policy import check_full_text, check_replacement, embedding_dimensions
 from pleiad.index.policy import IndexingPolicy
 from pleiad.item.ttl import check_default_ttl
-from pleiad.keys.definition import KeyDefinition
+from pleiad.keys.definition import KeyDefinition, split_path
 from pleiad.limits import Limits
 
 _KEPT_AS_GIVEN = (
@@ -37,6 +39,11 @@ class UniqueKey:
 
     paths: tuple[str, ...]
     steps: tuple[tuple[str, ...], ...]
+
+    def value_in(self, item: dict[str, Any]) -> bytes:
+        """What an item has at the paths, as the store compares it; a missing path counts as null."""
+        found = [_canonical(_value_at(item, steps)) for steps in self.steps]
+        return orjson.dumps(found, option=orjson.OPT_SORT_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +119,13 @@ def redefine(old: ContainerDefinition, body: dict[str, Any], limits: Limits) -> 
         merged["partitionKey"] = old.key.to_json()
         new = define(merged, limits)
     return new
+
+
+def unique_keys_of(properties: dict[str, Any]) -> tuple[UniqueKey, ...]:
+    """The unique keys of a container that exists, whatever the limits it was made under."""
+    keys = properties.get("uniqueKeyPolicy", {}).get("uniqueKeys", [])
+    all_paths = [tuple(key["paths"]) for key in keys]
+    return tuple(UniqueKey(paths, tuple(map(split_path, paths))) for paths in all_paths)
 
 
 def versions_since(properties: dict[str, Any]) -> int:
@@ -223,3 +237,23 @@ def _check_computed_properties(given: object, limits: Limits) -> None:
         if name in _COMPUTED_NAME_RESERVED or name in names:
             raise errors.BAD_REQUEST(reason=f"The computed property name '{name}' is reserved or used twice.")
         names.add(name)
+
+
+def _value_at(item: dict[str, Any], steps: tuple[str, ...]) -> Any:
+    value: Any = item
+    for step in steps:
+        if not isinstance(value, dict) or step not in value:
+            return None
+        value = value[step]
+    return value
+
+
+def _canonical(value: Any) -> Any:
+    """A value in the one form that all equal values share: a number is a double, however it was written."""
+    if isinstance(value, dict):
+        return {name: _canonical(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_canonical(element) for element in value]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value) + 0.0  # adding zero makes minus zero plain zero
+    return value

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from pleiad import limits as limit_profiles
+from pleiad.catalog.catalog import UnfinishedCopyError
 from pleiad.engine.consistency import BY_OPTION, Consistency
 from pleiad.heads.admin.head import HEALTH_PATH
 from pleiad.heads.nosql.auth import EMULATOR_KEY
@@ -169,6 +170,7 @@ def serve(
         StoreUnreachableError,
         SchemaError,
         DatabaseSchemaError,
+        UnfinishedCopyError,
         ValueError,
     ) as error:
         raise click.ClickException(str(error)) from error

@@ -10,8 +10,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-import orjson
-
 from pleiad import errors
 from pleiad.catalog.catalog import Catalog
 from pleiad.catalog.container import ContainerDefinition, define, versions_since
@@ -210,12 +208,7 @@ class Container:
 
     def unique_values(self, item: dict[str, Any]) -> tuple[bytes, ...]:
         """The value of each unique key in an item; a missing path counts as null."""
-        return tuple(
-            orjson.dumps(
-                [_canonical(_value_at(item, steps)) for steps in unique.steps], option=orjson.OPT_SORT_KEYS
-            )
-            for unique in self.definition.unique_keys
-        )
+        return tuple(unique.value_in(item) for unique in self.definition.unique_keys)
 
     # -- what clients see ------------------------------------------------------------------------
 
@@ -292,23 +285,3 @@ def partition_of(placement: Placement, store: Store, lsn: int = 0) -> Partition:
     return Partition(
         placement.id, placement.span, placement.epoch, placement.parents, placement.segment, segment, lsn
     )
-
-
-def _value_at(item: dict[str, Any], steps: tuple[str, ...]) -> Any:
-    value: Any = item
-    for step in steps:
-        if not isinstance(value, dict) or step not in value:
-            return None
-        value = value[step]
-    return value
-
-
-def _canonical(value: Any) -> Any:
-    """A value in the one form that all equal values share: a number is a double, however it was written."""
-    if isinstance(value, dict):
-        return {name: _canonical(member) for name, member in value.items()}
-    if isinstance(value, list):
-        return [_canonical(element) for element in value]
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value) + 0.0  # adding zero makes minus zero plain zero
-    return value

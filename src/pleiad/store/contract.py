@@ -57,6 +57,13 @@ as_row: Callable[[tuple[Any, ...]], Row] = partial(tuple.__new__, Row)
 """The row of a tuple that has its fields in order: `Row._make` without a Python call for each row."""
 
 
+class WholeRow(NamedTuple):
+    """A row with what the store keeps beside it: the value of each unique key, in their order."""
+
+    row: Row
+    unique_values: tuple[bytes, ...] = ()
+
+
 class ItemKey(NamedTuple):
     """What names an item in its segment."""
 
@@ -407,6 +414,13 @@ class Segment(Protocol):
     def totals(self, span: EpkRange) -> Awaitable[Totals]:
         """What the range holds now."""
 
+    def restore(self, rows: Sequence[WholeRow], versions: Sequence[Version]) -> Awaitable[None]:
+        """Writes rows and versions of another store as they are, in one durable commit.
+
+        Rows replace those with their numbers, and a version that is there stays. No counter changes: `open_partition`
+        sets them at the end.
+        """
+
 
 class Store(Protocol):
     """One account's durable state."""
@@ -447,6 +461,9 @@ class Store(Protocol):
         A server that dies loses its names after a while. They only save work that two would do: whatever must not be
         done twice is guarded by epochs and expected records.
         """
+
+    def alone(self) -> AbstractAsyncContextManager[bool]:
+        """Keeps all other servers from the data for the length of a block; inside it, False when one is at work."""
 
     def segment(self, name: str) -> Segment:
         """The segment of that name, made on its first write."""

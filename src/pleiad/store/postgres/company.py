@@ -69,6 +69,16 @@ class Company:
             with contextlib.suppress(psycopg.Error):
                 await self._connection.execute("SELECT pg_advisory_unlock(%s)", (_ALIVE_LOCK,))
 
+    @contextlib.asynccontextmanager
+    async def alone(self) -> AsyncIterator[bool]:
+        """Keeps other servers out for a block; False inside when one is here."""
+        is_alone = await self.is_alone()
+        try:
+            yield is_alone
+        finally:
+            if is_alone:
+                await self.make_room()
+
     async def leave(self) -> None:
         if self._listener is not None:
             self._listener.cancel()

@@ -177,6 +177,7 @@ class Connections:
         turn: asyncio.Future[None] = loop.create_future()
         self._waiting.append(turn)
         try:
+            await _become_a_task()
             await asyncio.wait_for(turn, max(0.0, end - loop.time()))
         except TimeoutError:
             raise errors.UNAVAILABLE(reason=_BUSY) from None
@@ -198,6 +199,7 @@ class Connections:
     async def _connect_until(self, end: float) -> Connection:
         """A new connection; tried again for a while, so that a restart of the server is a pause and no failure."""
         loop = asyncio.get_running_loop()
+        await _become_a_task()
         while True:
             try:
                 async with asyncio.timeout_at(end):
@@ -253,6 +255,12 @@ class Connections:
         await self._close_idle()
         while self._waiting:
             self._wake_one()
+
+
+async def _become_a_task() -> None:
+    """The first step of a request may run outside a task (see `server.eager`), where nothing can be timed."""
+    if asyncio.current_task() is None:
+        await asyncio.sleep(0)
 
 
 def _is_alive(connection: Connection) -> bool:

@@ -96,7 +96,7 @@ RETURNS TABLE(tag text, num float8) LANGUAGE sql STABLE PARALLEL SAFE AS $$
 """
 
 
-async def prepare(connection: psycopg.AsyncConnection[Any]) -> None:
+async def prepare(connection: psycopg.AsyncConnection[Any], must_exist: bool = False) -> None:
     """Makes what a new database lacks; SchemaError for a server or data this version cannot use."""
     found = connection.info.server_version
     if found < SERVER_VERSION_MIN:
@@ -109,6 +109,8 @@ async def prepare(connection: psycopg.AsyncConnection[Any]) -> None:
         if encoding != "UTF8":
             raise SchemaError(f"the database has the encoding {encoding}; Pleiad needs UTF8")
         if await _value(connection, "SELECT to_regclass('pleiad.version')") is None:
+            if must_exist:
+                raise SchemaError("the database holds no data of Pleiad")
             await connection.execute(sql(_TABLES + _FUNCTIONS))
             await connection.execute("INSERT INTO pleiad.version VALUES (%s)", (VERSION,))
             return

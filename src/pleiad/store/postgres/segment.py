@@ -32,9 +32,11 @@ from pleiad.store.contract import (
     Totals,
     Verb,
     Version,
+    WholeRow,
 )
 from pleiad.store.index_use import IndexSettings
 from pleiad.store.postgres import mutate, rehome, schema, statements
+from pleiad.store.postgres import restore as restoring
 from pleiad.store.postgres.connections import Connection, Connections
 from pleiad.store.postgres.group import ReadQueue, WriteQueue
 from pleiad.store.postgres.json_sql import Sql, from_text, to_text
@@ -361,6 +363,9 @@ class PostgresSegment:
     async def totals(self, span: EpkRange) -> Totals:
         rows = await self._fetch(statements.TOTALS, (span.min, span.max))
         return Totals(*rows[0]) if rows else Totals(0, 0)
+
+    async def restore(self, rows: Sequence[WholeRow], versions: Sequence[Version]) -> None:
+        await self._change(lambda connection: restoring.restore(connection, self._schema, rows, versions))
 
     # -- the end -------------------------------------------------------------------------------
 

@@ -99,6 +99,19 @@ ENTER = (
     "SELECT {t}.index_1(item.number, NULL, item) FROM {t}.item AS item "
     "WHERE number = ANY(%s::bigint[]) AND EXISTS (SELECT FROM {t}.path_index)"
 )
+RESTORE_ITEMS = (
+    "INSERT INTO {t}.item SELECT number, epk, id, lsn, ts, ttl, size_bytes, terms, body, doc::jsonb FROM unnest("
+    "%s::bigint[], %b::bytea[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], "
+    "%b::bytea[], %s::text[]) AS item(number, epk, id, lsn, ts, ttl, size_bytes, terms, body, doc)"
+)
+RESTORE_UNIQUE_VALUES = (
+    "INSERT INTO {t}.unique_value SELECT * FROM unnest(%b::bytea[], %s::int[], %b::bytea[], %s::bigint[])"
+)
+RESTORE_VERSIONS = (
+    "INSERT INTO {t}.version SELECT * FROM unnest(%s::bigint[], %b::bytea[], %s::int[], %s::text[], %s::boolean[], "
+    "%s::bigint[], %s::bigint[], %s::text[], %s::bigint[], %b::bytea[], %s::bigint[], %s::bigint[], %b::bytea[]) "
+    "ON CONFLICT DO NOTHING"
+)
 COPY_VERSIONS = (
     "INSERT INTO {t}.version SELECT * FROM {s}.version WHERE number > %s AND number <= %s AND epk >= %s AND epk < %s "
     "ON CONFLICT DO NOTHING"

@@ -65,8 +65,9 @@ class PostgresStore:
         dsn: str,
         index_settings: IndexSettings = DEFAULT_INDEX_SETTINGS,
         connection_settings: ConnectionSettings | None = None,
+        must_exist: bool = False,
     ) -> PostgresStore:
-        """Connects and makes what a new database lacks.
+        """Connects and makes what a new database lacks, unless there must be something in it.
 
         StoreUnreachableError or SchemaError say why that is not possible.
         """
@@ -75,7 +76,7 @@ class PostgresStore:
         store = cls(connections, snapshots, index_settings, Company(dsn, connections))
         await connections.open()
         try:
-            await connections.write(schema.prepare)
+            await connections.write(lambda connection: schema.prepare(connection, must_exist))
             store._last_drop = await connections.read(schema.last_drop)
             await store._company.join()
         except BaseException:
@@ -102,6 +103,9 @@ class PostgresStore:
 
     def lease(self, name: str) -> AbstractAsyncContextManager[bool]:
         return self._company.lease(name)
+
+    def alone(self) -> AbstractAsyncContextManager[bool]:
+        return self._company.alone()
 
     async def save_records(
         self,

@@ -23,12 +23,14 @@ from pleiad.store.contract import (
     SegmentDroppedError,
     Totals,
     Version,
+    WholeRow,
     as_row,
 )
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 from pleiad.store.sqlite import changes as changing
 from pleiad.store.sqlite import logical, relocate, schema, statements
 from pleiad.store.sqlite import order as ordering
+from pleiad.store.sqlite import restore as restoring
 from pleiad.store.sqlite import select as selecting
 from pleiad.store.sqlite.file import OpenFile, SegmentFile
 from pleiad.store.sqlite.mutate import Counters
@@ -181,6 +183,9 @@ class SqliteSegment(SegmentFile):
 
     async def totals(self, span: EpkRange) -> Totals:
         return await self._beside(lambda reader: relocate.totals(reader, span)) or Totals(0, 0)
+
+    async def restore(self, rows: Sequence[WholeRow], versions: Sequence[Version]) -> None:
+        await self._alone_on_writer(lambda file: restoring.restore(file.writer, rows, versions))
 
     async def fence(self, partition: int, epoch: int) -> PartitionState | None:
         return await self._alone_on_writer(lambda file: relocate.fence(file.writer, partition, epoch))

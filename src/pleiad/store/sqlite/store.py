@@ -113,6 +113,9 @@ class SqliteStore:
     def lease(self, name: str) -> AbstractAsyncContextManager[bool]:
         return nullcontext(True)
 
+    def alone(self) -> AbstractAsyncContextManager[bool]:
+        return nullcontext(True)
+
     def segment(self, name: str) -> SqliteSegment:
         found = self._segments.get(name)
         if found is None:

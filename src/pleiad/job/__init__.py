@@ -1,0 +1,1 @@
+"""Long work on whole accounts, done beside no server: copying one from store to store."""

@@ -1,0 +1,174 @@
+"""Copying a whole account from one store into another, empty one.
+
+Rows keep number, LSN and time, partitions their counters, and records everything, so that ETags, session tokens,
+continuation tokens and places in change feeds go on to hold.
+
+Invariants:
+- until the copy is whole and verified, the target has no account, only records of how far the copy is, under which no
+  server starts; the account appears in one commit, which also removes those records;
+- a copy that was interrupted goes on behind the last row it noted; rows it wrote and did not note are written again;
+- what the source holds at the end is what it held at the beginning, or nothing appears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+import orjson
+
+from pleiad.catalog.catalog import UNFINISHED_COPY
+from pleiad.catalog.container import UniqueKey
+from pleiad.catalog.placement import Placement
+from pleiad.job.account import Account, read_account
+from pleiad.job.digest import digest_range, pages, version_pages
+from pleiad.job.place import CopyError
+from pleiad.job.progress_record import CopyRecords, PartitionProgress
+from pleiad.store.contract import Row, Store, WholeRow
+
+
+class Phase(Enum):
+    """What a copy is doing."""
+
+    COPYING = "copying"
+    VERIFYING = "verifying"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far a phase is, in items."""
+
+    phase: Phase
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What a finished copy has put into its target."""
+
+    records: int
+    partitions: int
+    items: int
+    versions: int
+    resumed_items: int
+    """Items that an earlier, interrupted run had copied."""
+
+
+Tell = Callable[[Step], None]
+
+
+async def copy_account(source: Store, target: Store, tell: Tell) -> Copied:
+    """Copies the account of one store into another; CopyError says why it cannot."""
+    account = await _read_source(source)
+    progress = await _begin(account, target)
+    resumed = sum(progress.of(placement).items for placement in account.live)
+    done = resumed
+    tell(Step(Phase.COPYING, done, account.items))
+
+    def count(items: int) -> None:
+        nonlocal done
+        done += items
+        tell(Step(Phase.COPYING, done, account.items))
+
+    for placement in account.live:
+        await _copy_partition(source, target, placement, account, progress, count)
+    for segment, state in account.states:
+        await target.segment(segment).open_partition(state)
+    items, versions = await _verify(source, target, account, progress, tell)
+    await _finish(source, target, account, progress)
+    return Copied(len(account.records), len(account.live), items, versions, resumed)
+
+
+async def _read_source(source: Store) -> Account:
+    records = await source.load_records()
+    if any(record.kind == UNFINISHED_COPY for record in records):
+        raise CopyError("the source is itself an unfinished copy: finish that one first")
+    if not records:
+        raise CopyError("the source holds no account: nothing was ever created in it")
+    return await read_account(source, records)
+
+
+async def _begin(account: Account, target: Store) -> CopyRecords:
+    """How far an earlier run of this copy came; a target that is new, or half of another copy, is cleared first."""
+    records = await target.load_records()
+    if any(record.kind != UNFINISHED_COPY for record in records):
+        raise CopyError("the target is not empty: it already holds an account, which a copy never overwrites")
+    progress = CopyRecords(target, records)
+    if progress.fingerprint != account.fingerprint:
+        await progress.restart("")
+        await target.keep_segments(())
+        await progress.restart(account.fingerprint)
+    return progress
+
+
+async def _copy_partition(
+    source: Store,
+    target: Store,
+    placement: Placement,
+    account: Account,
+    progress: CopyRecords,
+    count: Callable[[int], None],
+) -> None:
+    origin, copy = source.segment(placement.segment), target.segment(placement.segment)
+    keys = account.unique_keys[placement.container_rid]
+    so_far = progress.of(placement)
+    async for rows in pages(origin, placement.span, so_far.number):
+        await copy.restore([_whole(row, keys) for row in rows], ())
+        so_far = PartitionProgress(rows[-1].number, so_far.version_lsn, so_far.items + len(rows))
+        await progress.note(placement, so_far)
+        count(len(rows))
+    async for versions in version_pages(origin, placement.span, so_far.version_lsn):
+        await copy.restore((), versions)
+        so_far = PartitionProgress(so_far.number, versions[-1].lsn, so_far.items)
+        await progress.note(placement, so_far)
+
+
+def _whole(row: Row, keys: tuple[UniqueKey, ...]) -> WholeRow:
+    """A row with its unique values; they follow from the body, and not every store keeps long ones readable."""
+    if not keys:
+        return WholeRow(row)
+    item = orjson.loads(row.body)
+    return WholeRow(row, tuple(key.value_in(item) for key in keys))
+
+
+async def _verify(
+    source: Store, target: Store, account: Account, progress: CopyRecords, tell: Tell
+) -> tuple[int, int]:
+    """Compares both stores partition by partition; how many items and versions there are."""
+    items = versions = read = 0
+    total = account.items
+    tell(Step(Phase.VERIFYING, 0, total))
+
+    def count(rows: int) -> None:
+        nonlocal read
+        read += rows
+        tell(Step(Phase.VERIFYING, read // 2, total))
+
+    for placement in account.live:
+        expected = await digest_range(source.segment(placement.segment), placement.span, count)
+        found = await digest_range(target.segment(placement.segment), placement.span, count)
+        if found != expected:
+            await progress.restart("")
+            raise CopyError(
+                f"physical partition {placement.id} of container {placement.container_rid} differs: the source has "
+                f"{expected.items:,} items, {expected.versions:,} versions and checksum {expected.checksum}, the "
+                f"target {found.items:,}, {found.versions:,} and {found.checksum}; the next run starts over"
+            )
+        items += expected.items
+        versions += expected.versions
+    return items, versions
+
+
+async def _finish(source: Store, target: Store, account: Account, progress: CopyRecords) -> None:
+    """Lets the account appear, if the source is still what was copied and the counters are there."""
+    now = await read_account(source, await source.load_records())
+    copied = await read_account(target, account.records)
+    if now.fingerprint != account.fingerprint or copied.fingerprint != account.fingerprint:
+        await progress.restart("")
+        raise CopyError(
+            "the source changed while it was copied; stop its servers, and the next run starts over"
+        )
+    if not await target.save_records(account.records, progress.all(), unless_behind=True):
+        raise CopyError("another server wrote to the target meanwhile; nothing was made visible")
