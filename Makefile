@@ -27,7 +27,7 @@ bench: $(READY)  ## ratios against the same HTTP loop answering a constant; writ
 	$(BIN)/python -m bench
 
 conformance: $(READY)  ## the official Python SDK's own tests against Pleiad; writes docs/compatibility.md
-	$(BIN)/python -m conformance.python_suite --select foundation --select query --select search --select scripts --write
+	$(BIN)/python -m conformance.python_suite --select foundation --select query --select search --select scripts --select split --write
 
 javascript: $(READY)  ## every operation of the official JavaScript SDK; needs Node and npm
 	$(BIN)/python -m conformance.javascript.run
