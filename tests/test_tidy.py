@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
+import logging
 import re
 import subprocess
 import tomllib
@@ -172,5 +173,10 @@ def test_every_limit_is_in_force_somewhere() -> None:
 
 
 def test_imports_between_rooms_point_downwards(capsys: pytest.CaptureFixture[str]) -> None:
+    loggers = [each for each in logging.root.manager.loggerDict.values() if isinstance(each, logging.Logger)]
     status = lint_imports(config_filename=str(ROOT / ".importlinter"), no_cache=True, no_logo=True)
+    for logger in loggers:
+        logger.disabled = (
+            False  # the linter silences every logger it finds, also for the tests after this one
+        )
     assert status == 0, capsys.readouterr().out

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -15,11 +14,10 @@ from azure.core.exceptions import AzureError
 from azure.cosmos.aio import ContainerProxy, CosmosClient
 
 from pleiad.testing.start import RunningServer
-from tests.splits.load import FIXED, KEYS, Asker, Known, Ledger
+from tests.splits.load import FIXED, KEYS, QUIET_READS, Asker, Known, Ledger
 
 PAGE_ITEMS = 25
 PAGES = 5
-QUIET_READS = 150
 """More than a continuation has ranges after the load: then each of them was asked."""
 
 
@@ -48,10 +46,8 @@ class AioLoad:
             self.ledger.failures.append(f"{name}: {error!r}")
             self.is_over = True
 
-    async def _timed(self, work: Awaitable[Any]) -> Any:
-        began = time.monotonic()
+    async def _counted(self, work: Awaitable[Any]) -> Any:
         answer = await work
-        self.ledger.write_seconds.append(time.monotonic() - began)
         self.ledger.acknowledged += 1
         return answer
 
@@ -74,7 +70,7 @@ class AioLoad:
 
     async def _put(self, pk: str, id: str, number: int) -> None:
         version = self.ledger.acknowledged * 100 + number
-        await self._timed(self.container.upsert_item({"id": id, "pk": pk, "version": version}))
+        await self._counted(self.container.upsert_item({"id": id, "pk": pk, "version": version}))
         self.ledger.items[pk, id] = Known(version)
         found = await self.container.read_item(id, pk)
         assert found["version"] == version, f"{(pk, id)} is not as written"
@@ -82,19 +78,19 @@ class AioLoad:
     async def _delete(self, pk: str, id: str) -> None:
         known = self.ledger.items.get((pk, id))
         if known is not None and known.version is not None:
-            await self._timed(self.container.delete_item(id, pk))
+            await self._counted(self.container.delete_item(id, pk))
             known.version = None
 
     async def _count(self, pk: str) -> None:
         operations = [{"op": "incr", "path": "/count", "value": 1}]
-        await self._timed(self.container.patch_item("counter", pk, operations))
+        await self._counted(self.container.patch_item("counter", pk, operations))
         self.ledger.counts[pk] += 1
 
     async def _pair(self, pk: str, number: int) -> None:
         version = self.ledger.acknowledged * 100 + number
         ids = f"pair{number}-a", f"pair{number}-b"
         batch = [("upsert", ({"id": id, "pk": pk, "version": version},)) for id in ids]
-        await self._timed(self.container.execute_item_batch(batch, pk))
+        await self._counted(self.container.execute_item_batch(batch, pk))
         self.ledger.items |= {(pk, id): Known(version) for id in ids}
 
     async def ask(self, chooser: random.Random) -> None:
