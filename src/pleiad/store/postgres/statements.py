@@ -10,8 +10,9 @@ READ_SEVERAL = (
     "JOIN {s}.item AS item ON item.epk = wanted.epk AND item.id = wanted.id"
 )
 FIND = f"SELECT {ROW} FROM {{s}}.item AS item WHERE item.number = %s"
+# IS TRUE, or the planner would find a wide range by the key index and sort all of it for every page.
 SCAN = (
-    f"SELECT {ROW} FROM {{s}}.item AS item WHERE item.number > %s AND item.epk >= %s AND item.epk < %s "
+    f"SELECT {ROW} FROM {{s}}.item AS item WHERE item.number > %s AND (item.epk >= %s AND item.epk < %s) IS TRUE "
     "ORDER BY item.number LIMIT %s"
 )
 SCAN_KEY = (
