@@ -15,7 +15,7 @@ run: $(READY)  ## serve on http(s)://localhost:8081 with a small sample to look 
 	$(BIN)/pleiad serve --data data --sample
 
 test: $(READY)  ## the whole test suite
-	$(BIN)/python -m pytest -m "not long"
+	$(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile
 
 lint: $(READY)  ## style, types, and the direction of imports between rooms
 	$(BIN)/ruff check .
