@@ -38,9 +38,6 @@ crash: $(READY)  ## kill -9 the real server a hundred times under load, and as o
 simulate: $(READY)  ## 1,000 seeds of splits, merges, rehomes and crashes under load; PLEIAD_SEED=n repeats one
 	$(BIN)/python -m pytest -m long tests/simulation
 
-simulate: $(READY)  ## 1,000 seeds of splits, merges, rehomes and crashes under load; PLEIAD_SEED=n repeats one
-	$(BIN)/python -m pytest -m long tests/simulation
-
 truth: $(READY)  ## 100,000 random queries: oracle, compiled query and engine must agree; takes an hour or so
 	$(BIN)/python -m pytest -m long tests/query tests/query_engine
 
