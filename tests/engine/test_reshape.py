@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -18,6 +19,7 @@ from pleiad.engine import query as queries
 from pleiad.engine.batch import Operation, OperationKind
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
+from pleiad.engine.faults import Effect, Rule
 from pleiad.engine.items import NO_CONDITIONS
 from pleiad.engine.phase import Phase
 from pleiad.engine.query_job import QueryRequest
@@ -324,11 +326,11 @@ async def test_the_sweeper_leaves_a_partition_that_is_being_split_for_the_next_r
         container = await opened.container("db", "c")
         await fill(container, 10)
         later = int(time.time()) + 200
-        opened.reshaper.hold(Phase.COMMITTING)
+        opened.faults.add(Rule(id="hold", effect=Effect.HOLD, phase=Phase.COMMITTING, expires_at=math.inf))
         splitting = asyncio.create_task(opened.split(container, "0"))
         await asyncio.sleep(0.1)
         assert await asyncio.wait_for(sweep(container, later), 1) == 0
-        opened.reshaper.release()
+        opened.faults.clear()
         await splitting
         assert await sweep(container, later) == 10
 

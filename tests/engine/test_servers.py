@@ -158,13 +158,19 @@ async def test_two_servers_never_change_one_map_at_the_same_time(database: str) 
         for n in range(20):
             await put(container, f"k{n}", "i", n)
         twin = await seen(other)
-        one.reshaper.hold(Phase.COMMITTING)
+        go_on = asyncio.Event()
+
+        async def hold(_: Container, phase: Phase) -> None:
+            if phase is Phase.COMMITTING:
+                await go_on.wait()
+
+        one.reshaper.report = hold
         splitting = asyncio.ensure_future(one.split(container, "0"))
         await asyncio.sleep(0.3)
         with pytest.raises(ChangedElsewhereError):
             await other.split(twin, "0")
         await other.keeper.settled()
-        one.reshaper.release()
+        go_on.set()
         await splitting
         assert len(container.map.partitions) == 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from azure.cosmos import PartitionKey, ThroughputProperties
 
+from pleiad.engine.faults import Effect, Rule
 from pleiad.engine.phase import Phase
 from pleiad.limits import Limits
 from pleiad.partition.governor import GovernorSnapshot
@@ -119,14 +121,14 @@ def test_while_partitions_are_made_the_change_is_pending_and_only_what_they_serv
     laboratory_with: Callable[..., Any], refused: Any
 ) -> None:
     laboratory = laboratory_with(Limits())
-    reshaper = laboratory.node.engine.reshaper
+    faults = laboratory.node.engine.faults
     container = laboratory.database.create_container("held", KEY, offer_throughput=400)
     answers: list[Any] = []
 
     def keep(headers: Any, _: Any = None) -> None:
         answers.append(headers)
 
-    reshaper.hold(Phase.DIVIDING)
+    faults.add(Rule(id="hold", effect=Effect.HOLD, phase=Phase.DIVIDING, expires_at=math.inf))
     container.replace_throughput(30_000, response_hook=keep)
     assert answers[-1]["x-ms-offer-replace-pending"] == "true"
     assert answers[-1]["x-ms-cosmos-instant-scale-up-value"] == "10000"
@@ -137,7 +139,7 @@ def test_while_partitions_are_made_the_change_is_pending_and_only_what_they_serv
     container.replace_throughput(30_000)
 
     async def go_on() -> None:
-        reshaper.release()
+        faults.clear()
         await laboratory.node.engine.keeper.settled()
 
     laboratory.ask(go_on())

@@ -110,8 +110,6 @@ class Reshaper:
         self._faults = faults
         self._turns: dict[str, asyncio.Lock] = {}
         self._is_stopping = False
-        self._held: set[Phase] = set()
-        self._released = asyncio.Event()
         self.renew: Callable[[Container], Awaitable[None]] = _known
         """Learns what other servers made of a container's map."""
         self.report: Report = _nothing
@@ -120,20 +118,9 @@ class Reshaper:
     async def stop(self) -> None:
         """Undoes what is under way and lets nothing new begin."""
         self._is_stopping = True
-        self.release()
         for turn in list(self._turns.values()):
             async with turn:
                 pass
-
-    def hold(self, phase: Phase) -> None:
-        """Makes every change wait at the beginning of a phase, until `release`: for tests of those who use it."""
-        self._held.add(phase)
-
-    def release(self) -> None:
-        """Lets all changes go on."""
-        self._held.clear()
-        self._released.set()
-        self._released = asyncio.Event()
 
     async def _enter(self, container: Container, phase: Phase) -> None:
         await self.report(container, phase)
@@ -141,19 +128,17 @@ class Reshaper:
         self._check_going()
 
     async def _wait_while_held(self, container: Container, phase: Phase) -> None:
-        """Waits as long as changes are held at a phase; a fault that holds one counts it once."""
+        """Waits as long as a fault holds changes at a phase; each that does counts this change once."""
         met: list[Rule] = []
         while not self._is_stopping:
             holds = self._faults.holds(phase, container.database.id, container.resource.id)
-            if not holds and phase not in self._held:
+            if not holds:
                 return
             for rule in holds:
                 if rule not in met:
                     rule.hits += 1
                     met.append(rule)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_SECONDS):
-                    await self._released.wait()
+            await asyncio.sleep(_LOOK_SECONDS)
 
     def _check_going(self) -> None:
         if self._is_stopping:
