@@ -54,6 +54,7 @@ class Limits:
     burst_seconds: int = 300
     throughput_buckets: int = 5
     throughput_bucket_change_seconds: int = 600
+    split_notice_seconds: float = 0.25
 
     # fixed containers, which have one physical partition for ever; 0 bytes: there are none
     fixed_container_bytes: int = 0

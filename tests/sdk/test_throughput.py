@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Callable
@@ -115,6 +116,45 @@ def test_the_highest_ever_sets_the_minimum_and_more_than_the_instant_maximum_mak
     assert [figure.rate_ru for figure in figures(laboratory, container)] == [100] * 5
     ranges = list(container.client_connection._ReadPartitionKeyRanges(container.container_link))
     assert [each["throughputFraction"] for each in ranges] == pytest.approx([0.2] * 5)
+
+
+def statuses(container: Any) -> dict[str, str]:
+    ranges = container.client_connection._ReadPartitionKeyRanges(container.container_link)
+    return {each["id"]: each["status"] for each in ranges}
+
+
+def test_ranges_are_splitting_from_the_moment_their_container_needs_more_of_them(laboratory: Any) -> None:
+    container = laboratory.database.create_container("announced", KEY, offer_throughput=400)
+    container.replace_throughput(20_000)
+    assert statuses(container) == {"0": "splitting"}
+    laboratory.ask(laboratory.node.engine.keeper.settled())
+    assert statuses(container) == {"1": "online", "2": "online"}
+    container.replace_throughput(30_000)
+    assert statuses(container) == {"1": "splitting", "2": "online"}
+    laboratory.ask(laboratory.node.engine.keeper.settled())
+    assert statuses(container) == {"3": "online", "4": "online", "2": "online"}
+
+
+def test_a_range_is_splitting_while_a_split_is_held(laboratory_with: Callable[..., Any]) -> None:
+    laboratory = laboratory_with(Limits())
+    engine = laboratory.node.engine
+    container = laboratory.database.create_container("asked", KEY)
+    engine.faults.add(Rule(id="hold", effect=Effect.HOLD, phase=Phase.DIVIDING, expires_at=math.inf))
+
+    async def begin() -> asyncio.Task[Any]:
+        split = asyncio.create_task(engine.split(await engine.container("laboratory", "asked"), "0"))
+        while not engine.faults.live()[0].hits:
+            await asyncio.sleep(0.01)
+        return split
+
+    async def end(split: asyncio.Task[Any]) -> None:
+        engine.faults.clear()
+        await split
+
+    split = laboratory.ask(begin())
+    assert statuses(container) == {"0": "splitting"}
+    laboratory.ask(end(split))
+    assert statuses(container) == {"1": "online", "2": "online"}
 
 
 def test_while_partitions_are_made_the_change_is_pending_and_only_what_they_serve_is_accepted(

@@ -113,6 +113,11 @@ class Catalog:
         """Whether a change of a container's partition map has begun and not ended."""
         return container_rid in self._operations
 
+    def being_split(self, container_rid: str) -> list[int]:
+        """The ids of the physical partitions of a container that are being split."""
+        record = self._operations.get(container_rid)
+        return record.body["partitions"] if record is not None and record.name == "split" else []
+
     def is_unfinished(self, container_rid: str) -> bool:
         """Whether a change of a container's partition map is to be undone, or brought to its end."""
         are_at_home = all(placement.is_at_home for placement in self.placements(container_rid))

@@ -290,6 +290,11 @@ class Engine(HasRefresher):
             )
         return await self.reshaper.merge(container, range_ids)
 
+    def splitting(self, container: Container) -> set[int]:
+        """The ids of the physical partitions that are being split, or are to be for the container's throughput."""
+        awaited = {partition.id for partition in self.keeper.to_be_split_for_throughput(container)}
+        return awaited | set(self.catalog.being_split(container.resource.rid))
+
     def _partitions_needed(self, container: Container) -> int:
         offer = self.catalog.offer_of(container.resource.rid) or self.catalog.offer_of(container.database.rid)
         if offer is None:

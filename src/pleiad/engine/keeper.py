@@ -2,7 +2,8 @@
 
 It looks at every container at work once a second, and at once when something happened that it must see to: it mends
 what a crash interrupted, gives the children of a split their own segments, and splits what has grown too large or what
-must serve more request units than its partitions can.
+must serve more request units than its partitions can. A split for throughput is announced for a moment first: clients
+that follow the map see `splitting` before the ranges are gone.
 """
 
 from __future__ import annotations
@@ -51,22 +52,31 @@ class Keeper:
         self._round_done = asyncio.Condition()
         self._sizes: dict[tuple[str, int], tuple[int, int]] = {}
         self._refused: dict[tuple[str, int], float] = {}
+        self._announced: dict[str, float] = {}
 
     def is_refused(self, container: Container, partition: Partition) -> bool:
         """Whether a partition should be split and could not be when it was last tried."""
         until = self._refused.get((container.resource.rid, partition.id))
         return until is not None and time.monotonic() < until + 2 * INTERVAL_SECONDS
 
+    def to_be_split_for_throughput(self, container: Container) -> list[Partition]:
+        """The widest partitions of a container, as many as it lacks to serve its throughput."""
+        lacking = self._partitions_needed(container) - len(container.map.partitions)
+        if lacking <= 0 or not self._is_splittable(container):
+            return []
+        widest = sorted(self._willing(container), key=lambda partition: -share(partition.span, container.key))
+        return widest[:lacking]
+
     def wake(self) -> None:
         """Asks for a look at once."""
         self._woken.set()
 
     async def settled(self) -> None:
-        """Waits until a whole look that begins now has ended."""
+        """Waits until a whole look that begins now has ended, and every split that was announced."""
         wanted = self._rounds + 2
         self.wake()
         async with self._round_done:
-            while self._rounds < wanted:
+            while self._rounds < wanted or self._announced:
                 await self._round_done.wait()
                 self.wake()
 
@@ -87,7 +97,10 @@ class Keeper:
                 async with asyncio.timeout(INTERVAL_SECONDS):
                     await self._woken.wait()
             self._woken.clear()
-            for container in list(self._containers()):
+            at_work = list(self._containers())
+            for rid in self._announced.keys() - {container.resource.rid for container in at_work}:
+                del self._announced[rid]
+            for container in at_work:
                 try:
                     await self.keep(container)
                 except StoppedError:
@@ -114,6 +127,8 @@ class Keeper:
                     raise
                 self._refused[container.resource.rid, partition.id] = time.monotonic() + REFUSAL_SECONDS
                 _log.warning("%s", error.message, extra={"container": container.path})
+        if not self.to_be_split_for_throughput(container):
+            self._announced.pop(container.resource.rid, None)
         await self._rehome(container)
 
     async def _rehome(self, container: Container) -> None:
@@ -138,14 +153,25 @@ class Keeper:
         """A partition that is too large, or the widest one while there are too few; never one of a fixed container."""
         if not self._is_splittable(container):
             return None
-        partitions = [
+        for partition in self._willing(container):
+            if await self._size_bytes(container, partition) > self._limits.physical_partition_bytes:
+                return partition
+        widest = self.to_be_split_for_throughput(container)
+        return widest[0] if widest and self._is_announced(container) else None
+
+    def _willing(self, container: Container) -> list[Partition]:
+        """The partitions of a container that were not found indivisible lately."""
+        return [
             partition
             for partition in container.map.partitions
             if self._refused.get((container.resource.rid, partition.id), 0.0) < time.monotonic()
         ]
-        for partition in partitions:
-            if await self._size_bytes(container, partition) > self._limits.physical_partition_bytes:
-                return partition
-        if len(container.map.partitions) >= self._partitions_needed(container):
-            return None
-        return max(partitions, key=lambda partition: share(partition.span, container.key), default=None)
+
+    def _is_announced(self, container: Container) -> bool:
+        """Whether clients could see for long enough that a container is to be split; asks for a look when they can."""
+        loop = asyncio.get_running_loop()
+        since = self._announced.setdefault(container.resource.rid, loop.time())
+        rest = since + self._limits.split_notice_seconds - loop.time()
+        if rest > 0:
+            loop.call_later(rest, self.wake)
+        return rest <= 0

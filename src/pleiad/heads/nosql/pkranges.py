@@ -1,6 +1,7 @@
 """The feed of partition key ranges: how clients learn the partition map.
 
-A client that sends back the feed's etag gets 304 until the map changes; the Python client loops until it does.
+A client that sends back the feed's etag gets 304 until the map changes, or which ranges of it are splitting; the
+Python client loops until it does.
 """
 
 from __future__ import annotations
@@ -21,19 +22,22 @@ _RANGE_KIND = 5
 
 async def list_ranges(call: Call) -> Response:
     container = await container_of(call)
-    etag = f'"{container.map.version}"'
+    splitting = call.engine.splitting(container)
+    etag = '"' + "-".join(map(str, [container.map.version, *sorted(splitting)])) + '"'
     if call.text(b"if-none-match") == etag:
         return resource_answer(304, call, charge.metadata_read(), None, etag=etag)
     partitions = container.map.partitions
     total_ru = sum(partition.governor.rate_ru for partition in partitions)
-    ranges = [_to_json(container, partition, total_ru) for partition in partitions]
+    ranges = [_to_json(container, partition, total_ru, partition.id in splitting) for partition in partitions]
     body = {"_rid": container.resource.rid, "PartitionKeyRanges": ranges, "_count": len(ranges)}
     return resource_answer(
         200, call, charge.metadata_read(), body, etag=etag, x_ms_item_count=str(len(ranges))
     )
 
 
-def _to_json(container: Container, partition: Partition, total_ru: float) -> dict[str, Any]:
+def _to_json(
+    container: Container, partition: Partition, total_ru: float, is_splitting: bool
+) -> dict[str, Any]:
     resource = container.resource
     rid = rids.child_rid(container.database.number, resource.number, _RANGE_KIND, partition.id)
     low, high = partition.span.to_hex()
@@ -46,7 +50,7 @@ def _to_json(container: Container, partition: Partition, total_ru: float) -> dic
         "ridPrefix": partition.id,
         "_self": f"{resource.self_link}pkranges/{rid}/",
         "throughputFraction": partition.governor.rate_ru / total_ru,
-        "status": "online",
+        "status": "splitting" if is_splitting else "online",
         "parents": [str(parent) for parent in partition.parents],
         "ownedArchivalPKRangeIds": [],
         "_ts": resource.ts,
