@@ -131,7 +131,7 @@ def test_ranges_are_splitting_from_the_moment_their_container_needs_more_of_them
     assert statuses(container) == {"1": "online", "2": "online"}
     container.replace_throughput(30_000)
     assert statuses(container) == {"1": "splitting", "2": "online"}
-    laboratory.ask(laboratory.node.engine.keeper.settled())
+    assert "isOfferReplacePending" not in container.get_throughput().properties["content"]
     assert statuses(container) == {"3": "online", "4": "online", "2": "online"}
 
 
@@ -172,6 +172,7 @@ def test_while_partitions_are_made_the_change_is_pending_and_only_what_they_serv
     container.replace_throughput(30_000, response_hook=keep)
     assert answers[-1]["x-ms-offer-replace-pending"] == "true"
     assert answers[-1]["x-ms-cosmos-instant-scale-up-value"] == "10000"
+    assert container.get_throughput().properties["content"]["isOfferReplacePending"] is True
     with refused(423, text="being changed already"):
         container.replace_throughput(40_000)
     container.replace_throughput(9_000, response_hook=keep)

@@ -80,6 +80,17 @@ class Keeper:
                 await self._round_done.wait()
                 self.wake()
 
+    async def splits_for_throughput(self) -> None:
+        """Waits until no container is to be split for its throughput; not much longer than that takes."""
+        await asyncio.sleep(0)  # a timeout needs a task
+        with contextlib.suppress(TimeoutError):
+            async with (
+                asyncio.timeout(self._limits.split_notice_seconds + INTERVAL_SECONDS),
+                self._round_done,
+            ):
+                while any(self.to_be_split_for_throughput(container) for container in self._containers()):
+                    await self._round_done.wait()
+
     def start(self) -> None:
         self._task = asyncio.create_task(self._keep_for_ever())
 

@@ -158,17 +158,21 @@ class Provisioning:
     async def state(self, offer: Resource) -> OfferState:
         """How far an offer may be changed now."""
         given = throughput.from_offer_content(offer.properties["content"])
-        count = await self._partition_count(offer)
         return OfferState(
             minimum_ru=throughput.minimum_ru(given.autoscale, await self.history(offer), self._limits),
-            instant_maximum_ru=throughput.instant_maximum_ru(count, self._limits),
-            is_pending=throughput.partitions_to_serve(given, self._limits) > count,
+            instant_maximum_ru=throughput.instant_maximum_ru(self._partition_count(offer), self._limits),
+            is_pending=self.is_pending(offer),
         )
 
-    async def _partition_count(self, offer: Resource) -> int:
+    def is_pending(self, offer: Resource) -> bool:
+        """Whether an offer waits for physical partitions that are still to be made."""
+        given = throughput.from_offer_content(offer.properties["content"])
+        return throughput.partitions_to_serve(given, self._limits) > self._partition_count(offer)
+
+    def _partition_count(self, offer: Resource) -> int:
         """The physical partitions an offer has to live with now: of several containers those of the narrowest."""
         given = throughput.from_offer_content(offer.properties["content"])
-        counts = [len((await self._open(member)).map.partitions) for member in self._payees(offer)]
+        counts = [len(self._catalog.placements(payee.rid)) for payee in self._payees(offer)]
         return min(counts, default=throughput.partition_count(given, self._limits, shared=True))
 
     def _payees(self, offer: Resource) -> list[Resource]:

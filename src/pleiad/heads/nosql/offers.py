@@ -1,6 +1,13 @@
-"""Offers over REST: the throughput of databases and containers."""
+"""Offers over REST: the throughput of databases and containers.
+
+An offer is pending while physical partitions for it are still to be made. That is a matter of a moment, and clients
+sleep long between two looks, so reading an offer waits that moment first.
+"""
 
 from __future__ import annotations
+
+from functools import partial
+from typing import Any
 
 from pleiad import charge, errors
 from pleiad.catalog.resource import Kind, Resource
@@ -16,8 +23,13 @@ _TO_MANUAL = b"x-ms-cosmos-migrate-offer-to-manual-throughput"
 
 async def read(call: Call) -> Response:
     call.engine.check_has_offers()
-    offer = call.engine.find(Kind.OFFER, None, call.segments[1])
-    return resource_answer(200, call, charge.metadata_read(), offer.to_json(), **await _state(call, offer))
+    rid = call.segments[1]
+    if call.engine.provisioning.is_pending(call.engine.find(Kind.OFFER, None, rid)):
+        await call.engine.keeper.splits_for_throughput()
+    offer = call.engine.find(Kind.OFFER, None, rid)
+    return resource_answer(
+        200, call, charge.metadata_read(), _to_json(call, offer), **await _state(call, offer)
+    )
 
 
 async def replace(call: Call) -> Response:
@@ -28,12 +40,21 @@ async def replace(call: Call) -> Response:
     )
     headers = await _state(call, offer)
     status = 202 if headers["x_ms_offer_replace_pending"] == "true" else 200
-    return resource_answer(status, call, charge.metadata_write(), offer.to_json(), **headers)
+    return resource_answer(status, call, charge.metadata_write(), _to_json(call, offer), **headers)
 
 
 async def list_or_query(call: Call) -> Response:
     call.engine.check_has_offers()
-    return feed_answer(call, Kind.OFFER, "", call.engine.catalog.all(Kind.OFFER))
+    if any(map(call.engine.provisioning.is_pending, call.engine.catalog.all(Kind.OFFER))):
+        await call.engine.keeper.splits_for_throughput()
+    return feed_answer(call, Kind.OFFER, "", call.engine.catalog.all(Kind.OFFER), partial(_to_json, call))
+
+
+def _to_json(call: Call, offer: Resource) -> dict[str, Any]:
+    value = offer.to_json()
+    if call.engine.provisioning.is_pending(offer):
+        value["content"] = value["content"] | {"isOfferReplacePending": True}
+    return value
 
 
 def _migration(call: Call) -> Migration:
