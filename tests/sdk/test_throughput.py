@@ -135,6 +135,14 @@ def test_ranges_are_splitting_from_the_moment_their_container_needs_more_of_them
     assert statuses(container) == {"3": "online", "4": "online", "2": "online"}
 
 
+def test_nothing_is_pending_when_the_only_partition_holds_a_single_key(laboratory: Any) -> None:
+    container = laboratory.database.create_container("one-key", KEY, offer_throughput=400)
+    container.create_item({"id": "1", "pk": "only"})
+    container.replace_throughput(11_000)
+    assert "isOfferReplacePending" not in container.get_throughput().properties["content"]
+    assert statuses(container) == {"0": "online"}
+
+
 def test_a_range_is_splitting_while_a_split_is_held(laboratory_with: Callable[..., Any]) -> None:
     laboratory = laboratory_with(Limits())
     engine = laboratory.node.engine

@@ -72,6 +72,7 @@ class Engine(HasRefresher):
             self._partitions_needed,
             lambda container: self.provisioning.is_splittable(container.resource),
         )
+        self.provisioning.is_indivisible = self.keeper.is_indivisible
         self.watch = Watch(self._containers.values, self.keeper.is_refused)
         self.refresher = Refresher(
             store,

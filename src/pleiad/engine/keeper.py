@@ -59,6 +59,10 @@ class Keeper:
         until = self._refused.get((container.resource.rid, partition.id))
         return until is not None and time.monotonic() < until + 2 * INTERVAL_SECONDS
 
+    def is_indivisible(self, container_rid: str, id: int) -> bool:
+        """Whether a partition was found lately to be one that cannot be split; it is tried again later."""
+        return self._refused.get((container_rid, id), 0.0) >= time.monotonic()
+
     def to_be_split_for_throughput(self, container: Container) -> list[Partition]:
         """The widest partitions of a container, as many as it lacks to serve its throughput."""
         lacking = self._partitions_needed(container) - len(container.map.partitions)
@@ -171,11 +175,9 @@ class Keeper:
         return widest[0] if widest and self._is_announced(container) else None
 
     def _willing(self, container: Container) -> list[Partition]:
-        """The partitions of a container that were not found indivisible lately."""
+        rid = container.resource.rid
         return [
-            partition
-            for partition in container.map.partitions
-            if self._refused.get((container.resource.rid, partition.id), 0.0) < time.monotonic()
+            partition for partition in container.map.partitions if not self.is_indivisible(rid, partition.id)
         ]
 
     def _is_announced(self, container: Container) -> bool:

@@ -63,6 +63,8 @@ class Provisioning:
         self._buckets_changed_at: dict[str, float] = {}
         self.throttle = throttle
         self.is_serverless = is_serverless
+        self.is_indivisible: Callable[[str, int], bool] = lambda container_rid, id: False
+        """Whether a physical partition of a container cannot be split."""
 
     def check_account(self) -> None:
         """Raises ValueError when the data belongs to an account of the other kind: that is for an account's life."""
@@ -167,7 +169,13 @@ class Provisioning:
     def is_pending(self, offer: Resource) -> bool:
         """Whether an offer waits for physical partitions that are still to be made."""
         given = throughput.from_offer_content(offer.properties["content"])
-        return throughput.partitions_to_serve(given, self._limits) > self._partition_count(offer)
+        needed = throughput.partitions_to_serve(given, self._limits)
+        maps = [self._catalog.placements(payee.rid) for payee in self._payees(offer)]
+        return any(
+            len(placements) < needed
+            and not all(self.is_indivisible(each.container_rid, each.id) for each in placements)
+            for placements in maps
+        )
 
     def _partition_count(self, offer: Resource) -> int:
         """The physical partitions an offer has to live with now: of several containers those of the narrowest."""
