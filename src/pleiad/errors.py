@@ -173,6 +173,13 @@ SHARED_DATABASE_FULL = ErrorRow(
     "The shared-throughput database holds its limit of {limit} containers; give this one its own throughput.",
 )
 
+ACCOUNT_THROUGHPUT_LIMIT = ErrorRow(
+    403,
+    1028,
+    "The account may have {limit} RU/s in all: it has {current} RU/s, and this request would make it {wanted} RU/s. "
+    "Lower the throughput of another database or container, or raise the account's total throughput limit.",
+)
+
 # -- 404 and 405: nothing there ------------------------------------------------------------------
 ITEM_NOT_FOUND = ErrorRow(
     404, 0, "Resource Not Found. The item '{id}' does not exist in this logical partition."
@@ -232,6 +239,15 @@ THROUGHPUT_BUCKET_EMPTY = ErrorRow(
 )
 TOO_MANY_BUCKET_CHANGES = ErrorRow(
     429, 3213, "The throughput buckets of a container can be changed once in {seconds} seconds."
+)
+TOO_MANY_REDISTRIBUTIONS = ErrorRow(
+    429, 0, "The throughput of a container can be redistributed {most} times in a minute."
+)
+TOO_MANY_METADATA_REQUESTS = ErrorRow(
+    429,
+    3201,
+    "The request did not complete due to a high rate of metadata requests: databases, containers, offers and other "
+    "metadata of the account have {limit} RU/s. Please retry this request later.",
 )
 RETRY_WITH = ErrorRow(449, 0, "The item is being changed by concurrent requests; retry.")
 INTERNAL = ErrorRow(

@@ -55,6 +55,10 @@ class Limits:
     throughput_buckets: int = 5
     throughput_bucket_change_seconds: int = 600
     split_notice_seconds: float = 0.25
+    redistribution_partitions: int = 20
+    redistributions_per_minute: int = 5
+    account_throughput_ru: int = 0
+    metadata_ru: int = 24_000
 
     # fixed containers, which have one physical partition for ever; 0 bytes: there are none
     fixed_container_bytes: int = 0

@@ -10,6 +10,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pleiad.catalog.throughput import Throughput
 from pleiad.engine import items
 from pleiad.engine.consistency import Consistency
 from pleiad.engine.engine import Engine
@@ -133,6 +134,8 @@ class Node:
     async def load_sample(self) -> int:
         """Loads the sample containers that are not there yet; returns how many were."""
         loaded = 0
+        settings = self.settings
+        given = None if settings.serverless else Throughput(settings.limits.throughput_ru_default)
         for sample in sample_containers():
             paths = list(sample.partition_key_paths)
             definition = {"id": sample.container_id, "partitionKey": {"paths": paths, "version": 2}}
@@ -143,7 +146,7 @@ class Node:
                     raise
             database = self.engine.database(sample.database_id)
             try:
-                await self.engine.create_container(database, definition, None)
+                await self.engine.create_container(database, definition, given)
             except PleiadError as error:
                 if error.row is not RESOURCE_EXISTS:
                     raise

@@ -151,6 +151,24 @@ def test_the_load_of_a_partition_is_told_and_a_busy_one_is_seen(run: Callable[..
     assert all(load["total"] == 0 and load["throttled"] == 0 for id, load in after.items() if id != hot)
 
 
+def test_the_throughput_of_the_account_and_its_metadata_is_told(
+    admin: Admin, client: CosmosClient, container: ContainerProxy
+) -> None:
+    before = admin.account_throughput()
+    database = client.create_database("more-by-admin", offer_throughput=1_100)
+    database.create_container("c", PartitionKey("/pk"), offer_throughput=500)
+    after = admin.account_throughput()
+    assert after["ru"] - before["ru"] == 1_600
+    assert after["limitRu"] is None
+    assert after["metadata"]["limitRu"] == 24_000
+    assert after["metadata"]["throttled"] == 0
+    spent = after["metadata"]["total"] - before["metadata"]["total"]
+    container.read_item("1", "a")
+    client.get_database_client("more-by-admin").read()
+    assert spent == pytest.approx(2 * 4.95)
+    assert admin.account_throughput()["metadata"]["total"] > after["metadata"]["total"]
+
+
 def test_throughput_is_shared_out_by_hand_and_evened_out_again(admin: Admin, client: CosmosClient) -> None:
     database = client.create_database("uneven-by-admin")
     database.create_container("c", PartitionKey("/pk"), offer_throughput=12_000)

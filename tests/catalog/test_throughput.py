@@ -16,6 +16,7 @@ from pleiad.catalog.throughput import (
     minimum_ru,
     partition_count,
     partitions_to_serve,
+    raised_for_storage,
     shares,
     to_autoscale,
     to_manual,
@@ -191,3 +192,23 @@ def test_r14_a_container_splits_if_it_has_a_key_and_1000_from_the_start_or_share
     assert not is_splittable(True, 900, False, OF_2018)
     assert not is_splittable(False, 10_000, False, OF_2018)
     assert is_splittable(True, 400, False, DEFAULT)
+
+
+@pytest.mark.parametrize(
+    ("current", "stored_gb", "raised"),
+    [
+        (Throughput(50_000, True), 5_000, 50_000),
+        (Throughput(50_000, True), 5_001, 51_000),
+        (Throughput(50_000, True), 6_000, 60_000),
+        (Throughput(1_000, True, 10), 150, 2_000),
+        (Throughput(400), 400, 400),
+        (Throughput(400), 401, 500),
+        (Throughput(1_000_000, True), 10**9, 1_000_000),
+    ],
+)
+def test_throughput_rises_by_itself_with_the_data_a_step_at_a_time(
+    current: Throughput, stored_gb: int, raised: int
+) -> None:
+    after = raised_for_storage(current, stored_gb * GB, DEFAULT)
+    assert after == Throughput(raised, current.autoscale, current.increment_percent)
+    assert raised_for_storage(after, 0, DEFAULT) == after

@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 import pleiad
 from pleiad.cli.main import cli
 from pleiad.cli.partition_view import Look, size_text, view
+from pleiad.limits import Limits
 from pleiad.testing.start import RunningServer
 
 
@@ -191,6 +192,12 @@ def test_throughput_is_shown_and_set(server: RunningServer) -> None:
     assert out(server, "throughput", "town/people", "400") == "400 RU/s\n"
 
 
+def test_throughput_of_the_account_is_shown_without_a_name(server: RunningServer) -> None:
+    assert out(server, "throughput") == "800 RU/s in all, without a limit\n"
+    with pleiad.start(limits=Limits(account_throughput_ru=4_000)) as limited:
+        assert out(limited, "throughput") == "0 RU/s in all, of 4,000 RU/s at most\n"
+
+
 def test_throughput_is_shared_out_among_partitions(server: RunningServer) -> None:
     assert out(server, "throughput", "town/people", "--partition", "0=400") == "partition 0: 400 RU/s\n"
     assert out(server, "throughput", "town/people", "--even") == "partition 0: 400 RU/s\n"
@@ -201,6 +208,7 @@ def test_throughput_is_shared_out_among_partitions(server: RunningServer) -> Non
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
+        (["--even"], 2, "name the database or container"),
         (["town", "--even"], 2, "name it as DB/CONTAINER"),
         (["town/people", "--partition", "0:5"], 2, "not of the form ID=RU"),
         (["town/people", "--partition", "0=400", "--even"], 2, "only one of"),

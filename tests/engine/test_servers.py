@@ -21,7 +21,7 @@ from pleiad.engine.phase import Phase
 from pleiad.engine.reshape import ChangedElsewhereError
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
-from pleiad.limits import Limits
+from pleiad.limits import GB, Limits
 from pleiad.node import Node, Settings
 from pleiad.store.postgres.store import PostgresStore
 from tests.postgres_server import PostgresServer
@@ -34,8 +34,8 @@ def database(postgres_server: PostgresServer) -> Iterator[str]:
     postgres_server.give_back(dsn)
 
 
-async def opened(stack: AsyncExitStack, dsn: str) -> Engine:
-    engine = Engine(await PostgresStore.open(dsn), Limits())
+async def opened(stack: AsyncExitStack, dsn: str, limits: Limits | None = None) -> Engine:
+    engine = Engine(await PostgresStore.open(dsn), limits or Limits())
     await engine.open()
     stack.push_async_callback(engine.close)
     return engine
@@ -221,3 +221,29 @@ async def test_a_node_serves_from_postgresql(database: str, tmp_path: Path) -> N
             await node.stop()
     assert counts[0] > 0
     assert counts[1] == 0
+
+
+async def test_data_raises_a_throughput_once_however_many_servers_see_it(database: str) -> None:
+    limits = Limits(throughput_ru_per_gb=50 * GB // 1024)
+    async with AsyncExitStack() as stack:
+        engines = [await opened(stack, database, limits) for _ in range(3)]
+        first = await made(engines[0])
+        for engine in engines[1:]:
+            await seen(engine)
+        for number in range(11):
+            body = orjson.dumps({"id": str(number), "pk": "a", "text": "x" * 1_000})
+            await items.create(first, body, ("a",))
+        for engine in engines[1:]:
+            for partition in (await engine.container("db", "c")).map.partitions:
+                await partition.load()
+        before = engines[0].catalog.offer_of(first.resource.rid)
+        await asyncio.gather(*(engine.keeper.settled() for engine in engines))
+        for engine in engines:
+            await engine.refresher.look()
+        after = [engine.catalog.offer_of(first.resource.rid) for engine in engines]
+        assert before is not None
+        assert all(offer is not None for offer in after)
+        assert {offer.properties["content"]["offerThroughput"] for offer in after if offer} == {600}
+        assert len({offer.etag for offer in after if offer}) == 1
+        rates = [(await engine.container("db", "c")).map.partitions[0].governor.rate_ru for engine in engines]
+        assert rates == [600] * 3

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pleiad import errors
@@ -126,6 +126,14 @@ def minimum_ru(autoscale: bool, history: History, limits: Limits) -> int:
         stored_gb * limits.throughput_ru_per_gb,
     )
     return _round_up(least, limits.throughput_ru_step)
+
+
+def raised_for_storage(current: Throughput, stored_bytes: int, limits: Limits) -> Throughput:
+    """What a throughput becomes by itself when the data has grown beyond what it may hold; it never goes down."""
+    per_gb = limits.autoscale_ru_per_gb if current.autoscale else limits.throughput_ru_per_gb
+    step = limits.autoscale_ru_step if current.autoscale else limits.throughput_ru_step
+    least = min(_round_up(stored_bytes / GB * per_gb, step), limits.throughput_ru_max)
+    return replace(current, ru=max(current.ru, least))
 
 
 def to_autoscale(current: Throughput, history: History, limits: Limits) -> Throughput:

@@ -14,6 +14,7 @@ import click
 from pleiad import limits as limit_profiles
 from pleiad.catalog.catalog import UnfinishedCopyError
 from pleiad.engine.consistency import BY_OPTION, Consistency
+from pleiad.errors import PleiadError
 from pleiad.heads.admin.head import HEALTH_PATH
 from pleiad.heads.nosql.auth import EMULATOR_KEY
 from pleiad.node import SQLITE, THROTTLES, Node, Settings, SettingsError
@@ -171,6 +172,7 @@ def serve(
         SchemaError,
         DatabaseSchemaError,
         UnfinishedCopyError,
+        PleiadError,
         ValueError,
     ) as error:
         raise click.ClickException(str(error)) from error

@@ -1,4 +1,4 @@
-"""`pleiad throughput`: shows and sets the request units per second of a database or container."""
+"""`pleiad throughput`: shows and sets the RU/s of a database or container, and shows those of the whole account."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _shares(context: click.Context, option: click.Parameter, given: tuple[str, .
 
 
 @click.command(short_help="Show or set throughput.")
-@click.argument("target", metavar="DB[/CONTAINER]", callback=database_or_container)
+@click.argument("target", metavar="[DB[/CONTAINER]]", required=False, callback=database_or_container)
 @click.argument("value", metavar="[RU]", required=False, type=click.IntRange(min=1))
 @click.option("--autoscale", "autoscale_max", metavar="MAX", type=click.IntRange(min=1),
               help="Scale by use, from a tenth of MAX up to MAX.")  # fmt: skip
@@ -30,7 +30,7 @@ def _shares(context: click.Context, option: click.Parameter, given: tuple[str, .
 @click.option("--even", is_flag=True, help="Give every physical partition the same share again.")
 @server_options
 def throughput(
-    target: tuple[str, str | None],
+    target: tuple[str, str | None] | None,
     value: int | None,
     autoscale_max: int | None,
     shares: dict[str, float],
@@ -40,14 +40,23 @@ def throughput(
 ) -> None:
     """Show the throughput of a database or container, or set it to RU request units per second.
 
+    Without a name it tells what the whole account has and may have.
+
     \b
     Examples:
+      pleiad throughput                                 all databases and containers together
       pleiad throughput sample/food                     what it has
       pleiad throughput sample/food 1000                a fixed figure
       pleiad throughput sample/food --autoscale 4000    from 400 to 4000, by use
       pleiad throughput sample                          what the containers of a database share
       pleiad throughput shop/orders --partition 0=9000 --partition 1=3000
     """
+    if target is None:
+        if value is not None or autoscale_max is not None or shares or even:
+            raise click.UsageError("name the database or container: DB or DB/CONTAINER")
+        with asking(endpoint, key) as admin:
+            click.echo(_account_sentence(admin.account_throughput()))
+        return
     database, container = target
     if sum([value is not None, autoscale_max is not None, bool(shares), even]) > 1:
         raise click.UsageError("give only one of RU, --autoscale, --partition and --even")
@@ -65,6 +74,11 @@ def throughput(
         else:
             found = admin.throughput(*target)
     click.echo(_sentence(found))
+
+
+def _account_sentence(found: dict[str, Any]) -> str:
+    limit = found["limitRu"]
+    return f"{found['ru']:,} RU/s in all, " + (f"of {limit:,} RU/s at most" if limit else "without a limit")
 
 
 def _sentence(found: dict[str, Any]) -> str:

@@ -46,6 +46,10 @@ class Admin:
     def merge(self, database: str, container: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return dict(self._ask("POST", *_path(database, container), "merge", body=body))
 
+    def account_throughput(self) -> dict[str, Any]:
+        """The throughput of all databases and containers together, and the budget of requests on metadata."""
+        return dict(self._ask("GET", "throughput"))
+
     def throughput(self, database: str, container: str | None) -> dict[str, Any]:
         """The throughput of a database, or of a container."""
         return dict(self._ask("GET", *_path(database, container), "throughput"))

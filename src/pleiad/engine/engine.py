@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,14 +22,15 @@ from pleiad.engine.consistency import Consistency
 from pleiad.engine.container import Container, open_container
 from pleiad.engine.faults import Faults
 from pleiad.engine.keeper import Keeper
-from pleiad.engine.provisioning import SHARES, Migration, Provisioning, check_fixed
+from pleiad.engine.metadata_budget import MetadataBudget
+from pleiad.engine.provisioning import Migration, Provisioning, check_fixed
 from pleiad.engine.refresh import HasRefresher, Refresher, on_a_fresh_catalog
 from pleiad.engine.reshape import ChangedElsewhereError, Reshaper
 from pleiad.engine.script_source import ContainerScripts
 from pleiad.engine.steady import to_the_end
 from pleiad.engine.sweeper import sweep_for_ever
 from pleiad.engine.traffic import Traffic
-from pleiad.engine.watch import Watch
+from pleiad.engine.watch import Watch, log_line
 from pleiad.errors import PleiadError
 from pleiad.item.id import check_resource_name
 from pleiad.keys.range import WHOLE
@@ -37,6 +39,8 @@ from pleiad.partition.governor import OBSERVE, Throttle
 from pleiad.partition.partition import Partition
 from pleiad.script.pool import ScriptPool
 from pleiad.store.contract import SegmentDroppedError, Store
+
+_throughput_log = logging.getLogger("pleiad.throughput")
 
 
 class Engine(HasRefresher):
@@ -60,6 +64,7 @@ class Engine(HasRefresher):
         self.faults = Faults()
         self.traffic = Traffic()
         self.script_pool = ScriptPool(limits)
+        self.metadata_budget = MetadataBudget(limits, throttle)
         self.provisioning = Provisioning(self.catalog, limits, throttle, serverless, self._at_work)
         self._containers: dict[str, Container] = {}
         self._by_path: dict[tuple[str, str], Container] = {}
@@ -71,6 +76,7 @@ class Engine(HasRefresher):
             self._containers.values,
             self._partitions_needed,
             lambda container: self.provisioning.is_splittable(container.resource),
+            self._follow_storage,
         )
         self.provisioning.is_indivisible = self.keeper.is_indivisible
         self.watch = Watch(self._containers.values, self.keeper.is_refused)
@@ -191,9 +197,11 @@ class Engine(HasRefresher):
         async with self.catalog.lock:
             self.catalog.check_absent(Kind.DATABASE, ACCOUNT_RID, id)
             self.catalog.check_count()
+            if given is not None:
+                self.provisioning.check_account_limit(given.checked(self.limits).ru)
             fresh = self.catalog.next_numbers()
             database = self.catalog.new_resource(Kind.DATABASE, None, id, {}, fresh())
-            offers = [self._offer(database, given.checked(self.limits), fresh())] if given else []
+            offers = [self._offer(database, given, fresh())] if given else []
             await self.catalog.add([database, *offers])
         return database
 
@@ -213,6 +221,9 @@ class Engine(HasRefresher):
             shared = self.provisioning.shared_throughput(database) if given is None else None
             own = given or Throughput(self.limits.throughput_ru_default)
             own.checked(self.limits)
+            if shared is None:
+                self.provisioning.check_stated(given)
+                self.provisioning.check_account_limit(own.ru)
             key_given = not definition.key.system_key
             if not throughput.is_splittable(key_given, own.ru, shared is not None, self.limits):
                 check_fixed(own, self.limits)
@@ -334,8 +345,7 @@ class Engine(HasRefresher):
         async with self.catalog.lock:
             old = self.find(Kind.OFFER, None, rid)
             _check_etag(old, if_match)
-            content = await self.provisioning.wanted(old, body, migration)
-            new = await self._replace_content(old, content)
+            new = await self._put_offer(old, await self.provisioning.wanted(old, body, migration))
         await self._open_containers_of(new)
         self.keeper.wake()
         return new
@@ -351,18 +361,39 @@ class Engine(HasRefresher):
             offer = self.catalog.offer_of(container.resource.rid)
             if offer is None:
                 raise errors.BAD_REQUEST(reason="Only a container's own throughput can be redistributed.")
-            content = {name: value for name, value in offer.properties["content"].items() if name != SHARES}
-            if rates is not None:
-                total_ru = throughput.from_offer_content(content).ru
-                content[SHARES] = self.provisioning.checked_shares(container, total_ru, rates)
-            await self._replace_content(offer, content)
+            await self._put_offer(offer, self.provisioning.redistributed(offer, container, rates))
+
+    async def _follow_storage(self, container: Container, stored_bytes: int) -> None:
+        """Has the throughput behind a container raised when its data has outgrown it."""
+        offer = self.provisioning.note_stored(container.resource, stored_bytes)
+        if offer is not None:
+            await self._raise_offer(offer.rid)
+
+    @to_the_end
+    @on_a_fresh_catalog
+    async def _raise_offer(self, rid: str) -> None:
+        """Raises an offer to what its data asks for, unless it was changed or deleted since it was found wanting."""
+        async with self.catalog.lock:
+            offer = self.catalog.by_rid(Kind.OFFER, rid)
+            raised = self.provisioning.raised(offer) if offer is not None else None
+            if offer is None or raised is None:
+                return
+            before, after = (
+                throughput.from_offer_content(each["content"]).ru for each in (offer.properties, raised)
+            )
+            await self._put_offer(offer, raised)
+        _throughput_log.info(
+            log_line(
+                kind="raised-by-storage", resource=offer.properties["resource"], before=before, after=after
+            )
+        )
 
     def _allot_all(self) -> None:
         for offer in self.catalog.all(Kind.OFFER):
             self.provisioning.apply(offer, self._containers)
 
-    async def _replace_content(self, offer: Resource, content: dict[str, Any]) -> Resource:
-        new = offer.changed({**offer.properties, "content": content})
+    async def _put_offer(self, offer: Resource, properties: dict[str, Any]) -> Resource:
+        new = offer.changed(properties)
         await self.catalog.replace(offer, new)
         self.provisioning.apply(new, self._containers)
         return new

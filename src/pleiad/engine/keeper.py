@@ -1,9 +1,9 @@
 """The keeper: gives containers the physical partitions that their data and their throughput ask for.
 
 It looks at every container at work once a second, and at once when something happened that it must see to: it mends
-what a crash interrupted, gives the children of a split their own segments, and splits what has grown too large or what
-must serve more request units than its partitions can. A split for throughput is announced for a moment first: clients
-that follow the map see `splitting` before the ranges are gone.
+what a crash interrupted, gives the children of a split their own segments, has the throughput raised that the data has
+outgrown, and splits what has grown too large or what must serve more request units than its partitions can. A split for
+throughput is announced for a moment first: clients that follow the map see `splitting` before the ranges are gone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from pleiad import errors
 from pleiad.engine.container import Container
@@ -39,12 +39,14 @@ class Keeper:
         containers: Callable[[], Iterable[Container]],
         partitions_needed: Callable[[Container], int],
         is_splittable: Callable[[Container], bool],
+        follow_storage: Callable[[Container, int], Awaitable[None]],
     ) -> None:
         self._reshaper = reshaper
         self._limits = limits
         self._containers = containers
         self._partitions_needed = partitions_needed
         self._is_splittable = is_splittable
+        self._follow_storage = follow_storage
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._is_stopping = False
@@ -132,6 +134,8 @@ class Keeper:
         """Does all that a container needs now."""
         await self._reshaper.mend(container)
         await self._rehome(container)
+        sizes = [await self._size_bytes(container, partition) for partition in container.map.partitions]
+        await self._follow_storage(container, sum(sizes))
         while (partition := await self._to_be_split(container)) is not None:
             try:
                 await self._reshaper.split(container, partition.range_id)

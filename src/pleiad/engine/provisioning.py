@@ -5,6 +5,7 @@ Changes of offers are made by the `Engine`, under the catalog's lock; here is wh
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -22,6 +23,10 @@ from pleiad.partition.governor import Buckets, Throttle
 
 BUCKETS = "throughputBuckets"
 SHARES = "physicalPartitionThroughput"
+_BUCKETS_CHANGED_AT = ".bucketsChangedAt"
+_REDISTRIBUTED_AT = ".redistributedAt"
+"""When the throughput was last redistributed: the times of the last minute."""
+_MINUTE_SECONDS = 60
 
 
 class Migration(Enum):
@@ -60,7 +65,10 @@ class Provisioning:
         self._limits = limits
         self._open = open_container
         self._pools: dict[str, Pool] = {}
-        self._buckets_changed_at: dict[str, float] = {}
+        self._stored_bytes: dict[str, int] = {}
+        """The last known size of each container at work."""
+        self.now: Callable[[], float] = time.time
+        """The clock of times that are stored."""
         self.throttle = throttle
         self.is_serverless = is_serverless
         self.is_indivisible: Callable[[str, int], bool] = lambda container_rid, id: False
@@ -142,7 +150,29 @@ class Provisioning:
     def forget(self, rid: str) -> None:
         """Lets go of what is kept for a resource that was deleted."""
         self._pools.pop(rid, None)
-        self._buckets_changed_at.pop(rid, None)
+        self._stored_bytes.pop(rid, None)
+
+    # -- the whole account -------------------------------------------------------------------------------
+
+    def provisioned_ru(self) -> int:
+        """The throughput of all databases and containers; of autoscale it is the maximum that counts."""
+        offers = self._catalog.all(Kind.OFFER)
+        return sum(throughput.from_offer_content(offer.properties["content"]).ru for offer in offers)
+
+    def check_account_limit(self, wanted_ru: int, instead_of_ru: int = 0) -> None:
+        """Refuses to create or raise a throughput beyond what the account may have in all."""
+        limit = self._limits.account_throughput_ru
+        current = self.provisioned_ru()
+        wanted = current - instead_of_ru + wanted_ru
+        if limit and wanted_ru > instead_of_ru and wanted > limit:
+            raise errors.ACCOUNT_THROUGHPUT_LIMIT(limit=limit, current=current, wanted=wanted)
+
+    def check_stated(self, given: Throughput | None) -> None:
+        """Where the account has a limit, nobody gets throughput of his own without asking for it."""
+        if given is None and self._limits.account_throughput_ru and not self.is_serverless:
+            raise errors.BAD_REQUEST(
+                reason="The account has a total throughput limit: state the throughput of a new container."
+            )
 
     # -- what an offer may become ------------------------------------------------------------------------
 
@@ -200,7 +230,7 @@ class Provisioning:
         return throughput.is_splittable(key_given, initial, shared, self._limits)
 
     async def wanted(self, offer: Resource, body: Mapping[str, Any], migration: Migration) -> dict[str, Any]:
-        """The content an offer is to have next, checked: as the body says, or migrated to the other kind."""
+        """The properties an offer is to have next, checked: as the body says, or migrated to the other kind."""
         old = offer.properties["content"]
         current = throughput.from_offer_content(old)
         history = await self.history(offer)
@@ -213,19 +243,33 @@ class Provisioning:
             if migration is Migration.NONE:
                 _check_same_kind(current, given)
         given.checked(self._limits, history)
+        self.check_account_limit(given.ru, current.ru)
         state = await self.state(offer)
         if state.is_pending and given.ru > state.instant_maximum_ru:
             raise errors.OFFER_PENDING()
         container = self._catalog.by_rid(Kind.CONTAINER, offer.properties["offerResourceId"])
         if container is not None and not self.is_splittable(container):
             check_fixed(given, self._limits)
-        content = given.offer_content(throughput.highest_ru(old), throughput.initial_ru(old))
+        properties = {**offer.properties, "content": _content(given, old)}
         sent = body.get("content")
-        buckets = old.get(BUCKETS, [])
-        if isinstance(sent, dict) and sent.get(BUCKETS, buckets) != buckets:
-            buckets = self._checked_buckets(offer, sent[BUCKETS])
-        kept = {BUCKETS: buckets, SHARES: old.get(SHARES, [])}
-        return content | {name: value for name, value in kept.items() if value}
+        if isinstance(sent, dict) and sent.get(BUCKETS, old.get(BUCKETS, [])) != old.get(BUCKETS, []):
+            properties["content"][BUCKETS] = self._checked_buckets(offer, sent[BUCKETS])
+            properties[_BUCKETS_CHANGED_AT] = self.now()
+        return properties
+
+    def note_stored(self, container: Resource, stored_bytes: int) -> Resource | None:
+        """Takes note of the size of a container; the offer behind it when that is too small for the data now."""
+        self._stored_bytes[container.rid] = stored_bytes
+        offer = self.offer_behind(container)
+        return offer if offer is not None and self.raised(offer) is not None else None
+
+    def raised(self, offer: Resource) -> dict[str, Any] | None:
+        """The properties of an offer that is raised to what the data it pays for asks for; None when it is enough."""
+        content = offer.properties["content"]
+        current = throughput.from_offer_content(content)
+        stored_bytes = sum(self._stored_bytes.get(payee.rid, 0) for payee in self._payees(offer))
+        raised = throughput.raised_for_storage(current, stored_bytes, self._limits)
+        return {**offer.properties, "content": _content(raised, content)} if raised != current else None
 
     # -- buckets and shares ------------------------------------------------------------------------------
 
@@ -235,17 +279,30 @@ class Provisioning:
         if self._catalog.by_rid(Kind.CONTAINER, owner) is None:
             raise errors.BAD_REQUEST(reason="A database with shared throughput has no throughput buckets.")
         checked = check_buckets(given, self._limits)
-        now = self.throttle.clock()
-        since = now - self._buckets_changed_at.get(owner, float("-inf"))
+        since = self.now() - offer.properties.get(_BUCKETS_CHANGED_AT, float("-inf"))
         pause = self._limits.throughput_bucket_change_seconds
-        if since < pause:
+        if 0 <= since < pause:
             raise errors.TOO_MANY_BUCKET_CHANGES(
                 retry_after_ms=int((pause - since) * 1000) + 1, seconds=pause
             )
-        self._buckets_changed_at[owner] = now
         return checked
 
-    def checked_shares(
+    def redistributed(
+        self, offer: Resource, container: Container, rates: Mapping[int, float] | None
+    ) -> dict[str, Any]:
+        """The properties of an offer whose physical partitions have these RU/s, or with None even shares again."""
+        content = {name: value for name, value in offer.properties["content"].items() if name != SHARES}
+        if rates is not None:
+            total_ru = throughput.from_offer_content(content).ru
+            content[SHARES] = self._checked_shares(container, total_ru, rates)
+        now, most = self.now(), self._limits.redistributions_per_minute
+        times = [at for at in offer.properties.get(_REDISTRIBUTED_AT, []) if 0 <= now - at < _MINUTE_SECONDS]
+        if len(times) >= most:
+            wait_seconds = _MINUTE_SECONDS - (now - times[len(times) - most]) if most else _MINUTE_SECONDS
+            raise errors.TOO_MANY_REDISTRIBUTIONS(retry_after_ms=int(wait_seconds * 1000) + 1, most=most)
+        return {**offer.properties, "content": content, _REDISTRIBUTED_AT: [*times, now]}
+
+    def _checked_shares(
         self, container: Container, total_ru: int, rates: Mapping[int, float]
     ) -> list[dict[str, Any]]:
         """The RU/s of each physical partition, which must be all there are and sum up to the throughput."""
@@ -263,7 +320,21 @@ class Provisioning:
                 reason=f"The shares of the physical partitions sum up to {sum(rates.values()):g} RU/s, "
                 f"the throughput is {total_ru} RU/s."
             )
+        now_ru = {partition.id: partition.governor.rate_ru for partition in container.map.partitions}
+        sources = sum(rate < now_ru[id] for id, rate in rates.items())
+        targets = sum(rate > now_ru[id] for id, rate in rates.items())
+        if max(sources, targets) > self._limits.redistribution_partitions:
+            raise errors.BAD_REQUEST(
+                reason=f"One request takes throughput from {self._limits.redistribution_partitions} physical "
+                f"partitions at most and gives it to as many, not from {sources} to {targets}."
+            )
         return [{"id": str(id), "throughput": rate} for id, rate in sorted(rates.items())]
+
+
+def _content(given: Throughput, old: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of an offer with a new throughput; its history, its buckets and its shares stay."""
+    content = given.offer_content(throughput.highest_ru(old), throughput.initial_ru(old))
+    return content | {name: old[name] for name in (BUCKETS, SHARES) if old.get(name)}
 
 
 def _check_same_kind(current: Throughput, given: Throughput) -> None:

@@ -123,11 +123,13 @@ class Warnings:
 
 
 def _line(kind: str, container: str, partition: str, subject: str, values: dict[str, Any]) -> str:
+    subjects = {"key": subject} if subject else {}
+    return log_line(kind=kind, container=container, partition=partition, **subjects, **values)
+
+
+def log_line(**pairs: Any) -> str:
     """A log line of names and values; each value is JSON, so that texts have quotes and no line breaks."""
-    pairs = {"kind": kind, "container": container, "partition": partition}
-    if subject:
-        pairs["key"] = subject
-    return " ".join(f"{name}={orjson.dumps(value).decode()}" for name, value in {**pairs, **values}.items())
+    return " ".join(f"{name}={orjson.dumps(value).decode()}" for name, value in pairs.items())
 
 
 class Watch:

@@ -42,6 +42,7 @@ class AdminOperations:
         """Every path with its operations, with a star where a name stands."""
         container = "_pleiad/*/dbs/*/colls/*"
         versioned: dict[str, dict[str, Operation]] = {
+            "_pleiad/*/throughput": {"GET": throughput.read_account},
             "_pleiad/*/dbs/*/throughput": {"GET": throughput.read, "PUT": throughput.replace},
             f"{container}/throughput": {"GET": throughput.read, "PUT": throughput.replace},
             f"{container}/partitions": {"GET": partitions.read, "PUT": partitions.redistribute},

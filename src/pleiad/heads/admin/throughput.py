@@ -1,4 +1,4 @@
-"""Throughput over the admin API: what a database or container has, and changing it."""
+"""Throughput over the admin API: what the account, a database or a container has, and changing it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,26 @@ _MEMBERS = frozenset({"ru", "autoscaleMaximumRu"})
 
 async def read(call: Call) -> Response:
     return json_answer(call, _to_json(_offer(call)))
+
+
+async def read_account(call: Call) -> Response:
+    """What all databases and containers have together and may have, and the budget of requests on metadata."""
+    budget = call.engine.metadata_budget
+    figures = budget.snapshot()
+    return json_answer(
+        call,
+        {
+            "ru": call.engine.provisioning.provisioned_ru(),
+            "limitRu": call.limits.account_throughput_ru or None,
+            "metadata": {
+                "limitRu": budget.limit_ru or None,
+                "lastMinute": round(figures.minute_ru, 2),
+                "total": round(figures.ru, 2),
+                "throttled": figures.refused,
+                "throttledLastMinute": figures.refused_minute,
+            },
+        },
+    )
 
 
 async def replace(call: Call) -> Response:

@@ -14,7 +14,7 @@ from time import perf_counter
 
 import orjson
 
-from pleiad import errors
+from pleiad import charge, errors
 from pleiad.catalog.resource import Kind
 from pleiad.engine import access
 from pleiad.engine.access import Access, Caller, Grant, Role
@@ -140,7 +140,22 @@ class NoSqlHead:
         return "metadata_read" if request.method == "GET" else "metadata_write"
 
     def _answer(self, call: Call, operation: _Operation) -> Awaitable[Response]:
+        if operation not in ITEM_OPERATIONS and call.segments and self._other_kind(call.request) != "admin":
+            return self._metadata_answer(call, operation)
         return self._with_faults(call, operation) if self._faults.rules else operation(call)
+
+    async def _metadata_answer(self, call: Call, operation: _Operation) -> Response:
+        """The answer of a request on metadata, which the account's budget for these pays for, failed or not."""
+        budget = self._engine.metadata_budget
+        budget.admit()
+        try:
+            answer = await (self._with_faults(call, operation) if self._faults.rules else operation(call))
+        except PleiadError as error:
+            error.charge_ru = error.charge_ru or charge.metadata_read().ru
+            budget.spend(error.charge_ru)
+            raise
+        budget.spend(call.charge_ru)
+        return answer
 
     async def _with_faults(self, call: Call, operation: _Operation) -> Response:
         kind = ITEM_OPERATIONS.get(operation) or self._other_kind(call.request)
