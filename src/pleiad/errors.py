@@ -165,6 +165,12 @@ AAD_FORBIDDEN = ErrorRow(
     403, 5300, "The operation '{operation}' cannot be authorized by an AAD token in the data plane."
 )
 PARTITION_KEY_FULL = ErrorRow(403, 1014, "Partition key reached maximum size of {limit}.")
+FIXED_CONTAINER_FULL = ErrorRow(
+    403,
+    0,
+    "The fixed container reached its maximum size of {limit}. For more, copy its items into a container with a "
+    "partition key and enough throughput.",
+)
 TOO_MANY_RESOURCES = ErrorRow(403, 1005, "The limit of {limit} {what} is reached.")
 NO_OFFERS = ErrorRow(400, 0, "{operation} is not supported for serverless accounts.")
 SHARED_DATABASE_FULL = ErrorRow(

@@ -441,6 +441,42 @@ async def test_r15_only_a_container_created_with_1000_ru_or_more_is_split(engine
         assert len(small.map.partitions) == 1, "what was created below 1,000 RU/s stays fixed"
 
 
+@pytest.mark.every_store
+@pytest.mark.requirement("R9", "R15", "R16")
+async def test_r9_a_fixed_container_with_a_key_is_limited_as_a_whole(engine: Opened) -> None:
+    limits = Limits(fixed_container_bytes=3_000, fixed_below_ru=1_000, logical_partition_bytes=2_500)
+    async with engine(limits) as opened:
+        fixed, unlimited = (
+            await new_container(opened, 900, "small"),
+            await new_container(opened, 1_000, "large"),
+        )
+        for container in (fixed, unlimited):
+            for key in ("LAX", "AMS"):
+                await put(container, "a", key, text="x" * 1_200)
+        with pytest.raises(PleiadError, match="The fixed container reached its maximum size of") as caught:
+            await put(fixed, "a", "MEL", text="x" * 1_200)
+        assert (caught.value.status, caught.value.charge_ru is not None) == (403, True)
+        await put(unlimited, "a", "MEL", text="x" * 1_200)
+        body = json.dumps({"id": "a", "pk": "MEL", "text": "x" * 1_200}).encode()
+        (refused,) = (
+            await batch.run_transaction(fixed, ("MEL",), [Operation(OperationKind.CREATE, body=body)])
+        ).answers
+        assert isinstance(refused, PleiadError)
+        assert refused.status == 403
+        assert (await items.read(fixed, "a", ("LAX",))).row is not None
+        await items.delete(fixed, "a", ("LAX",), NO_CONDITIONS)
+        await put(fixed, "a", "MEL", text="x" * 1_200)
+        offer = opened.catalog.offer_of(fixed.resource.rid)
+        assert offer is not None
+        await opened.replace_offer(offer.rid, {"content": {"offerThroughput": 5_000}}, None)
+        with pytest.raises(PleiadError, match="The fixed container reached its maximum size of"):
+            await put(fixed, "a", "LAX", text="x" * 1_200)
+    async with engine(limits) as opened:
+        fixed = await opened.container("db-small", "small")
+        with pytest.raises(PleiadError, match="The fixed container reached its maximum size of"):
+            await put(fixed, "a", "LAX", text="x" * 1_200)
+
+
 async def test_without_fixed_containers_a_partition_key_is_required(engine: Opened) -> None:
     async with engine() as opened:
         database = await opened.create_database({"id": "db"}, None)

@@ -30,6 +30,7 @@ pytestmark = pytest.mark.every_store
 Rows = dict[tuple[bytes, str], tuple[Row, tuple[bytes, ...]]]
 
 LIMIT_BYTES = 60
+PARTITION_LIMIT_BYTES = 100
 DEFAULT_TTL = 40
 
 
@@ -112,6 +113,9 @@ class Model:
         logical = sum(row.size_bytes for row, _ in self.rows.values() if row.epk == mutation.epk)
         if growth > 0 and logical + growth > LIMIT_BYTES:
             return Result.LOGICAL_PARTITION_FULL
+        stored = sum(row.size_bytes for row, _ in self.rows.values())
+        if growth > 0 and stored + growth > PARTITION_LIMIT_BYTES:
+            return Result.PARTITION_FULL
         if old is None:
             self.created += 1
         number = self.created if old is None else old.number
@@ -178,7 +182,8 @@ async def _compare(open_store: OpenStore, directory: Path, name: str, steps: lis
             writes = []
             for mutations, atomic, seconds in step:
                 now += seconds
-                writes.append(PartitionWrite(0, 1, now, tuple(mutations), DEFAULT_TTL, LIMIT_BYTES, atomic))
+                terms = (DEFAULT_TTL, LIMIT_BYTES, atomic, False, PARTITION_LIMIT_BYTES)
+                writes.append(PartitionWrite(0, 1, now, tuple(mutations), *terms))
             segment = store.segment(name)
             answers = await asyncio.gather(*(segment.commit(write) for write in writes))
             for write, outcomes in zip(writes, answers, strict=True):

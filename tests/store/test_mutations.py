@@ -54,8 +54,11 @@ async def commit(
     atomic: bool = False,
     epoch: int = 1,
     partition: int = 0,
+    partition_bytes: int = 0,
 ) -> list[Outcome]:
-    write = PartitionWrite(partition, epoch, now, mutations, default_ttl, limit_bytes, atomic)
+    write = PartitionWrite(
+        partition, epoch, now, mutations, default_ttl, limit_bytes, atomic, partition_bytes=partition_bytes
+    )
     return list(await segment.commit(write))
 
 
@@ -334,6 +337,29 @@ async def test_a_full_logical_partition_may_still_shrink(opened: Opened) -> None
         (shrunk,) = await commit(segment, put("a", size_bytes=400), limit_bytes=100)
         (grown,) = await commit(segment, put("a", size_bytes=401), limit_bytes=100)
         assert (shrunk.result, grown.result) == (Result.REPLACED, Result.LOGICAL_PARTITION_FULL)
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+async def test_a_physical_partition_with_a_limit_takes_it_exactly_and_may_shrink(
+    opened: Opened, atomic: bool
+) -> None:
+    async with opened() as store:
+        segment = store.segment("s")
+
+        async def put_sized(id: str, size_bytes: int, epk: bytes = EPK) -> Result:
+            mutation = put(id, size_bytes=size_bytes, epk=epk)
+            (outcome,) = await commit(segment, mutation, limit_bytes=80, partition_bytes=100, atomic=atomic)
+            return outcome.result
+
+        assert await put_sized("a", 81) is Result.LOGICAL_PARTITION_FULL
+        assert await put_sized("a", 60) is Result.CREATED
+        assert await put_sized("b", 41, OTHER_EPK) is Result.PARTITION_FULL
+        assert await put_sized("b", 40, OTHER_EPK) is Result.CREATED
+        assert await put_sized("c", 1, b"\x02" * 16) is Result.PARTITION_FULL
+        assert await put_sized("a", 61) is Result.PARTITION_FULL
+        assert (await segment.state(0)).size_bytes == 100
+        assert await put_sized("a", 59) is Result.REPLACED
+        assert await put_sized("c", 1, b"\x02" * 16) is Result.CREATED
 
 
 async def test_lsns_and_numbers_are_never_used_twice_over_deletes_and_a_restart(opened: Opened) -> None:

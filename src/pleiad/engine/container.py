@@ -53,6 +53,8 @@ class Container:
         """Learns what other servers changed; None when there can be no others."""
         self._map_changed: asyncio.Event = asyncio.Event()
         self.limits = limits
+        self.fixed_bytes = 0
+        """What a fixed container holds at most, on its one physical partition; 0: it is none."""
         self.heat = Heat()
         self.map = partition_map
         self.allotment = Allotment()
@@ -168,6 +170,7 @@ class Container:
             self.limits,
             atomic=atomic,
             keep_versions=self.versions_seconds is not None,
+            bytes_max=self.fixed_bytes,
         )
 
     # -- keys ----------------------------------------------------------------------------------

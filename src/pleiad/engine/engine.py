@@ -159,6 +159,7 @@ class Engine(HasRefresher):
         assert database is not None
         opened = await open_container(resource, database, self.catalog, self.store, self.limits)
         opened.scripts = ContainerScripts(self.catalog, self.script_pool, resource.rid)
+        opened.fixed_bytes = self.provisioning.fixed_bytes(resource)
         opened.allot(self.provisioning.allotment_of(resource))
         if self.store.is_shared:
             opened.look_again = self._look_again

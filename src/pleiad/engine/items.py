@@ -23,7 +23,7 @@ from pleiad.item.id import check_item_id
 from pleiad.item.ttl import check_item_ttl
 from pleiad.keys.range import prefix_range
 from pleiad.keys.value import KeyValue
-from pleiad.limits import Limits
+from pleiad.limits import Limits, size_text
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
 from pleiad.query import Query, QueryContext, compile_condition
@@ -354,6 +354,8 @@ def refusal_of(container: Container, mutation: Mutation, outcome: Outcome) -> Pl
         return errors.UNIQUE_KEY_CONFLICT(paths=", ".join(paths))
     if result is Result.LOGICAL_PARTITION_FULL:
         return errors.PARTITION_KEY_FULL(limit=container.limits.logical_partition_text)
+    if result is Result.PARTITION_FULL:
+        return errors.FIXED_CONTAINER_FULL(limit=size_text(container.fixed_bytes))
     raise AssertionError(f"the store refused a mutation for no reason: {result}")
 
 

@@ -229,6 +229,10 @@ class Provisioning:
         initial = throughput.initial_ru(offer.properties["content"])
         return throughput.is_splittable(key_given, initial, shared, self._limits)
 
+    def fixed_bytes(self, container: Resource) -> int:
+        """What a fixed container holds at most; 0 for one that is split when it grows."""
+        return 0 if self.is_splittable(container) else self._limits.fixed_container_bytes
+
     async def wanted(self, offer: Resource, body: Mapping[str, Any], migration: Migration) -> dict[str, Any]:
         """The properties an offer is to have next, checked: as the body says, or migrated to the other kind."""
         old = offer.properties["content"]

@@ -111,6 +111,7 @@ class Partition:
         atomic: bool = False,
         *,
         keep_versions: bool,
+        bytes_max: int = 0,
     ) -> Sequence[Outcome]:
         """Applies mutations durably; each is whole or not at all, and all or none when atomic."""
         write = PartitionWrite(
@@ -122,6 +123,7 @@ class Partition:
             limits.logical_partition_bytes,
             atomic,
             keep_versions,
+            bytes_max,
         )
         outcomes = await self.segment.commit(write)
         for outcome in outcomes:

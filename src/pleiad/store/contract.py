@@ -121,6 +121,7 @@ class Result(Enum):
     PRECONDITION_FAILED = "precondition failed"
     UNIQUE_CONFLICT = "unique conflict"
     LOGICAL_PARTITION_FULL = "logical partition full"
+    PARTITION_FULL = "partition full"
     GONE = "gone"
     ABANDONED = "abandoned"
     """Another mutation of the same atomic write failed."""
@@ -154,6 +155,8 @@ class PartitionWrite(NamedTuple):
     atomic: bool = False
     keep_versions: bool = False
     """Whether each change is to be remembered as a `Version`."""
+    partition_bytes: int = 0
+    """What the physical partition may hold where it can never be split; 0 is no limit."""
 
 
 class Version(NamedTuple):

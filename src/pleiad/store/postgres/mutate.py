@@ -28,6 +28,7 @@ _RESULTS = {
     segment_sql.PRECONDITION_FAILED: Result.PRECONDITION_FAILED,
     segment_sql.UNIQUE_CONFLICT: Result.UNIQUE_CONFLICT,
     segment_sql.FULL: Result.LOGICAL_PARTITION_FULL,
+    segment_sql.PARTITION_FULL: Result.PARTITION_FULL,
 }
 _CASTS = (
     *("bigint",) * 5,
@@ -37,11 +38,14 @@ _CASTS = (
 )
 CALL = ", ".join(f"%b::{name}" if name == "bytea[]" else f"%s::{name}" for name in _CASTS)
 """The arguments of `write_1` and `batch_1` as placeholders."""
+CALL_LIMITED = f"{CALL}, a_partition_limit => %s::bigint"
+"""The same for a physical partition that has a limit."""
 
 
 def arguments(write: PartitionWrite, mutations: Sequence[Mutation]) -> tuple[Any, ...]:
     """The values of the placeholders for some mutations under the terms of a write."""
     preconditions = [mutation.precondition for mutation in mutations]
+    limited = (write.partition_bytes,) if write.partition_bytes else ()
     return (
         write.partition,
         write.epoch,
@@ -66,6 +70,7 @@ def arguments(write: PartitionWrite, mutations: Sequence[Mutation]) -> tuple[Any
         [None if m.new_id is None else to_text(m.new_id) for m in mutations],
         [len(mutation.unique_values) for mutation in mutations],
         [unique_key(value) for mutation in mutations for value in mutation.unique_values],
+        *limited,
     )
 
 

@@ -310,7 +310,8 @@ class PostgresSegment:
         if not self._is_made:
             await self._make()
         call = "batch_1" if write.atomic else "write_1"
-        text = f"SELECT * FROM {self._schema}.{call}({mutate.CALL})"
+        placeholders = mutate.CALL_LIMITED if write.partition_bytes else mutate.CALL
+        text = f"SELECT * FROM {self._schema}.{call}({placeholders})"
         params = mutate.arguments(write, mutations)
 
         async def apply(connection: Connection) -> list[tuple[Any, ...]]:

@@ -11,6 +11,7 @@ while they are upgraded.
 from __future__ import annotations
 
 GONE, CREATED, REPLACED, DELETED, EXISTS, MISSING, PRECONDITION_FAILED, UNIQUE_CONFLICT, FULL = range(9)
+PARTITION_FULL = 9
 """How a mutation ended, as the functions tell it."""
 
 CREATE, UPSERT, REPLACE, DELETE = range(4)
@@ -144,7 +145,8 @@ _NOTE_REPLACED = _version(
 )
 
 _WRITE = f"""
-CREATE FUNCTION {{s}}.write_1({_ARGUMENTS}, a_atomic boolean DEFAULT false) RETURNS TABLE({_ANSWER})
+CREATE FUNCTION {{s}}.write_1({_ARGUMENTS}, a_atomic boolean DEFAULT false,
+  a_partition_limit bigint DEFAULT 0) RETURNS TABLE({_ANSWER})
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -216,6 +218,9 @@ BEGIN
        AND (SELECT coalesce(sum(x.size_bytes), 0) FROM {{s}}.item AS x WHERE x.epk = m.epk) + v_growth > a_limit THEN
       result := {FULL};
     END IF;
+    IF result IS NULL AND a_partition_limit > 0 AND v_growth > 0 AND p.size_bytes + v_growth > a_partition_limit THEN
+      result := {PARTITION_FULL};
+    END IF;
     IF result IS NULL THEN
       new := ROW(old.number, m.epk, coalesce(m.new_id, m.id), {_LSN}, a_now,
         m.ttl, m.size_bytes, m.terms, m.body, m.doc::jsonb);
@@ -257,13 +262,14 @@ BEGIN
   UPDATE {{s}}.partition AS x SET lsn = p.lsn, next_sequence = p.next_sequence, items = p.items,
     size_bytes = p.size_bytes WHERE x.id = a_partition;
 END $$;
-CREATE FUNCTION {{s}}.batch_1({_ARGUMENTS}) RETURNS TABLE({_ANSWER}) LANGUAGE plpgsql AS $$
+CREATE FUNCTION {{s}}.batch_1({_ARGUMENTS}, a_partition_limit bigint DEFAULT 0) RETURNS TABLE({_ANSWER})
+LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_refused boolean := false;
 BEGIN
   FOR result, lsn, number, old_number, old_lsn, old_ts, old_ttl, old_size_bytes, old_terms, old_body, unique_key IN
-      SELECT * FROM {{s}}.write_1({_PASSED}, true) LOOP
+      SELECT * FROM {{s}}.write_1({_PASSED}, true, a_partition_limit) LOOP
     RETURN NEXT;
     v_refused := v_refused OR lsn = 0;
   END LOOP;

@@ -153,6 +153,9 @@ class Applier:
                 return Outcome(Result.UNIQUE_CONFLICT, old=old, unique_key=key)
         if write.logical_partition_bytes and self._is_full(counters, write, mutation, old):
             return Outcome(Result.LOGICAL_PARTITION_FULL, old=old)
+        growth = _growth(mutation, old)
+        if write.partition_bytes and growth > 0 and counters.size_bytes + growth > write.partition_bytes:
+            return Outcome(Result.PARTITION_FULL, old=old)
         return self._put(counters, write, mutation, old)
 
     def _is_taken(self, counters: Counters, write: PartitionWrite, epk: bytes, id: str) -> bool:
@@ -265,11 +268,15 @@ class Applier:
 
         A logical partition is never larger than its physical partition, so below the limit nothing is summed.
         """
-        growth = mutation.size_bytes - (old.size_bytes if old else 0)
+        growth = _growth(mutation, old)
         if growth <= 0 or counters.size_bytes + growth <= write.logical_partition_bytes:
             return False
         found: Any = self._execute(_LOGICAL_BYTES, (mutation.epk,)).fetchone()
         return bool(found[0] + growth > write.logical_partition_bytes)
+
+
+def _growth(mutation: Mutation, old: Row | None) -> int:
+    return mutation.size_bytes - (old.size_bytes if old is not None else 0)
 
 
 def _refusal(mutation: Mutation, old: Row | None) -> Result | None:
