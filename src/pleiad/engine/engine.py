@@ -368,7 +368,11 @@ class Engine(HasRefresher):
         """Has the throughput behind a container raised when its data has outgrown it."""
         offer = self.provisioning.note_stored(container.resource, stored_bytes)
         if offer is not None:
-            await self._raise_offer(offer.rid)
+            try:
+                await self._raise_offer(offer.rid)
+            except BaseException:
+                self.provisioning.note_stored(container.resource, None)
+                raise
 
     @to_the_end
     @on_a_fresh_catalog

@@ -261,8 +261,16 @@ class Provisioning:
             properties[_BUCKETS_CHANGED_AT] = self.now()
         return properties
 
-    def note_stored(self, container: Resource, stored_bytes: int) -> Resource | None:
-        """Takes note of the size of a container; the offer behind it when that is too small for the data now."""
+    def note_stored(self, container: Resource, stored_bytes: int | None) -> Resource | None:
+        """Takes note of the size of a container; the offer behind it when it has become too small for the data.
+
+        None forgets the size, so that the next one is new again.
+        """
+        if self._stored_bytes.get(container.rid) == stored_bytes:
+            return None
+        if stored_bytes is None:
+            del self._stored_bytes[container.rid]
+            return None
         self._stored_bytes[container.rid] = stored_bytes
         offer = self.offer_behind(container)
         return offer if offer is not None and self.raised(offer) is not None else None
