@@ -12,7 +12,9 @@ import pytest
 from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy, PartitionKey
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
+from pleiad.engine import items
 from pleiad.engine.container import Container
+from pleiad.item.body import dump
 from pleiad.limits import Limits
 from pleiad.node import Node, Settings
 from pleiad.server.lifecycle import new_loop
@@ -47,6 +49,24 @@ class Laboratory:
         """The engine's own view of a container."""
         database = container.container_link.split("/")[1]
         return self.ask(self.node.engine.container(database, container.id))
+
+    def fill(self, container: ContainerProxy, made: list[dict[str, Any]]) -> None:
+        """Creates many items through the engine, as every head does it."""
+        inside = self.inside(container)
+
+        async def create() -> None:
+            work = (items.create(inside, dump(item), inside.key.extract(item)) for item in made)
+            await asyncio.gather(*work)
+
+        self.ask(create())
+
+    def settle(self) -> None:
+        """Waits until the keeper has seen to everything."""
+        self.ask(self.node.engine.keeper.settled())
+
+    def spent_ru(self, container: ContainerProxy) -> list[float]:
+        """The request units that each physical partition was charged, in the order of ranges."""
+        return [partition.governor.snapshot().ru for partition in self.inside(container).map.partitions]
 
     def logical_partitions(self, container: ContainerProxy) -> dict[str, list[LogicalPartition]]:
         """The logical partitions of a container, by the physical partition they are on."""

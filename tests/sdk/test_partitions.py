@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections import Counter
 from collections.abc import Callable
@@ -11,8 +10,6 @@ from typing import Any
 import pytest
 from azure.cosmos import CosmosClient, PartitionKey
 
-from pleiad.engine import items
-from pleiad.item.body import dump
 from pleiad.keys.hash import epk
 from pleiad.limits import KB, PROFILES, Limits
 
@@ -22,21 +19,10 @@ def home_of(answer: Any) -> str:
     return str(answer.get_response_headers()["x-ms-documentdb-partitionkeyrangeid"])
 
 
-def fill(laboratory: Any, container: Any, made: list[dict[str, Any]]) -> None:
-    """Creates many items through the engine, as every head does it."""
-    inside = laboratory.inside(container)
-
-    async def create() -> None:
-        work = (items.create(inside, dump(item), inside.key.extract(item)) for item in made)
-        await asyncio.gather(*work)
-
-    laboratory.ask(create())
-
-
 @pytest.mark.requirement("R1", "R2", "R3")
 def test_a_thousand_user_ids_make_a_thousand_logical_partitions(laboratory: Any) -> None:
     users = laboratory.database.create_container("users", PartitionKey("/UserID"))
-    fill(laboratory, users, [{"id": str(n), "UserID": f"user-{n % 1000}"} for n in range(2000)])
+    laboratory.fill(users, [{"id": str(n), "UserID": f"user-{n % 1000}"} for n in range(2000)])
     found = laboratory.logical_partitions(users)["0"]
     assert len(found) == 1000
     assert {partition.items for partition in found} == {2}
@@ -64,7 +50,7 @@ def test_logical_partitions_appear_with_their_first_item_and_vanish_with_their_l
 @pytest.mark.requirement("R23")
 def test_a_container_has_any_number_of_logical_partitions(laboratory: Any) -> None:
     container = laboratory.database.create_container("many", PartitionKey("/id"))
-    fill(laboratory, container, [{"id": str(n)} for n in range(10_000)])
+    laboratory.fill(container, [{"id": str(n)} for n in range(10_000)])
     assert laboratory.logical_partition_count(container) == 10_000
     assert laboratory.physical_partition_count(container) == 1
 
@@ -86,7 +72,7 @@ def test_an_id_is_unique_in_its_logical_partition_and_with_the_key_in_the_contai
 def test_each_food_group_is_one_logical_partition(laboratory: Any) -> None:
     foods = laboratory.database.create_container("foods", PartitionKey("/foodGroup"))
     groups = ["Beef Products", "Baked Products", "Sausages and Luncheon Meats"]
-    fill(laboratory, foods, [{"id": str(n), "foodGroup": groups[n % 3]} for n in range(30)])
+    laboratory.fill(foods, [{"id": str(n), "foodGroup": groups[n % 3]} for n in range(30)])
     assert laboratory.logical_partition_count(foods) == 3
     beef = list(foods.query_items("SELECT * FROM c", partition_key="Beef Products"))
     assert len(beef) == 10
@@ -104,7 +90,7 @@ def test_lax_ams_and_mel_are_three_logical_partitions_of_one_container(laborator
 @pytest.mark.requirement("R27", "R58")
 def test_a_logical_partition_is_on_one_physical_partition(laboratory: Any) -> None:
     container = laboratory.database.create_container("one home", PartitionKey("/pk"), offer_throughput=30_000)
-    fill(laboratory, container, [{"id": str(n), "pk": f"key-{n % 50}"} for n in range(500)])
+    laboratory.fill(container, [{"id": str(n), "pk": f"key-{n % 50}"} for n in range(500)])
     by_range = laboratory.logical_partitions(container)
     homes = Counter(partition.epk for found in by_range.values() for partition in found)
     assert len(homes) == 50
@@ -121,7 +107,7 @@ def test_a_container_spreads_over_physical_partitions_that_each_hold_several_log
     laboratory: Any,
 ) -> None:
     container = laboratory.database.create_container("spread", PartitionKey("/pk"), offer_throughput=30_000)
-    fill(laboratory, container, [{"id": str(n), "pk": f"key-{n}"} for n in range(100)])
+    laboratory.fill(container, [{"id": str(n), "pk": f"key-{n}"} for n in range(100)])
     counts = [len(found) for found in laboratory.logical_partitions(container).values()]
     assert len(counts) == 5
     assert min(counts) > 1
@@ -130,7 +116,7 @@ def test_a_container_spreads_over_physical_partitions_that_each_hold_several_log
 @pytest.mark.requirement("R30")
 def test_a_small_container_has_many_logical_partitions_on_one_physical_partition(laboratory: Any) -> None:
     container = laboratory.database.create_container("small", PartitionKey("/pk"), offer_throughput=400)
-    fill(laboratory, container, [{"id": str(n), "pk": f"key-{n}"} for n in range(100)])
+    laboratory.fill(container, [{"id": str(n), "pk": f"key-{n}"} for n in range(100)])
     assert laboratory.physical_partition_count(container) == 1
     assert laboratory.logical_partition_count(container) == 100
 
@@ -195,7 +181,7 @@ def test_the_hash_space_and_with_it_the_keys_are_divided_evenly(laboratory: Any)
     edges = [0, *(int.from_bytes(partition.span.max, "big") for partition in ranges[:-1]), whole]
     widths = [high - low for low, high in itertools.pairwise(edges)]
     assert max(widths) - min(widths) <= 5
-    fill(laboratory, container, [{"id": str(n), "pk": f"key-{n}"} for n in range(2000)])
+    laboratory.fill(container, [{"id": str(n), "pk": f"key-{n}"} for n in range(2000)])
     shares = [len(found) / 2000 for found in laboratory.logical_partitions(container).values()]
     assert all(0.16 < share < 0.24 for share in shares), shares
 

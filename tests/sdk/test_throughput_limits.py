@@ -27,10 +27,6 @@ def fill(container: Any, first: int, last: int) -> None:
         container.create_item({"id": str(number), "pk": f"key-{number}", "text": "x" * 1_000})
 
 
-def settle(laboratory: Any) -> None:
-    laboratory.ask(laboratory.node.engine.keeper.settled())
-
-
 # -- throughput follows the data -----------------------------------------------------------------------
 
 
@@ -42,11 +38,11 @@ def test_an_autoscale_maximum_rises_by_itself_with_the_data(
     container = laboratory.database.create_container("grows", KEY, offer_throughput=autoscale(1_000))
     etag = container.get_throughput().properties["_etag"]
     fill(container, 0, 5)
-    settle(laboratory)
+    laboratory.settle()
     assert container.get_throughput().auto_scale_max_throughput == 1_000
     assert container.get_throughput().properties["_etag"] == etag, "nothing was changed without need"
     fill(container, 5, 25)
-    settle(laboratory)
+    laboratory.settle()
     assert container.get_throughput().auto_scale_max_throughput == 3_000
     (figure,) = [each.governor.snapshot() for each in laboratory.inside(container).map.partitions]
     assert figure.rate_ru == 3_000
@@ -54,7 +50,7 @@ def test_an_autoscale_maximum_rises_by_itself_with_the_data(
         container.replace_throughput(autoscale(2_000))
     for number in range(25):
         container.delete_item(str(number), f"key-{number}")
-    settle(laboratory)
+    laboratory.settle()
     assert container.get_throughput().auto_scale_max_throughput == 3_000, "it never falls by itself"
     lines = [record.getMessage() for record in caplog.records if record.name == "pleiad.throughput"]
     assert lines[-1].startswith('kind="raised-by-storage" resource="dbs/')
@@ -69,15 +65,15 @@ def test_manual_and_shared_throughput_rise_to_their_minimum_with_the_data(
     )
     manual = laboratory.database.create_container("manual", KEY, offer_throughput=400)
     fill(manual, 0, 11)
-    settle(laboratory)
+    laboratory.settle()
     assert manual.get_throughput().offer_throughput == 600
     shared = laboratory.client.create_database("shared", offer_throughput=autoscale(1_000))
     one, two = (shared.create_container(id, KEY) for id in ("one", "two"))
     fill(one, 0, 8)
-    settle(laboratory)
+    laboratory.settle()
     assert shared.get_throughput().auto_scale_max_throughput == 1_000
     fill(two, 0, 8)
-    settle(laboratory)
+    laboratory.settle()
     assert shared.get_throughput().auto_scale_max_throughput == 2_000, "the containers count together"
 
 
@@ -87,7 +83,7 @@ def test_r8_the_partitions_follow_a_maximum_that_the_data_raised(laboratory_with
     container = laboratory.database.create_container("grows", KEY, offer_throughput=autoscale(10_000))
     assert laboratory.physical_partition_count(container) == 1
     fill(container, 0, 12)
-    settle(laboratory)
+    laboratory.settle()
     assert container.get_throughput().auto_scale_max_throughput > 10_000
     assert laboratory.physical_partition_count(container) == 2
     assert len(list(container.read_all_items())) == 12
@@ -142,7 +138,7 @@ def test_data_that_grows_may_pass_the_limit_of_the_account(laboratory_with: Call
     laboratory = laboratory_with(Limits(account_throughput_ru=400, throughput_ru_per_gb=50 * KB_AS_GB))
     container = laboratory.database.create_container("grows", KEY, offer_throughput=400)
     fill(container, 0, 11)
-    settle(laboratory)
+    laboratory.settle()
     assert container.get_throughput().offer_throughput == 600
 
 
