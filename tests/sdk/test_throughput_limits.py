@@ -53,7 +53,7 @@ def test_an_autoscale_maximum_rises_by_itself_with_the_data(
     laboratory.settle()
     assert container.get_throughput().auto_scale_max_throughput == 3_000, "it never falls by itself"
     lines = [record.getMessage() for record in caplog.records if record.name == "pleiad.throughput"]
-    assert lines[-1].startswith('kind="raised-by-storage" resource="dbs/')
+    assert lines[-1].startswith('kind="raised-by-storage" resource="laboratory/grows" before=')
     assert lines[-1].endswith("after=3000")
 
 
@@ -87,6 +87,43 @@ def test_r8_the_partitions_follow_a_maximum_that_the_data_raised(laboratory_with
     assert container.get_throughput().auto_scale_max_throughput > 10_000
     assert laboratory.physical_partition_count(container) == 2
     assert len(list(container.read_all_items())) == 12
+
+
+# -- a set of containers -------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("R12", "R13")
+def test_r12_25_containers_share_a_database_and_the_next_needs_throughput_of_its_own(
+    laboratory_with: Callable[..., Any], refused: Any
+) -> None:
+    laboratory = laboratory_with(Limits())
+    shared = laboratory.client.create_database("shared", offer_throughput=400)
+    for number in range(25):
+        shared.create_container(f"member-{number}", KEY)
+    with refused(403, 1019, "holds its limit of 25 containers"):
+        shared.create_container("one too many", KEY)
+    own = shared.create_container("on its own", KEY, offer_throughput=500)
+    assert own.get_throughput().offer_throughput == 500
+    assert shared.get_throughput().offer_throughput == 400
+    shared.delete_container("member-7")
+    shared.create_container("in its place", KEY).create_item({"id": "a", "pk": "a"})
+    with refused(400):
+        shared.create_container("without a key", None)
+
+
+def test_the_minimum_of_a_database_follows_the_highest_it_ever_had(
+    laboratory_with: Callable[..., Any], refused: Any
+) -> None:
+    laboratory = laboratory_with(Limits())
+    shared = laboratory.client.create_database("shared", offer_throughput=100_000)
+    with refused(400, text="is less than required minimum throughput 1000."):
+        shared.replace_throughput(900)
+    assert shared.replace_throughput(1_000).offer_throughput == 1_000
+    scaled = laboratory.client.create_database("scaled", offer_throughput=autoscale(100_000))
+    with refused(400, text="is less than required minimum throughput 10000."):
+        scaled.replace_throughput(autoscale(9_000))
+    scaled.replace_throughput(autoscale(10_000))
+    assert scaled.get_throughput().auto_scale_max_throughput == 10_000
 
 
 # -- the total of an account ---------------------------------------------------------------------------

@@ -278,6 +278,7 @@ class Engine(HasRefresher):
             self._by_path.clear()
             for rid in [rid for rid in self._containers if self.catalog.by_rid(Kind.CONTAINER, rid) is None]:
                 del self._containers[rid]
+                self.provisioning.forget(rid)
             self.provisioning.forget(current.rid)
             await self.store.drop_segments(segments)
 
@@ -387,11 +388,8 @@ class Engine(HasRefresher):
                 throughput.from_offer_content(each["content"]).ru for each in (offer.properties, raised)
             )
             await self._put_offer(offer, raised)
-        _throughput_log.info(
-            log_line(
-                kind="raised-by-storage", resource=offer.properties["resource"], before=before, after=after
-            )
-        )
+            owner = self.provisioning.owner_name(offer)
+        _throughput_log.info(log_line(kind="raised-by-storage", resource=owner, before=before, after=after))
 
     def _allot_all(self) -> None:
         for offer in self.catalog.all(Kind.OFFER):

@@ -219,6 +219,13 @@ class Provisioning:
         container = self._catalog.by_rid(Kind.CONTAINER, owner)
         return [container] if container is not None else self._members(owner)
 
+    def owner_name(self, offer: Resource) -> str:
+        """The database or container of an offer as DB or DB/CONTAINER."""
+        owner = offer.properties["offerResourceId"]
+        container = self._catalog.by_rid(Kind.CONTAINER, owner)
+        database = self._catalog.by_rid(Kind.DATABASE, container.parent_rid if container else owner)
+        return "/".join(each.id for each in (database, container) if each is not None)
+
     def is_splittable(self, container: Resource) -> bool:
         """Whether a container may ever have a second physical partition."""
         offer = self.offer_behind(container) if self._limits.fixed_container_bytes else None
