@@ -177,6 +177,11 @@ def test_throughput_is_shared_out_by_hand_and_evened_out_again(admin: Admin, cli
     shown = admin.partitions(*place, largest=0, hottest=0)["partitions"]
     assert [each["ru"]["allowed"] for each in shown] == [9_000, 3_000]
     assert admin.redistribute(*place, None) == {"0": 6_000, "1": 6_000}
+    for first in (5_000, 5_500, 5_900):
+        admin.redistribute(*place, {"0": first, "1": 12_000 - first})
+    with pytest.raises(RequestRefusedError, match="5 times in a minute") as caught:
+        admin.redistribute(*place, None)
+    assert caught.value.status == 429
 
 
 @pytest.mark.parametrize(

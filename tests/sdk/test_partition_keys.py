@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from azure.core import MatchConditions
 from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey
+from azure.cosmos.exceptions import CosmosAccessConditionFailedError, CosmosResourceNotFoundError
 from azure.cosmos.partition_key import NonePartitionKeyValue, NullPartitionKeyValue
 
 V1 = PartitionKey("/pk", version=1)
@@ -256,3 +258,64 @@ def test_a_document_is_read_by_its_id_and_its_key_together(
     assert readings.read_item("XMS-001-FE24C", "XMS-0001")["metricValue"] == 105
     with refused(404):
         readings.read_item("XMS-001-FE24C", "XMS-0002")
+
+
+class Crash(Exception):
+    """The client that moves an item is gone."""
+
+
+def move(container: Any, id: str, old: str, new: str, crash_at: str = "", meddle: Any = None) -> None:
+    """Moves an item to another key as a saga: copy with a mark, delete the original as it was read, clear the mark."""
+    item = dict(container.read_item(id, old))
+    mark = {"from": old, "etag": item["_etag"]}
+    container.upsert_item({**item, "pk": new, "move": mark})
+    if crash_at == "copied":
+        raise Crash
+    if meddle is not None:
+        meddle()
+    finish(container, container.read_item(id, new), crash_at)
+
+
+def finish(container: Any, copy: Any, crash_at: str = "") -> None:
+    """Brings a move that left its mark to an end; a copy whose original was changed meanwhile is taken back."""
+    mark = copy["move"]
+    try:
+        container.delete_item(
+            copy["id"],
+            mark["from"],
+            etag=mark["etag"],
+            match_condition=MatchConditions.IfNotModified,
+        )
+    except CosmosAccessConditionFailedError:
+        container.delete_item(copy["id"], copy["pk"])
+        move(container, copy["id"], mark["from"], copy["pk"])
+        return
+    except CosmosResourceNotFoundError:
+        pass  # it was deleted by the one that did not come to an end
+    if crash_at == "deleted":
+        raise Crash
+    container.replace_item(copy["id"], {name: value for name, value in copy.items() if name != "move"})
+
+
+@pytest.mark.requirement("R120")
+@pytest.mark.parametrize("crash_at", ["copied", "deleted", ""])
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_r120_a_move_that_was_interrupted_is_finished_or_compensated(
+    container: ContainerProxy, crash_at: str, is_changed: bool
+) -> None:
+    container.create_item({"id": "1", "pk": "old", "n": 1})
+
+    def change() -> None:
+        container.upsert_item({"id": "1", "pk": "old", "n": 2})
+
+    try:
+        move(container, "1", "old", "new", crash_at, change if is_changed else None)
+    except Crash:
+        if is_changed and crash_at == "copied":
+            change()
+    for copy in list(
+        container.query_items("SELECT * FROM c WHERE IS_DEFINED(c.move)", enable_cross_partition_query=True)
+    ):
+        finish(container, copy)
+    (item,) = container.read_all_items()
+    assert (item["pk"], item["n"], "move" in item) == ("new", 2 if is_changed else 1, False)

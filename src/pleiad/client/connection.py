@@ -1,8 +1,9 @@
 """A small signed client of the REST protocol.
 
 One keep-alive connection with one request in flight. A request that is refused for its rate (429) waits as
-long as the server says and is sent again, RETRIES_MAX times. A connection that cannot be made or breaks is a
-ConnectionFailedError whose text is a sentence for the person at the terminal; other answers are given back.
+long as the server says and is sent again, RETRIES_MAX times, unless that is longer than a person waits. A connection
+that cannot be made or breaks is a ConnectionFailedError whose text is a sentence for the person at the terminal; other
+answers are given back.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pleiad.heads.nosql.auth import decode_key
 VERSION = "2020-07-15"
 RETRIES_MAX = 9
 _RETRY_AFTER_MS_DEFAULT = 1_000
-_RETRY_AFTER_MS_MAX = 30_000
+_WAIT_SECONDS_MAX = 30
 _TIMEOUT_SECONDS = 65.0
 
 
@@ -110,9 +111,10 @@ class Connection:
                 **headers,
             }
             answer = self._send(method, target, fields, body)
-            if answer.status != 429 or attempt == RETRIES_MAX:
+            wait_seconds = _retry_after_seconds(answer)
+            if answer.status != 429 or attempt == RETRIES_MAX or wait_seconds > _WAIT_SECONDS_MAX:
                 break
-            time.sleep(_retry_after_seconds(answer))
+            time.sleep(wait_seconds)
         return answer
 
     def _send(self, method: str, target: str, fields: Mapping[str, str], body: bytes | None) -> Answer:
@@ -161,4 +163,4 @@ def _http_connection(endpoint: str) -> http.client.HTTPConnection:
 def _retry_after_seconds(answer: Answer) -> float:
     text = answer.headers.get("x-ms-retry-after-ms", "")
     milliseconds = int(text) if text.isascii() and text.isdigit() else _RETRY_AFTER_MS_DEFAULT
-    return min(milliseconds, _RETRY_AFTER_MS_MAX) / 1000
+    return milliseconds / 1000
