@@ -63,6 +63,15 @@ async def test_the_pause_between_changes_of_buckets_outlives_a_restart_and_is_sh
         assert changed.properties["content"]["throughputBuckets"][0]["maxThroughputPercentage"] == 40
 
 
+async def test_buckets_that_are_taken_away_leave_nothing_behind(engine: Opened) -> None:
+    async with engine(Limits(throughput_bucket_change_seconds=0)) as opened:
+        container = await made(opened, Throughput(400))
+        offer = await set_bucket(opened, container, 30)
+        content = {**offer.properties["content"], "throughputBuckets": []}
+        offer = await opened.replace_offer(offer.rid, {"content": content}, None)
+        assert "throughputBuckets" not in offer.to_json()["content"]
+
+
 async def test_a_clock_that_was_set_back_does_not_lock_the_buckets(engine: Opened) -> None:
     async with engine() as opened:
         container = await made(opened, Throughput(400))

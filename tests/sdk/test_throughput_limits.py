@@ -171,6 +171,12 @@ def test_with_a_limit_a_container_states_its_throughput_or_shares(
     shared.create_container("member", KEY).create_item({"id": "a", "pk": "a"})
 
 
+def test_a_serverless_account_has_nothing_to_limit(laboratory_with: Callable[..., Any]) -> None:
+    laboratory = laboratory_with(Limits(account_throughput_ru=100), serverless=True)
+    container = laboratory.database.create_container("c", KEY)
+    assert container.create_item({"id": "a", "pk": "a"})["id"] == "a"
+
+
 def test_data_that_grows_may_pass_the_limit_of_the_account(laboratory_with: Callable[..., Any]) -> None:
     laboratory = laboratory_with(Limits(account_throughput_ru=400, throughput_ru_per_gb=50 * KB_AS_GB))
     container = laboratory.database.create_container("grows", KEY, offer_throughput=400)

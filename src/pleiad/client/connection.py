@@ -111,8 +111,10 @@ class Connection:
                 **headers,
             }
             answer = self._send(method, target, fields, body)
+            if answer.status != 429 or attempt == RETRIES_MAX:
+                break
             wait_seconds = _retry_after_seconds(answer)
-            if answer.status != 429 or attempt == RETRIES_MAX or wait_seconds > _WAIT_SECONDS_MAX:
+            if wait_seconds > _WAIT_SECONDS_MAX:
                 break
             time.sleep(wait_seconds)
         return answer

@@ -162,9 +162,11 @@ class Provisioning:
     def check_account_limit(self, wanted_ru: int, instead_of_ru: int = 0) -> None:
         """Refuses to create or raise a throughput beyond what the account may have in all."""
         limit = self._limits.account_throughput_ru
+        if not limit or self.is_serverless or wanted_ru <= instead_of_ru:
+            return
         current = self.provisioned_ru()
         wanted = current - instead_of_ru + wanted_ru
-        if limit and wanted_ru > instead_of_ru and wanted > limit:
+        if wanted > limit:
             raise errors.ACCOUNT_THROUGHPUT_LIMIT(limit=limit, current=current, wanted=wanted)
 
     def check_stated(self, given: Throughput | None) -> None:
@@ -264,7 +266,8 @@ class Provisioning:
         properties = {**offer.properties, "content": _content(given, old)}
         sent = body.get("content")
         if isinstance(sent, dict) and sent.get(BUCKETS, old.get(BUCKETS, [])) != old.get(BUCKETS, []):
-            properties["content"][BUCKETS] = self._checked_buckets(offer, sent[BUCKETS])
+            buckets = self._checked_buckets(offer, sent[BUCKETS])
+            properties["content"] = _content(given, {**old, BUCKETS: buckets})
             properties[_BUCKETS_CHANGED_AT] = self.now()
         return properties
 
