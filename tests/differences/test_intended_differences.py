@@ -14,6 +14,8 @@ import pytest
 from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
+from pleiad.client.admin import Admin, RequestRefusedError
+from pleiad.client.connection import Connection
 from pleiad.testing.start import RunningServer
 
 
@@ -181,3 +183,33 @@ def test_scripts_have_no_attachments(container: ContainerProxy) -> None:
     body = "function () { __.response.setBody(Object.keys(Object.getPrototypeOf(__)).filter(n => /ttach/.test(n))); }"
     container.scripts.create_stored_procedure({"id": "look", "body": body})
     assert container.scripts.execute_stored_procedure("look", "a") == []
+
+
+def test_a_redistributed_throughput_may_be_changed_and_keeps_its_proportions(
+    pleiad_server: RunningServer, pleiad_database: DatabaseProxy
+) -> None:
+    """The service tells of both: shares that keep their proportions, and a change that is refused until they are even
+    again. Keeping them loses nothing that the user asked for, so there is no reason to refuse."""
+    container: Any = pleiad_database.create_container("uneven", PartitionKey("/pk"), offer_throughput=12_000)
+    with Connection(pleiad_server.endpoint, pleiad_server.key) as connection:
+        admin = Admin(connection)
+        admin.redistribute(pleiad_database.id, "uneven", {"0": 9_000, "1": 3_000})
+        container.replace_throughput(6_000)
+        shown = admin.partitions(pleiad_database.id, "uneven", largest=0, hottest=0)["partitions"]
+    assert [each["ru"]["allowed"] for each in shown] == [4_500, 1_500]
+
+
+def test_the_shared_throughput_of_a_database_is_not_redistributed(
+    pleiad_server: RunningServer, pleiad_client: Any
+) -> None:
+    """The containers of a database lie on its places side by side, each with partitions of its own, so there are no
+    physical partitions of the database to name."""
+    database = pleiad_client.create_database("shared-evenly", offer_throughput=12_000)
+    database.create_container("member", PartitionKey("/pk"))
+    with (
+        Connection(pleiad_server.endpoint, pleiad_server.key) as connection,
+        pytest.raises(RequestRefusedError, match="Only a container's own throughput") as caught,
+    ):
+        Admin(connection).redistribute("shared-evenly", "member", {"0": 9_000, "1": 3_000})
+    assert caught.value.status == 400
+    pleiad_client.delete_database("shared-evenly")
