@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ from pleiad.engine.provisioning import SHARES, Migration, Provisioning, check_fi
 from pleiad.engine.refresh import HasRefresher, Refresher, on_a_fresh_catalog
 from pleiad.engine.reshape import ChangedElsewhereError, Reshaper
 from pleiad.engine.script_source import ContainerScripts
+from pleiad.engine.shared_budget import SharedBudget
 from pleiad.engine.steady import to_the_end
 from pleiad.engine.sweeper import sweep_for_ever
 from pleiad.engine.traffic import Traffic
@@ -33,7 +35,7 @@ from pleiad.errors import PleiadError
 from pleiad.item.id import check_resource_name
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
-from pleiad.partition.governor import OBSERVE, Throttle
+from pleiad.partition.governor import OBSERVE, Governor, Throttle
 from pleiad.partition.partition import Partition
 from pleiad.script.pool import ScriptPool
 from pleiad.store.contract import SegmentDroppedError, Store
@@ -60,8 +62,11 @@ class Engine(HasRefresher):
         self.faults = Faults()
         self.traffic = Traffic()
         self.script_pool = ScriptPool(limits)
-        self.provisioning = Provisioning(self.catalog, limits, throttle, serverless, self._at_work)
         self._containers: dict[str, Container] = {}
+        self.budget = SharedBudget(store, self._governors, throttle.clock)
+        if store.is_shared:
+            throttle = dataclasses.replace(throttle, first_share=self.budget.first_share)
+        self.provisioning = Provisioning(self.catalog, limits, throttle, serverless, self._at_work)
         self._by_path: dict[tuple[str, str], Container] = {}
         self._background: list[asyncio.Task[None]] = []
         self.reshaper = Reshaper(store, self.catalog, limits, self.faults)
@@ -89,6 +94,9 @@ class Engine(HasRefresher):
         try:
             await self.catalog.load()
             self.provisioning.check_account()
+            if self.store.is_shared:
+                await self.budget.try_turn()
+                self._background.append(asyncio.create_task(self.budget.for_ever()))
             await self.store.keep_segments(self.catalog.segment_names())
             for resource in self.catalog.all(Kind.CONTAINER):
                 has_chores = "defaultTtl" in resource.properties or "changeFeedPolicy" in resource.properties
@@ -96,6 +104,7 @@ class Engine(HasRefresher):
                     with contextlib.suppress(ChangedElsewhereError):
                         await self.reshaper.mend(await self._container_of(resource))
         except BaseException:
+            await self._stop_background()
             await self.store.close()
             raise
         self._background.append(asyncio.create_task(sweep_for_ever(self._containers.values, self.store)))
@@ -108,13 +117,17 @@ class Engine(HasRefresher):
     async def close(self) -> None:
         """Stops the background work and closes the store."""
         await self.keeper.stop()
+        await self._stop_background()
+        self.script_pool.close()
+        async with self.catalog.lock:
+            await self.store.close()
+
+    async def _stop_background(self) -> None:
         for task in self._background:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-        self.script_pool.close()
-        async with self.catalog.lock:
-            await self.store.close()
+        self.budget.stop()
 
     # -- finding ---------------------------------------------------------------------------------
 
@@ -356,6 +369,9 @@ class Engine(HasRefresher):
                 total_ru = throughput.from_offer_content(content).ru
                 content[SHARES] = self.provisioning.checked_shares(container, total_ru, rates)
             await self._replace_content(offer, content)
+
+    def _governors(self) -> dict[str, Governor]:
+        return self.provisioning.governors(self._containers)
 
     def _allot_all(self) -> None:
         for offer in self.catalog.all(Kind.OFFER):
