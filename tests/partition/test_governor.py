@@ -357,7 +357,7 @@ def test_governors_with_shares_of_one_rate_serve_it_together_and_hold_one_second
     parts = [governor(clock, 1_000), governor(clock, 1_000)]
     for asked, share in zip(parts, (0.7, 0.3), strict=True):
         asked.set_share(share, 2)
-    assert [asked.snapshot().level_ru for asked in parts] == [700, 300]  # what a share cannot hold is lost
+    assert [asked.snapshot().level_ru for asked in parts] == [700, 300]
     served = sum(served_in(clock, asked, 10, 5) for asked in parts)
     assert served == pytest.approx(1_000 * 11 / 10, rel=0.01)  # ten seconds, and a full bucket
     assert parts[0].snapshot().rate_ru == 1_000

@@ -85,7 +85,7 @@ class Engine(HasRefresher):
             self._containers,
             self._by_path.clear,
             self.reshaper.is_changing,
-            self._allot_all,
+            self._settle,
         )
         self.reshaper.renew = self._renew
 
@@ -98,11 +98,9 @@ class Engine(HasRefresher):
                 await self.budget.try_turn()
                 self._background.append(asyncio.create_task(self.budget.for_ever()))
             await self.store.keep_segments(self.catalog.segment_names())
-            for resource in self.catalog.all(Kind.CONTAINER):
-                has_chores = "defaultTtl" in resource.properties or "changeFeedPolicy" in resource.properties
-                if has_chores or self.catalog.is_unfinished(resource.rid):
-                    with contextlib.suppress(ChangedElsewhereError):
-                        await self.reshaper.mend(await self._container_of(resource))
+            for resource in self._with_chores():
+                with contextlib.suppress(ChangedElsewhereError):
+                    await self.reshaper.mend(await self._container_of(resource))
         except BaseException:
             await self._stop_background()
             await self.store.close()
@@ -170,6 +168,16 @@ class Engine(HasRefresher):
         if self.store.is_shared:
             opened.look_again = self._look_again
         return self._containers.setdefault(resource.rid, opened)
+
+    def _with_chores(self) -> list[Resource]:
+        """The containers that have something to sweep, or a change to be finished, whether they are used or not."""
+        return [
+            resource
+            for resource in self.catalog.all(Kind.CONTAINER)
+            if "defaultTtl" in resource.properties
+            or "changeFeedPolicy" in resource.properties
+            or self.catalog.is_unfinished(resource.rid)
+        ]
 
     async def _at_work(self, resource: Resource) -> Container:
         return self._containers.get(resource.rid) or await self._container_of(resource)
@@ -373,7 +381,12 @@ class Engine(HasRefresher):
     def _governors(self) -> dict[str, Governor]:
         return self.provisioning.governors(self._containers)
 
-    def _allot_all(self) -> None:
+    async def _settle(self) -> None:
+        """Takes over what a look found: new throughput, and containers whose chores nobody else may be left to do."""
+        for resource in self._with_chores():
+            if resource.rid not in self._containers:
+                with contextlib.suppress(SegmentDroppedError):
+                    await self._container_of(resource)
         for offer in self.catalog.all(Kind.OFFER):
             self.provisioning.apply(offer, self._containers)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pleiad import errors
@@ -40,9 +40,9 @@ class Refresher:
         containers: dict[str, Container],
         forget_paths: Callable[[], None],
         is_being_changed: Callable[[Container], bool],
-        allot: Callable[[], None],
+        settle: Callable[[], Awaitable[None]],
     ) -> None:
-        self._allot = allot
+        self._settle = settle
         self._store = store
         self._catalog = catalog
         self._containers = containers
@@ -79,7 +79,7 @@ class Refresher:
                 self._forget_paths()
             for rid, container in list(self._containers.items()):
                 await self._renew(rid, container)
-            self._allot()
+            await self._settle()
         return True
 
     async def _renew(self, rid: str, container: Container) -> None:

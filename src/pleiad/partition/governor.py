@@ -248,11 +248,13 @@ class Governor:
     # -- several servers -------------------------------------------------------------------------------
 
     def set_share(self, share: float, servers: int = 1) -> None:
-        """From now on fills at this part of the rate; each of so many servers has a right to an even part."""
+        """From now on fills at this part of the rate; each of so many servers has a right to an even part.
+
+        What the bucket no longer holds counts as unused.
+        """
         self._refill(self._clock())
         self._share, self._servers = share, servers
         self._scale()
-        self._level = min(self._level, self._hold)
 
     def _scale(self) -> None:
         self._fill = self._rate * self._share
