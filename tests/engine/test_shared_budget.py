@@ -341,7 +341,9 @@ async def test_containers_that_share_throughput_share_it_at_all_servers_together
         assert [governor.rate_ru for found in places for _, governor in found] == [500.0] * 4
 
 
-async def test_without_the_database_a_server_serves_what_it_has_and_then_nothing_and_then_goes_on() -> None:
+async def test_without_standbys_a_server_goes_on_and_without_the_database_it_serves_what_it_has_and_then_nothing() -> (
+    None
+):
     server = PostgresServer()
     server.start()
     clock = Clock()
@@ -350,6 +352,11 @@ async def test_without_the_database_a_server_serves_what_it_has_and_then_nothing
             one = await opened(stack, server.new_database(), Throttle(clock=clock))
             governor = governor_of(await made(one))
             assert served(governor, 500) == 500
+            with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+                connection.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+                connection.execute("SELECT pg_reload_conf()")
+            await asyncio.sleep(LEASE_SECONDS + 1)
+            assert governor.share == 1.0  # a turn waits for no standby
             server.stop(signal.SIGQUIT)
             async with asyncio.timeout(LEASE_SECONDS + 3):
                 while governor.share:

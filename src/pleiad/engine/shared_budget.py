@@ -8,7 +8,8 @@ whether some were refused; the budget is divided so that nobody who wants more h
 Invariants:
 - at every moment the shares of all servers in one budget sum up to 1 at most: the store hands out only what nobody
   holds, a server gives up a share before it tells the store so, and it stops using one before the store lets others
-  have it. A crash or failover of the database, and a jump of its clock, may break this for `LEASE_SECONDS`;
+  have it. A crash or failover of the database, and a jump of its clock, may break this for `LEASE_SECONDS`; a process
+  that stood still for longer may spend once more what its buckets hold;
 - a server that dies or loses the database keeps nothing from the others for longer than `LEASE_SECONDS`;
 - without the database a server admits what is in its buckets, and then nothing.
 """
