@@ -52,5 +52,10 @@ class Budgets:
         """Gives everything back, if the database can be reached; else it is free when its time is over."""
         if self._is_member:
             with contextlib.suppress(psycopg.Error, PleiadError):
-                await self._connections.write(lambda connection: connection.execute(_LEAVE, (self._owner,)))
+                await self._connections.write(self._remove)
         await self._connections.close()
+
+    async def _remove(self, connection: Connection) -> None:
+        async with connection.transaction():
+            await connection.execute("SET LOCAL synchronous_commit = off")
+            await connection.execute(_LEAVE, (self._owner,))

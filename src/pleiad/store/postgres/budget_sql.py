@@ -2,7 +2,8 @@
 
 A row of `budget` is what one server holds of one budget and for how long; the row with the empty name says that the
 server is there, and with a share of 1 that it holds all of every budget. `share_budgets` is one turn of one server:
-turns follow each other, so each sees what those before it took, and none hands out what another server holds.
+turns follow each other, so each sees what those before it took, and none hands out what another server holds. None
+waits for a disk or a standby, which would hold up those of all others.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ DECLARE
   is_free boolean;
   until timestamptz;
 BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM pg_advisory_xact_lock({_BUDGET_LOCK});
   until := clock_timestamp() + make_interval(secs => seconds);
   DELETE FROM pleiad.budget AS b
