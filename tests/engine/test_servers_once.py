@@ -11,11 +11,14 @@ import orjson
 import psycopg
 import pytest
 
+from pleiad import errors
 from pleiad.catalog.resource import Kind
 from pleiad.engine import items, scripts
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.phase import Phase
+from pleiad.errors import PleiadError
+from pleiad.partition.partition import Partition
 from pleiad.store.contract import SegmentDroppedError
 from pleiad.store.postgres.store import PostgresStore
 from tests.engine.test_scripts import COUNT
@@ -170,3 +173,30 @@ async def test_a_server_that_missed_every_notice_is_put_right_by_the_fence(datab
             answer = await items.read(container, f"i{n}", (f"k{n}",))
             assert answer.row is not None
             assert orjson.loads(answer.row.body)["n"] == 2
+
+
+async def test_a_look_that_failed_half_way_is_made_again(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with AsyncExitStack() as stack:
+        one, other = await opened(stack, database), await opened(stack, database)
+        container = await made(one)
+        for n in range(10):
+            await put(container, f"k{n}", "i", 0)
+        twin = await seen(other)
+        await other.keeper.stop()
+        other.store.watch(lambda: None)
+        await asyncio.sleep(0.1)
+        await one.split(container, "0")
+        await one.keeper.settled()
+
+        async def fail(_: Partition) -> None:
+            raise errors.UNAVAILABLE(reason="The store cannot be reached.")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(Partition, "load", fail)
+            with pytest.raises(PleiadError):
+                await other.refresher.look()
+        assert await other.refresher.look()
+        assert [partition.id for partition in twin.map.partitions] == [1, 2]
+        await put(twin, "k1", "i", 1)

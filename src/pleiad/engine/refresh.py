@@ -50,6 +50,7 @@ class Refresher:
         self._is_being_changed = is_being_changed
         self._wanted = asyncio.Event()
         self._turn = asyncio.Lock()
+        self._is_half_done = False
 
     def notice(self) -> None:
         """Asks for a look soon."""
@@ -69,18 +70,24 @@ class Refresher:
 
     async def look(self) -> bool:
         """Takes over what others changed; whether there was something."""
-        if not await self._store.is_behind():
+        if not await self._is_needed():
             return False
         async with self._turn:
             async with self._catalog.lock:
-                if not await self._store.is_behind():
+                if not await self._is_needed():
                     return True
+                self._is_half_done = True
                 await self._catalog.load()
                 self._forget_paths()
             for rid, container in list(self._containers.items()):
                 await self._renew(rid, container)
             await self._settle()
+            self._is_half_done = False
         return True
+
+    async def _is_needed(self) -> bool:
+        """Whether others changed something, or a look that failed half-way must be made again."""
+        return self._is_half_done or await self._store.is_behind()
 
     async def _renew(self, rid: str, container: Container) -> None:
         resource = self._catalog.by_rid(Kind.CONTAINER, rid)
