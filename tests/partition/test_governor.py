@@ -12,6 +12,7 @@ from pleiad.limits import Limits
 from pleiad.partition.governor import (
     LOW_PRIORITY_RESERVE,
     NORMAL,
+    SHARE_SECONDS,
     SYSTEM,
     Buckets,
     Governor,
@@ -346,3 +347,76 @@ def test_admitting_and_spending_take_less_than_two_microseconds() -> None:
             asked.spend(1.0)
 
     assert min(timeit.repeat(requests, number=1, repeat=7)) / 20_000 < 2e-6
+
+
+# -- several servers -----------------------------------------------------------------------------------
+
+
+def test_governors_with_shares_of_one_rate_serve_it_together_and_hold_one_second_of_it() -> None:
+    clock = Clock()
+    parts = [governor(clock, 1_000), governor(clock, 1_000)]
+    for asked, share in zip(parts, (0.7, 0.3), strict=True):
+        asked.set_share(share, 2)
+    assert [asked.snapshot().level_ru for asked in parts] == [700, 300]
+    served = sum(served_in(clock, asked, 10, 5) for asked in parts)
+    assert served == pytest.approx(1_000 * 11 / 10, rel=0.01)  # ten seconds, and a full bucket
+    assert parts[0].snapshot().rate_ru == 1_000
+    assert parts[0].snapshot().share == 0.7
+
+
+def test_without_a_share_a_chunk_is_served_and_the_refusal_counts_on_the_even_part_that_comes() -> None:
+    clock = Clock()
+    asked = governor(clock, 1_000)
+    asked.set_share(0.0, 4)
+    clock.now += 100
+    assert [ask(asked, 50) for _ in range(2)] == [None, None]
+    refusal = ask(asked, 50)
+    assert refusal is not None
+    assert refusal.retry_after_ms == int(SHARE_SECONDS * 1000) + 1
+    clock.now += 100
+    assert ask(asked, 50) is not None
+    asked.set_share(0.5, 4)
+    clock.now += 0.001
+    assert ask(asked, 50) is None
+
+
+def test_a_refusal_with_a_share_is_the_first_millisecond_at_which_that_share_serves_it() -> None:
+    clock = Clock()
+    asked = governor(clock, 1_000)
+    asked.set_share(0.5, 2)
+    assert ask(asked, 600) is None
+    refusal = ask(asked, 1)
+    assert refusal is not None
+    assert refusal.retry_after_ms == 201
+    clock.now += 0.199
+    assert ask(asked, 1) is not None
+    clock.now += 0.002
+    assert ask(asked, 1) is None
+
+
+def test_burst_and_buckets_are_spent_in_the_share() -> None:
+    clock = Clock()
+    whole, half = governor(clock, 100, burst=True), governor(clock, 100, burst=True)
+    half.set_share(0.5, 2)
+    clock.now += 200
+    assert half.snapshot().burst_ru == pytest.approx(whole.snapshot().burst_ru / 2, rel=0.01)
+    assert served_in(clock, half, 1, 5) <= 3_000 / 2 + 100
+    asked = governor(clock, 1_000)
+    asked.allot(1_000, Throttle(clock=clock), Limits(), buckets=Buckets({1: 20}))
+    asked.set_share(0.5, 2)
+    assert served_in(clock, asked, 5, 5, Lane(bucket=1)) == pytest.approx(1_000 * 0.2 * 0.5 * 6 / 5, rel=0.05)
+
+
+def test_what_a_governor_makes_of_its_budget_says_whether_a_share_is_of_use() -> None:
+    clock = Clock()
+    asked = governor(clock, 1_000)
+    asked.set_share(0.0, 2)
+    assert asked.demand() == (0.0, 0, False, True)
+    ask(asked, 150)
+    ask(asked, 5)
+    assert asked.demand() == (150.0, 1, True, False)
+    asked.set_share(1.0)
+    clock.now += 2
+    assert asked.demand().is_full
+    asked.spend_spare(10)  # background work waits for units too
+    assert not asked.demand().is_full

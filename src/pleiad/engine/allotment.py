@@ -22,19 +22,20 @@ class Pool:
     """
 
     def __init__(self) -> None:
-        self._governors: list[Governor] = []
+        self.governors: list[Governor] = []
 
     def allot(self, throughput: Throughput, places: int, throttle: Throttle, limits: Limits) -> None:
-        """Divides the throughput among so many places; there are never fewer than before."""
-        missing = places - len(self._governors)
-        rate_ru = min(throughput.ru / max(places, len(self._governors)), limits.physical_partition_ru)
-        self._governors += [Governor(rate_ru, throttle, limits) for _ in range(missing)]
-        for governor in self._governors:
+        """Divides the throughput among so many places."""
+        rate_ru = min(throughput.ru / places, limits.physical_partition_ru)
+        missing = places - len(self.governors)
+        self.governors = self.governors[:places]
+        self.governors += [Governor(rate_ru, throttle, limits) for _ in range(missing)]
+        for governor in self.governors:
             governor.allot(rate_ru, throttle, limits, throughput.autoscale)
 
     def governor(self, index: int, count: int) -> Governor:
         """The governor of a container's partition: the index-th of count, in the order of ranges."""
-        return self._governors[index * len(self._governors) // count]
+        return self.governors[index * len(self.governors) // count]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

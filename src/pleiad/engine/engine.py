@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,6 +28,7 @@ from pleiad.engine.provisioning import Migration, Provisioning, check_fixed
 from pleiad.engine.refresh import HasRefresher, Refresher, on_a_fresh_catalog
 from pleiad.engine.reshape import ChangedElsewhereError, Reshaper
 from pleiad.engine.script_source import ContainerScripts
+from pleiad.engine.shared_budget import SharedBudget
 from pleiad.engine.steady import to_the_end
 from pleiad.engine.sweeper import sweep_for_ever
 from pleiad.engine.traffic import Traffic
@@ -35,7 +37,7 @@ from pleiad.errors import PleiadError
 from pleiad.item.id import check_resource_name
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
-from pleiad.partition.governor import OBSERVE, Throttle
+from pleiad.partition.governor import OBSERVE, Governor, Throttle
 from pleiad.partition.partition import Partition
 from pleiad.script.pool import ScriptPool
 from pleiad.store.contract import SegmentDroppedError, Store
@@ -65,8 +67,11 @@ class Engine(HasRefresher):
         self.traffic = Traffic()
         self.script_pool = ScriptPool(limits)
         self.metadata_budget = MetadataBudget(limits, throttle)
-        self.provisioning = Provisioning(self.catalog, limits, throttle, serverless, self._at_work)
         self._containers: dict[str, Container] = {}
+        self.budget = SharedBudget(store, self._governors, throttle.clock)
+        if store.is_shared:
+            throttle = dataclasses.replace(throttle, first_share=self.budget.first_share)
+        self.provisioning = Provisioning(self.catalog, limits, throttle, serverless, self._at_work)
         self._by_path: dict[tuple[str, str], Container] = {}
         self._background: list[asyncio.Task[None]] = []
         self.reshaper = Reshaper(store, self.catalog, limits, self.faults)
@@ -86,7 +91,7 @@ class Engine(HasRefresher):
             self._containers,
             self._by_path.clear,
             self.reshaper.is_changing,
-            self._allot_all,
+            self._settle,
         )
         self.reshaper.renew = self._renew
 
@@ -95,13 +100,15 @@ class Engine(HasRefresher):
         try:
             await self.catalog.load()
             self.provisioning.check_account()
+            if self.store.is_shared:
+                await self.budget.try_turn()
+                self._background.append(asyncio.create_task(self.budget.for_ever()))
             await self.store.keep_segments(self.catalog.segment_names())
-            for resource in self.catalog.all(Kind.CONTAINER):
-                has_chores = "defaultTtl" in resource.properties or "changeFeedPolicy" in resource.properties
-                if has_chores or self.catalog.is_unfinished(resource.rid):
-                    with contextlib.suppress(ChangedElsewhereError):
-                        await self.reshaper.mend(await self._container_of(resource))
+            for resource in self._with_chores():
+                with contextlib.suppress(ChangedElsewhereError):
+                    await self.reshaper.mend(await self._container_of(resource))
         except BaseException:
+            await self._stop_background()
             await self.store.close()
             raise
         self._background.append(asyncio.create_task(sweep_for_ever(self._containers.values, self.store)))
@@ -114,13 +121,17 @@ class Engine(HasRefresher):
     async def close(self) -> None:
         """Stops the background work and closes the store."""
         await self.keeper.stop()
+        await self._stop_background()
+        self.script_pool.close()
+        async with self.catalog.lock:
+            await self.store.close()
+
+    async def _stop_background(self) -> None:
         for task in self._background:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-        self.script_pool.close()
-        async with self.catalog.lock:
-            await self.store.close()
+        self.budget.stop()
 
     # -- finding ---------------------------------------------------------------------------------
 
@@ -164,6 +175,16 @@ class Engine(HasRefresher):
         if self.store.is_shared:
             opened.look_again = self._look_again
         return self._containers.setdefault(resource.rid, opened)
+
+    def _with_chores(self) -> list[Resource]:
+        """The containers that have something to sweep, or a change to be finished, whether they are used or not."""
+        return [
+            resource
+            for resource in self.catalog.all(Kind.CONTAINER)
+            if "defaultTtl" in resource.properties
+            or "changeFeedPolicy" in resource.properties
+            or self.catalog.is_unfinished(resource.rid)
+        ]
 
     async def _at_work(self, resource: Resource) -> Container:
         return self._containers.get(resource.rid) or await self._container_of(resource)
@@ -391,7 +412,15 @@ class Engine(HasRefresher):
             owner = self.provisioning.owner_name(offer)
         _throughput_log.info(log_line(kind="raised-by-storage", resource=owner, before=before, after=after))
 
-    def _allot_all(self) -> None:
+    def _governors(self) -> dict[str, Governor]:
+        return self.provisioning.governors(self._containers)
+
+    async def _settle(self) -> None:
+        """Takes over what a look found: new throughput, and containers whose chores nobody else may be left to do."""
+        for resource in self._with_chores():
+            if resource.rid not in self._containers:
+                with contextlib.suppress(SegmentDroppedError):
+                    await self._container_of(resource)
         for offer in self.catalog.all(Kind.OFFER):
             self.provisioning.apply(offer, self._containers)
 

@@ -19,7 +19,7 @@ from pleiad.catalog.throughput import History, Throughput
 from pleiad.engine.allotment import Allotment, Pool
 from pleiad.engine.container import Container
 from pleiad.limits import Limits
-from pleiad.partition.governor import Buckets, Throttle
+from pleiad.partition.governor import Buckets, Governor, Throttle
 
 BUCKETS = "throughputBuckets"
 SHARES = "physicalPartitionThroughput"
@@ -133,10 +133,31 @@ class Provisioning:
         offer = self._catalog.offer_of(database_rid)
         assert offer is not None
         given = throughput.from_offer_content(offer.properties["content"])
-        members = self._members(database_rid)
+        self._pools[database_rid].allot(given, self._places(offer), self.throttle, self._limits)
+
+    def _places(self, offer: Resource) -> int:
+        """The places in which a database spends its throughput: as many as its widest container has partitions."""
+        given = throughput.from_offer_content(offer.properties["content"])
+        members = self._members(offer.properties["offerResourceId"])
         widest = max([len(self._catalog.placements(member.rid)) for member in members], default=1)
-        needed = throughput.partition_count(given, self._limits, shared=True)
-        self._pools[database_rid].allot(given, max(widest, needed), self.throttle, self._limits)
+        return max(widest, throughput.partition_count(given, self._limits, shared=True))
+
+    def governors(self, at_work: Mapping[str, Container]) -> dict[str, Governor]:
+        """The governors of the containers at work, by a name that is the same at every server.
+
+        Pools follow the partition maps first, so that place n is the same place at every server.
+        """
+        named = {}
+        for container in at_work.values():
+            if container.allotment.pool is None:
+                for partition in container.map.partitions:
+                    named[f"{container.resource.rid}/{partition.id}"] = partition.governor
+        for rid, pool in self._pools.items():
+            offer = self._catalog.offer_of(rid)
+            if offer is not None and self._places(offer) != len(pool.governors):
+                self.apply(offer, at_work)
+            named |= {f"{rid}/{place}": governor for place, governor in enumerate(pool.governors)}
+        return named
 
     def apply(self, offer: Resource, at_work: Mapping[str, Container]) -> None:
         """Puts a changed offer into force in every open container that it pays for."""

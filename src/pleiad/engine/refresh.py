@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pleiad import errors
@@ -40,9 +40,9 @@ class Refresher:
         containers: dict[str, Container],
         forget_paths: Callable[[], None],
         is_being_changed: Callable[[Container], bool],
-        allot: Callable[[], None],
+        settle: Callable[[], Awaitable[None]],
     ) -> None:
-        self._allot = allot
+        self._settle = settle
         self._store = store
         self._catalog = catalog
         self._containers = containers
@@ -50,6 +50,7 @@ class Refresher:
         self._is_being_changed = is_being_changed
         self._wanted = asyncio.Event()
         self._turn = asyncio.Lock()
+        self._is_half_done = False
 
     def notice(self) -> None:
         """Asks for a look soon."""
@@ -69,18 +70,24 @@ class Refresher:
 
     async def look(self) -> bool:
         """Takes over what others changed; whether there was something."""
-        if not await self._store.is_behind():
+        if not await self._is_needed():
             return False
         async with self._turn:
             async with self._catalog.lock:
-                if not await self._store.is_behind():
+                if not await self._is_needed():
                     return True
+                self._is_half_done = True
                 await self._catalog.load()
                 self._forget_paths()
             for rid, container in list(self._containers.items()):
                 await self._renew(rid, container)
-            self._allot()
+            await self._settle()
+            self._is_half_done = False
         return True
+
+    async def _is_needed(self) -> bool:
+        """Whether others changed something, or a look that failed half-way must be made again."""
+        return self._is_half_done or await self._store.is_behind()
 
     async def _renew(self, rid: str, container: Container) -> None:
         resource = self._catalog.by_rid(Kind.CONTAINER, rid)

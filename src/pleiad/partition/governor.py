@@ -5,11 +5,16 @@ is admitted while something is in the bucket and pays when its charge is known, 
 nothing is admitted until the debt is filled up again. What overflows while the partition is idle is kept apart: up to
 one second as spare units for background work, and with burst capacity up to five minutes for requests.
 
+Where several servers work on the same data, each has a governor for the partition and fills its bucket at a share of
+the rate; the shares of all servers sum up to one at most (`engine.shared_budget`). Everything here is then a share of
+what it is for one server. A bucket holds at least a chunk, a tenth of a second's units, so that a server without a
+share can serve the first requests that come to it while it asks for one.
+
 Invariants:
 - in t seconds requests spend at most rate x (t + 1), beside what burst capacity saved earlier and the charges of the
-  requests that were admitted last;
+  requests that were admitted last; with several servers that holds for all of them together, and a chunk for each;
 - a refused request costs nothing, and `retry_after_ms` is the first millisecond at which it would be admitted if
-  nobody else spent anything meanwhile;
+  nobody else spent anything meanwhile; with several servers, one at which it would be: the share may grow before;
 - spare units never hold up a request: they are spent from what no request used.
 """
 
@@ -30,6 +35,10 @@ LOW_PRIORITY_RESERVE = 0.2
 """The share of a second's units that is left to requests of high priority."""
 AUTOSCALE_FLOOR = 0.1
 """Autoscale never scales below this share of its maximum."""
+CHUNK = 0.1
+"""The part of a second's units that the bucket of a server holds, however small its share is."""
+SHARE_SECONDS = 1.0
+"""The time in which a server that asks for a share of a budget has got the part that is its due."""
 _MINUTE_SECONDS = 60
 _HOUR_SECONDS = 3600
 _SCALE_SECONDS = 5
@@ -37,11 +46,13 @@ _SCALE_SECONDS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttle:
-    """The switches of an account: whether requests are refused at all, and whether unused units are saved."""
+    """The switches of an account: whether requests are refused at all, whether unused units are saved, and which share
+    of its rate a governor begins with."""
 
     enforced: bool = True
     burst: bool = False
     clock: Callable[[], float] = time.monotonic
+    first_share: Callable[[], float] = lambda: 1.0
 
 
 OBSERVE = Throttle(enforced=False)
@@ -81,7 +92,9 @@ class GovernorSnapshot:
     """
 
     rate_ru: float
-    """RU/s allowed."""
+    """RU/s allowed, to all servers together."""
+    share: float
+    """The part of it that this server may use now: 1 where there is no other."""
     level_ru: float
     """What is left of it now; negative is debt."""
     second_ru: float
@@ -112,6 +125,18 @@ class GovernorSnapshot:
     """The highest `scaled_ru` of the clock hour, which is what the service bills."""
 
 
+class Demand(NamedTuple):
+    """What has come to one server of what a budget is for."""
+
+    spent_ru: float
+    """Since the start."""
+    denied: int
+    """Requests that found nothing left since the start."""
+    is_empty: bool
+    is_full: bool
+    """Whether a share would fill nothing: neither the bucket nor what is kept for later."""
+
+
 class _Second(NamedTuple):
     """The figures of one second."""
 
@@ -133,6 +158,8 @@ class Governor:
         "_burst_spent",
         "_clock",
         "_enforced",
+        "_fill",
+        "_hold",
         "_hour",
         "_hour_ru",
         "_level",
@@ -146,13 +173,20 @@ class Governor:
         "_requests_before",
         "_second_end",
         "_seconds",
+        "_servers",
+        "_share",
         "_spare",
+        "_throttle",
         "_used",
         "_used_before",
     )
 
     def __init__(self, rate_ru: float, throttle: Throttle = OBSERVE, limits: Limits | None = None) -> None:
         self._rate = self._level = rate_ru
+        self._fill = self._hold = rate_ru
+        """What the bucket gains in a second, and what it holds."""
+        self._share, self._servers = 1.0, 1
+        self._throttle: Throttle | None = None
         self._spare = rate_ru
         self._burst = self._burst_max = self._burst_spent = 0.0
         self._over_budget = self._refused = self._refused_total = 0
@@ -172,6 +206,10 @@ class Governor:
     def rate_ru(self) -> float:
         return self._rate
 
+    @property
+    def share(self) -> float:
+        return self._share
+
     def allot(
         self,
         rate_ru: float,
@@ -180,13 +218,16 @@ class Governor:
         autoscale: bool = False,
         buckets: Buckets | None = None,
     ) -> None:
-        """Sets rate and switches anew, at once and without losing the debt."""
+        """Sets rate and switches anew, at once and without losing the debt; the share stays."""
         if throttle.clock is not self._clock:
             self._clock = throttle.clock
             self._at = self._clock()
             self._second_end = int(self._at) + 1
         self._refill(self._clock())
-        self._level = min(self._level + max(0.0, rate_ru - self._rate), rate_ru)
+        if throttle is not self._throttle:
+            self._throttle = throttle
+            self._share = throttle.first_share()
+        held = self._hold
         self._rate = rate_ru
         self._limits = limits
         self._enforced = throttle.enforced
@@ -197,22 +238,48 @@ class Governor:
         self._spare = min(self._spare, rate_ru)
         percents = buckets.percents if buckets is not None else {}
         self._buckets = {id: _Bucket(rate_ru * percent / 100, self._at) for id, percent in percents.items()}
+        self._scale()
+        self._level = min(self._level + max(0.0, self._hold - held), self._hold)
         self._plain: Lane | None = NORMAL
         if buckets is not None and buckets.default:
             self._buckets[NORMAL.bucket] = self._buckets[buckets.default]
             self._plain = None
+
+    # -- several servers -------------------------------------------------------------------------------
+
+    def set_share(self, share: float, servers: int = 1) -> None:
+        """From now on fills at this part of the rate; each of so many servers has a right to an even part.
+
+        What the bucket no longer holds counts as unused.
+        """
+        self._refill(self._clock())
+        self._share, self._servers = share, servers
+        self._scale()
+
+    def _scale(self) -> None:
+        self._fill = self._rate * self._share
+        self._hold = self._rate * max(self._share, CHUNK)
+        for bucket in self._buckets.values():
+            bucket.scale(max(self._share, CHUNK))
+
+    def demand(self) -> Demand:
+        """What this server makes of the budget."""
+        self._refill(self._clock())
+        is_full = self._level >= self._hold and self._spare >= self._rate and self._burst >= self._burst_max
+        denied = self._refused_total + self._refused + self._over_budget
+        return Demand(self._used_before + self._used, denied, self._level <= 0, is_full)
 
     # -- the way of a request --------------------------------------------------------------------------
 
     def admit(self, lane: Lane = NORMAL) -> None:
         """Lets a request in, or raises what tells its client when to come again."""
         now = self._clock()
-        rate = self._rate
-        level = self._level + (now - self._at) * rate
+        hold = self._hold
+        level = self._level + (now - self._at) * self._fill
         self._at = now
-        if level > rate:
-            self._keep_unused(level - rate)
-            level = rate
+        if level > hold:
+            self._keep_unused(level - hold)
+            level = hold
         self._level = level
         if now >= self._second_end:
             self._end_second(now)
@@ -261,6 +328,7 @@ class Governor:
         scaled = self._scaled()
         return GovernorSnapshot(
             rate_ru=self._rate,
+            share=self._share,
             level_ru=self._level,
             second_ru=sum(each.used for each in recent if each.number == this_second - 1),
             minute_ru=sum(each.used for each in recent),
@@ -289,11 +357,11 @@ class Governor:
     # -- filling ---------------------------------------------------------------------------------------
 
     def _refill(self, now: float) -> None:
-        level = self._level + (now - self._at) * self._rate
+        level = self._level + (now - self._at) * self._fill
         self._at = now
-        if level > self._rate:
-            self._keep_unused(level - self._rate)
-            level = self._rate
+        if level > self._hold:
+            self._keep_unused(level - self._hold)
+            level = self._hold
         self._level = level
         if now >= self._second_end:
             self._end_second(now)
@@ -341,23 +409,30 @@ class Governor:
             wait_seconds = bucket.wait_seconds(now)
             if wait_seconds is not None:
                 return errors.THROUGHPUT_BUCKET_EMPTY, wait_seconds
-        floor = self._rate * LOW_PRIORITY_RESERVE if lane.low_priority else 0.0
+        floor = self._hold * LOW_PRIORITY_RESERVE if lane.low_priority else 0.0
         if self._level > floor:
             return None
-        wait_seconds = (floor - self._level) / self._rate
-        if self._burst > 0 and bucket is None:
+        wait_seconds = self._filling_seconds(floor - self._level)
+        if self._burst > 0 and self._share > 0 and bucket is None:
             if self._draw_burst(floor):
                 return None
             wait_seconds = min(wait_seconds, self._second_end - now)
         return errors.TOO_MANY_REQUESTS, wait_seconds
 
+    def _filling_seconds(self, ru: float) -> float:
+        """How long it takes to fill in so much: at the share there is, or at the one that asking for it brings."""
+        if self._fill == self._rate:
+            return ru / self._rate
+        asked_seconds = SHARE_SECONDS + ru * self._servers / self._rate
+        return min(asked_seconds, ru / self._fill) if self._fill > 0 else asked_seconds
+
     def _draw_burst(self, floor: float) -> bool:
         """Puts saved units into the bucket, as far as the second has room for them; whether that is enough."""
-        room = self._limits.burst_partition_ru - self._rate - self._used
+        room = (self._limits.burst_partition_ru - self._rate) * self._share - self._used
         drawn = min(self._burst, max(0.0, room))
         if self._level + drawn <= floor:
             return False
-        drawn = min(drawn, floor - self._level + self._rate)
+        drawn = min(drawn, floor - self._level + self._hold)
         self._burst -= drawn
         self._burst_spent += drawn
         self._level += drawn
@@ -367,11 +442,16 @@ class Governor:
 class _Bucket:
     """A throughput bucket on this partition: at most its percent of the rate."""
 
-    __slots__ = ("at", "level", "rate")
+    __slots__ = ("_whole_ru", "at", "level", "rate")
 
     def __init__(self, rate_ru: float, now: float) -> None:
-        self.rate = self.level = rate_ru
+        self._whole_ru = self.rate = self.level = rate_ru
         self.at = now
+
+    def scale(self, share: float) -> None:
+        """From now on allows this part of its rate."""
+        self.rate = self._whole_ru * share
+        self.level = min(self.level, self.rate)
 
     def wait_seconds(self, now: float) -> float | None:
         """How long until it admits a request, or None when it does now."""

@@ -35,6 +35,7 @@ from typing import Any, NamedTuple, Protocol
 from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange
+from pleiad.store.budget import BudgetClaim, BudgetParts
 from pleiad.store.commits import CommitCounts
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 
@@ -467,6 +468,15 @@ class Store(Protocol):
 
     def alone(self) -> AbstractAsyncContextManager[bool]:
         """Keeps all other servers from the data for the length of a block; inside it, False when one is at work."""
+
+    def share_budgets(
+        self, claims: Sequence[BudgetClaim], holds_all: bool, seconds: float
+    ) -> Awaitable[BudgetParts]:
+        """Tells the other servers which shares of budgets this one uses, and takes what nobody has; for so long.
+
+        What it held of budgets it names no more is free at once. A server that `holds_all` goes on using all of every
+        budget; while there is one, no other gets anything.
+        """
 
     def segment(self, name: str) -> Segment:
         """The segment of that name, made on its first write."""

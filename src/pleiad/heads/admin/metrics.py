@@ -151,6 +151,12 @@ def _add_loads(made: Page, loads: Sequence[tuple[Labels, GovernorSnapshot]]) -> 
         [(labels, load.rate_ru) for labels, load in loads],
     )
     made.add(
+        "pleiad_partition_server_share",
+        "gauge",
+        "The part of the allowed RU/s that this server may use now.",
+        [(labels, round(load.share, 3)) for labels, load in loads],
+    )
+    made.add(
         "pleiad_partition_normalized_ru_percent",
         "gauge",
         "The busiest second of the last minute: request units used of those allowed.",

@@ -106,6 +106,7 @@ def _load(partition: Partition) -> dict[str, Any]:
     figures = partition.governor.snapshot()
     return {
         "allowed": round(figures.rate_ru, 2),
+        "serverShare": round(figures.share, 3),
         "lastSecond": round(figures.second_ru, 2),
         "lastMinute": round(figures.minute_ru, 2),
         "normalizedPercent": round(figures.normalized_percent, 1),

@@ -1,11 +1,12 @@
 """What the PostgreSQL store keeps in a database, and its version.
 
-    pleiad                  version, record, generation, dropped, lease and the functions that read JSON
+    pleiad                  version, record, generation, dropped, lease, budget and the functions that read JSON
     "pleiad_<segment>"      item, partition, unique_value, deleted, path_index, entry and the functions that write
 
 A schema per segment makes dropping one cheap, whatever it holds. `dropped` remembers the names of dropped segments,
 so that a server that comes late can tell a segment that is no more from one that was never written. `generation`
-counts the changes of the catalog, so that a server knows whether it is behind.
+counts the changes of the catalog, so that a server knows whether it is behind. `budget` is what servers hold of the
+throughput; it is of the moment, so it is not logged, and a crash of the database empties it.
 
 Texts are kept with U+0000 and U+0001 mapped (see `json_sql`), compare by their UTF-8 bytes (collation C), and the
 database is UTF-8.
@@ -18,9 +19,9 @@ from typing import Any, LiteralString
 
 import psycopg
 
-from pleiad.store.postgres import segment_sql
+from pleiad.store.postgres import budget_sql, segment_sql
 
-VERSION = 1
+VERSION = 2
 SERVER_VERSION_MIN = 150_000
 TAG_CHARACTERS = 500
 """Of a string no more than this is in an index entry: PostgreSQL's index entries hold less than 2,700 bytes."""
@@ -95,6 +96,9 @@ RETURNS TABLE(tag text, num float8) LANGUAGE sql STABLE PARALLEL SAFE AS $$
   UNION ALL SELECT '3', ts::float8 WHERE kind = 3 $$;
 """
 
+_UPGRADES = {1: budget_sql.BUDGET}
+"""What a database of each older version lacks."""
+
 
 async def prepare(connection: psycopg.AsyncConnection[Any], must_exist: bool = False) -> None:
     """Makes what a new database lacks; SchemaError for a server or data this version cannot use."""
@@ -111,7 +115,7 @@ async def prepare(connection: psycopg.AsyncConnection[Any], must_exist: bool = F
         if await _value(connection, "SELECT to_regclass('pleiad.version')") is None:
             if must_exist:
                 raise SchemaError("the database holds no data of Pleiad")
-            await connection.execute(sql(_TABLES + _FUNCTIONS))
+            await connection.execute(sql(_TABLES + _FUNCTIONS + budget_sql.BUDGET))
             await connection.execute("INSERT INTO pleiad.version VALUES (%s)", (VERSION,))
             return
         version = await _value(connection, "SELECT max(version) FROM pleiad.version")
@@ -120,6 +124,9 @@ async def prepare(connection: psycopg.AsyncConnection[Any], must_exist: bool = F
                 f"the database was written by a newer Pleiad (format {version}, this one reads up to {VERSION}); "
                 "upgrade first"
             )
+        for old in range(version, VERSION):
+            await connection.execute(sql(_UPGRADES[old]))
+            await connection.execute("UPDATE pleiad.version SET version = %s", (old + 1,))
 
 
 async def make_segment(connection: psycopg.AsyncConnection[Any], schema: str, name: str, known: int) -> bool:

@@ -16,10 +16,12 @@ import orjson
 import psycopg
 
 from pleiad import errors
+from pleiad.store.budget import BudgetClaim, BudgetParts
 from pleiad.store.commits import CommitCounts
 from pleiad.store.contract import Record
 from pleiad.store.index_use import DEFAULT_INDEX_SETTINGS, IndexSettings
 from pleiad.store.postgres import schema
+from pleiad.store.postgres.budget import Budgets
 from pleiad.store.postgres.company import CHANNEL, Company
 from pleiad.store.postgres.connections import Connection, Connections, ConnectionSettings
 from pleiad.store.postgres.segment import PostgresSegment, schema_name
@@ -48,10 +50,12 @@ class PostgresStore:
         snapshots: Connections,
         index_settings: IndexSettings,
         company: Company,
+        budgets: Budgets,
     ) -> None:
         self._snapshots = snapshots
         self._dropping: set[asyncio.Task[None]] = set()
         self._company = company
+        self._budgets = budgets
         self._generation = -1
         self.connections = connections
         self._index_settings = index_settings
@@ -73,7 +77,7 @@ class PostgresStore:
         """
         connections = Connections(dsn, connection_settings or ConnectionSettings())
         snapshots = Connections(dsn, ConnectionSettings(connections_max=_SNAPSHOTS_MAX))
-        store = cls(connections, snapshots, index_settings, Company(dsn, connections))
+        store = cls(connections, snapshots, index_settings, Company(dsn, connections), Budgets(dsn))
         await connections.open()
         try:
             await connections.write(lambda connection: schema.prepare(connection, must_exist))
@@ -106,6 +110,11 @@ class PostgresStore:
 
     def alone(self) -> AbstractAsyncContextManager[bool]:
         return self._company.alone()
+
+    async def share_budgets(
+        self, claims: Sequence[BudgetClaim], holds_all: bool, seconds: float
+    ) -> BudgetParts:
+        return await self._budgets.share(claims, holds_all, seconds)
 
     async def save_records(
         self,
@@ -224,6 +233,7 @@ class PostgresStore:
         for task in list(self._dropping):
             task.cancel()
             await asyncio.wait({task})
+        await self._budgets.leave()
         await self._company.leave()
         await self._snapshots.close()
         await self.connections.close()

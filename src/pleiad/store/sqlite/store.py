@@ -20,6 +20,7 @@ import apsw
 import orjson
 
 from pleiad import errors
+from pleiad.store.budget import ALL_TO_ONE, BudgetClaim, BudgetParts
 from pleiad.store.commits import CommitCounts
 from pleiad.store.contract import Record
 from pleiad.store.index_use import DEFAULT_INDEX_SETTINGS, IndexSettings
@@ -115,6 +116,11 @@ class SqliteStore:
 
     def alone(self) -> AbstractAsyncContextManager[bool]:
         return nullcontext(True)
+
+    async def share_budgets(
+        self, claims: Sequence[BudgetClaim], holds_all: bool, seconds: float
+    ) -> BudgetParts:
+        return ALL_TO_ONE
 
     def segment(self, name: str) -> SqliteSegment:
         found = self._segments.get(name)
