@@ -88,7 +88,7 @@ class Engine(HasRefresher):
         try:
             await self.catalog.load()
             self.provisioning.check_account()
-            await self.store.keep_segments(self.catalog.segment_names())
+            await self.store.keep_segments(self.catalog.segments_in_use())
             for resource in self.catalog.all(Kind.CONTAINER):
                 has_chores = "defaultTtl" in resource.properties or "changeFeedPolicy" in resource.properties
                 if has_chores or self.catalog.is_unfinished(resource.rid):

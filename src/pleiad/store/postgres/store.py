@@ -212,8 +212,10 @@ class PostgresStore:
         if not await self._company.is_alone():
             return
         try:
+            # First the look at the segments: one that was made for a change since the names were told is known from
+            # the record of that change, and then this server is behind.
+            found = {str(name).removeprefix("pleiad_") for (name,) in await self.connections.read(find)}
             if self._generation < 0 or not await self.is_behind():
-                found = {str(name).removeprefix("pleiad_") for (name,) in await self.connections.read(find)}
                 await self.drop_segments(sorted(found - set(names)))
         finally:
             await self._company.make_room()
