@@ -78,13 +78,42 @@ class PostgresServer:
             except psycopg.OperationalError:
                 if time.monotonic() > end or self._process.poll() is not None:
                     raise
-                time.sleep(0.05)
+                time.sleep(0.02)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Ends the server: SIGINT disconnects everybody, SIGQUIT leaves recovery to the next start."""
         assert self._process is not None
         self._process.send_signal(how)
         self._process.wait(_START_SECONDS)
+
+    def kill(self) -> None:
+        """Kills every process of the server, as if all of its memory were gone at once."""
+        assert self._process is not None
+        processes = self.freeze()
+        for process_id in processes:
+            os.kill(process_id, signal.SIGKILL)
+        self._process.wait(_START_SECONDS)
+        while any(map(_is_running, processes)):
+            time.sleep(0.01)
+
+    def freeze(self) -> list[int]:
+        """Stops every process of the server in the middle of its work, and disconnects nobody."""
+        assert self._process is not None
+        parent = self._process.pid
+        # The parent first, so that it starts no other.
+        os.kill(parent, signal.SIGSTOP)
+        while _state(parent) != "T":
+            time.sleep(0.001)
+        children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        processes = [parent, *map(int, children)]
+        for process_id in processes:
+            os.kill(process_id, signal.SIGSTOP)
+        return processes
+
+    def thaw(self) -> None:
+        """Lets a frozen server go on."""
+        for process_id in self.freeze():
+            os.kill(process_id, signal.SIGCONT)
 
     def remove(self) -> None:
         """Ends the server and removes its data."""
@@ -119,6 +148,18 @@ class PostgresServer:
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(PROGRAMS / program), *arguments]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **_unprivileged())
+
+
+def _state(process_id: int) -> str:
+    """The state of a process in a letter, or nothing when there is none."""
+    try:
+        return Path(f"/proc/{process_id}/stat").read_text().rpartition(") ")[2][:1]
+    except FileNotFoundError:
+        return ""
+
+
+def _is_running(process_id: int) -> bool:
+    return _state(process_id) not in ("", "Z", "X")
 
 
 def _unprivileged() -> dict[str, object]:
