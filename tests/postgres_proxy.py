@@ -32,6 +32,11 @@ class Proxy:
         """The next request that contains the text reaches the server; its answer does not come back."""
         self._lost_after = text.encode()
 
+    def fall_silent(self) -> None:
+        """Passes nothing more on the connections that are there, and ends none: as when a host is gone."""
+        for answers in self._passing:
+            answers.cancel()
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.closing(writer):
             their_reader, their_writer = await asyncio.open_unix_connection(self._target)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -54,21 +55,31 @@ PROGRAMS = _programs()
 class PostgresServer:
     """A server that can be stopped, killed and started again on the same data."""
 
-    def __init__(self) -> None:
+    def __init__(self, primary: PostgresServer | None = None) -> None:
+        """A server of its own, or the standby of another one."""
         self.directory = Path(tempfile.mkdtemp(prefix="pleiad-pg-"))
         if os.getuid() == 0:
             os.chown(self.directory, _UNPRIVILEGED, _UNPRIVILEGED)
         self._data = self.directory / "data"
         self._free: list[str] = []
         self._process: subprocess.Popen[bytes] | None = None
-        self._run("initdb", "-D", str(self._data), "-U", "pleiad", "-A", "trust", "-E", "UTF8", "--no-sync")
+        data = ("-D", str(self._data), "--no-sync", "-U", "pleiad")
+        if primary is None:
+            self._run("initdb", *data, "-A", "trust", "-E", "UTF8")
+        else:
+            self._run("pg_basebackup", *data, "-h", str(primary.directory), "-R", "-c", "fast")
 
-    def start(self) -> None:
-        """Starts the server and waits until it answers."""
+    def start(self, file_bytes_max: int = resource.RLIM_INFINITY) -> None:
+        """Starts the server and waits until it answers; beyond that size its files cannot grow, as on a full disk."""
         options = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
         command = [str(PROGRAMS / "postgres"), "-D", str(self._data), "-k", str(self.directory), *options]
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
         self._process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **_unprivileged()
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes_max, hard)),
+            **_unprivileged(),
         )
         end = time.monotonic() + _START_SECONDS
         while True:
@@ -96,6 +107,13 @@ class PostgresServer:
         while any(map(_is_running, processes)):
             time.sleep(0.01)
 
+    def processes(self) -> list[int]:
+        """The processes of the server, the parent of the others first."""
+        assert self._process is not None
+        parent = self._process.pid
+        children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        return [parent, *map(int, children)]
+
     def freeze(self) -> list[int]:
         """Stops every process of the server in the middle of its work, and disconnects nobody."""
         assert self._process is not None
@@ -104,8 +122,7 @@ class PostgresServer:
         os.kill(parent, signal.SIGSTOP)
         while _state(parent) != "T":
             time.sleep(0.001)
-        children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-        processes = [parent, *map(int, children)]
+        processes = self.processes()
         for process_id in processes:
             os.kill(process_id, signal.SIGSTOP)
         return processes

@@ -174,7 +174,9 @@ async def check_counters(dsn: str) -> None:
             assert state.epoch == partition.epoch
         live = engine.catalog.segment_names()
     with psycopg.connect(dsn) as connection:
-        made = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pleiad\\_%'").fetchall()
+        made = connection.execute(
+            "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pleiad\\_%'"
+        ).fetchall()
     assert {name.removeprefix("pleiad_") for (name,) in made} == live, "a segment belongs to nobody"
 
 

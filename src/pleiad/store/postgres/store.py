@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -71,8 +72,9 @@ class PostgresStore:
 
         StoreUnreachableError or SchemaError say why that is not possible.
         """
-        connections = Connections(dsn, connection_settings or ConnectionSettings())
-        snapshots = Connections(dsn, ConnectionSettings(connections_max=_SNAPSHOTS_MAX))
+        settings = connection_settings or ConnectionSettings()
+        connections = Connections(dsn, settings)
+        snapshots = Connections(dsn, replace(settings, connections_max=_SNAPSHOTS_MAX))
         store = cls(connections, snapshots, index_settings, Company(dsn, connections))
         await connections.open()
         try:
