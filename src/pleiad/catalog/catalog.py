@@ -14,7 +14,7 @@ from typing import Any
 
 from pleiad import errors
 from pleiad.catalog import placement as placements
-from pleiad.catalog.placement import Placement
+from pleiad.catalog.placement import Operation, Placement
 from pleiad.catalog.resource import Kind, Resource, from_record, is_resource_record, new_etag
 from pleiad.item import rid as rids
 from pleiad.limits import Limits
@@ -113,10 +113,15 @@ class Catalog:
         """Whether a change of a container's partition map has begun and not ended."""
         return container_rid in self._operations
 
-    def being_split(self, container_rid: str) -> list[int]:
-        """The ids of the physical partitions of a container that are being split."""
+    def operation(self, container_rid: str) -> Operation | None:
+        """The change of a container's partition map that has begun and not ended."""
         record = self._operations.get(container_rid)
-        return record.body["partitions"] if record is not None and record.name == "split" else []
+        return placements.operation_from_record(record) if record is not None else None
+
+    def being_split(self, container_rid: str) -> tuple[int, ...]:
+        """The ids of the physical partitions of a container that are being split."""
+        operation = self.operation(container_rid)
+        return operation.partitions if operation is not None and operation.kind == "split" else ()
 
     def is_unfinished(self, container_rid: str) -> bool:
         """Whether a change of a container's partition map is to be undone, or brought to its end."""
@@ -135,6 +140,11 @@ class Catalog:
         return {
             placement.segment for many in self._placements.values() for placement in many if placement.is_live
         }
+
+    def segments_in_use(self) -> set[str]:
+        """These, and those of changes that are under way or interrupted."""
+        operations = map(placements.operation_from_record, self._operations.values())
+        return self.segment_names() | {name for operation in operations for name in operation.segments}
 
     # -- changes -------------------------------------------------------------------------------
 
@@ -202,11 +212,11 @@ class Catalog:
         self._hide(old)
         self._show(new)
 
-    async def begin_operation(self, container_rid: str, kind: str, ids: Iterable[int]) -> None:
+    async def begin_operation(self, container_rid: str, operation: Operation) -> None:
         """Notes that a change of a container's map begins, before it fences anything."""
         if container_rid not in self._placements:
             raise errors.UNAVAILABLE(reason="The container is being deleted.")
-        record = placements.operation_record(container_rid, kind, ids)
+        record = operation.to_record(container_rid)
         await self._store.save_records([record], [])
         self._operations[container_rid] = record
 

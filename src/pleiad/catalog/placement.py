@@ -88,9 +88,22 @@ def changes_of(history: Iterable[Placement]) -> tuple[int, int]:
     return children // 2, merges
 
 
-def operation_record(container_rid: str, kind: str, ids: Iterable[int]) -> Record:
-    """The record of a change of a container's map that is under way."""
-    return Record(OPERATION, container_rid, container_rid, kind, {"partitions": list(ids)})
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A change of a container's map that is under way: the partitions it may fence, the segments it uses or makes."""
+
+    kind: str
+    partitions: tuple[int, ...]
+    segments: tuple[str, ...]
+
+    def to_record(self, container_rid: str) -> Record:
+        body = {"partitions": list(self.partitions), "segments": list(self.segments)}
+        return Record(OPERATION, container_rid, container_rid, self.kind, body)
+
+
+def operation_from_record(record: Record) -> Operation:
+    """The operation a catalog record holds."""
+    return Operation(record.name, tuple(record.body["partitions"]), tuple(record.body.get("segments", ())))
 
 
 def segment_name(container_number: int, id: int) -> str:

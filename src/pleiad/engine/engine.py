@@ -103,7 +103,7 @@ class Engine(HasRefresher):
             if self.store.is_shared:
                 await self.budget.try_turn()
                 self._background.append(asyncio.create_task(self.budget.for_ever()))
-            await self.store.keep_segments(self.catalog.segment_names())
+            await self.store.keep_segments(self.catalog.segments_in_use())
             for resource in self._with_chores():
                 with contextlib.suppress(ChangedElsewhereError):
                     await self.reshaper.mend(await self._container_of(resource))

@@ -124,6 +124,8 @@ class Keeper:
                     break
                 except (ChangedElsewhereError, SegmentDroppedError):
                     continue  # the server that changes it sees to it, and the next look finds what it made
+                except PleiadError as error:
+                    _log.warning("keeping the partitions of %s is put off: %s", container.path, error.message)
                 except Exception:
                     _log.exception("keeping the partitions of %s failed", container.path)
             async with self._round_done:

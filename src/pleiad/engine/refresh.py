@@ -63,8 +63,11 @@ class Refresher:
             self._wanted.clear()
             try:
                 await self.look()
-            except Exception:
-                _log.exception("learning what other servers changed failed")
+            except Exception as error:
+                if isinstance(error, errors.PleiadError):
+                    _log.warning("learning what other servers changed is put off: %s", error.message)
+                else:
+                    _log.exception("learning what other servers changed failed")
                 await asyncio.sleep(1)
                 self._wanted.set()
 

@@ -11,6 +11,9 @@ Invariants:
 - the commit of the catalog is the moment of the change; before it everything can be undone, after it nothing;
 - a partition that was fenced without that commit is opened again under a new epoch, so that neither a writer nor a
   mover who knows an older one can do anything;
+- a change whose commit was not confirmed is neither done nor undone until the store says which: to undo it changes
+  the very records that the commit expects, so only one of them takes place;
+- what cannot be undone because the store does not answer is undone by `mend` when it does;
 - who was fenced out waits for `Container.adopt_map`, which ends every change, done or undone;
 - one change at a time in a container.
 """
@@ -22,13 +25,13 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from pleiad import errors
 from pleiad.catalog.catalog import Catalog
-from pleiad.catalog.placement import Placement, segment_name
+from pleiad.catalog.placement import Operation, Placement, segment_name
 from pleiad.engine.container import Container, partition_of
 from pleiad.engine.faults import Faults, Rule
 from pleiad.engine.phase import Phase
@@ -79,8 +82,12 @@ class StoppedError(PleiadError):
         super().__init__(errors.UNAVAILABLE, errors.UNAVAILABLE(reason=reason).message)
 
 
-class _OvertakenError(Exception):
+class _OvertakenError(PleiadError):
     """Somebody else changed the partition meanwhile."""
+
+    def __init__(self) -> None:
+        reason = "The physical partitions of this container were changed meanwhile; retry."
+        super().__init__(errors.UNAVAILABLE, errors.UNAVAILABLE(reason=reason).message)
 
 
 class _MismatchError(Exception):
@@ -109,6 +116,8 @@ class Reshaper:
         self._limits = limits
         self._faults = faults
         self._turns: dict[str, asyncio.Lock] = {}
+        self._unsettled: dict[str, Operation] = {}
+        """The changes of this process that are neither done nor undone, by container."""
         self._is_stopping = False
         self.renew: Callable[[Container], Awaitable[None]] = _known
         """Learns what other servers made of a container's map."""
@@ -154,7 +163,7 @@ class Reshaper:
             at = await self._where(container, parent)
             old = self._placement(container, parent)
             left_id = 1 + max(placement.id for placement in self._catalog.history(old.container_rid))
-            await self._begin(container, "split", [parent])
+            await self._begin(container, "split", [parent], {parent.segment_name})
             await self._enter(container, Phase.DIVIDING)
             try:
                 division = Division(parent.id, parent.epoch, parent.span, at, left_id, left_id + 1)
@@ -175,8 +184,9 @@ class Reshaper:
                 ]
                 await self._commit(container, [old], children)
             except Exception:
-                await self._undo(container, [parent])
+                await self._try_to_undo(container)
                 raise
+            del self._unsettled[container.resource.rid]
             lsns = [state.lsn for state in halves]
             left, right = (
                 partition_of(child, self._store, lsn) for child, lsn in zip(children, lsns, strict=True)
@@ -256,7 +266,7 @@ class Reshaper:
         target = self._store.segment(new.segment)
         segments = {partition.segment_name: partition.segment for partition in partitions}
         sources: list[_Source] = []
-        await self._begin(container, kind, partitions)
+        await self._begin(container, kind, partitions, {new.segment, *segments})
         try:
             for segment in segments.values():
                 await segment.track_deletes(True)
@@ -278,14 +288,14 @@ class Reshaper:
             await self._enter(container, Phase.COMMITTING)
             await self._commit(container, old, [new])
         except Exception:
-            await self._undo(container, partitions, new.segment)
+            await self._try_to_undo(container)
             raise
         result = partition_of(new, self._store, state.lsn)
         self._adopt(container, partitions, [result])
         try:
             await self.report(container, Phase.CLEANING)
         finally:
-            await self._drop_unused(segments)
+            await self._try_to_clean(container, segments)
         return result
 
     async def _copy(self, target: Segment, partition: Partition) -> _Source:
@@ -315,12 +325,21 @@ class Reshaper:
             rows += done.rows
         return rows
 
-    async def _drop_unused(self, segments: dict[str, Segment]) -> None:
+    async def _try_to_clean(self, container: Container, segments: Iterable[str]) -> None:
+        """Frees what a change has left; where the store does not answer, `mend` does it."""
+        try:
+            await self._drop_unused(segments)
+        except PleiadError as error:
+            _log.warning("segments of %s are freed later: %s", container.path, error.message)
+        else:
+            del self._unsettled[container.resource.rid]
+
+    async def _drop_unused(self, segments: Iterable[str]) -> None:
         """Frees the segments that hold no live partition any more; the others go on as they are."""
         live = self._catalog.segment_names()
-        for name, segment in segments.items():
+        for name in sorted(segments):
             if name in live:
-                await segment.track_deletes(False)
+                await self._store.segment(name).track_deletes(False)
             else:
                 await self._store.drop_segments([name])
 
@@ -328,12 +347,15 @@ class Reshaper:
 
     @to_the_end
     async def mend(self, container: Container) -> None:
-        """Undoes the change that the last process left half done."""
-        if not self._catalog.is_interrupted(container.resource.rid):
-            return
-        async with self._turn(container):
-            if self._catalog.is_interrupted(container.resource.rid):
-                await self._undo(container, container.map.partitions)
+        """Undoes the change that the last process, or this one, left half done."""
+        if self._is_half_done(container):
+            async with self._turn(container):
+                if self._is_half_done(container):
+                    await self._undo(container)
+
+    def _is_half_done(self, container: Container) -> bool:
+        rid = container.resource.rid
+        return self._catalog.is_interrupted(rid) or rid in self._unsettled
 
     @contextlib.asynccontextmanager
     async def _turn(self, container: Container) -> AsyncIterator[None]:
@@ -357,12 +379,14 @@ class Reshaper:
                 return placement
         raise errors.RANGE_GONE(range=partition.range_id)
 
-    async def _begin(self, container: Container, kind: str, partitions: Sequence[Partition]) -> None:
+    async def _begin(
+        self, container: Container, kind: str, partitions: Sequence[Partition], segments: Iterable[str]
+    ) -> None:
         await self._enter(container, Phase.PREPARING)
+        operation = Operation(kind, tuple(each.id for each in partitions), tuple(sorted(segments)))
         async with self._catalog.lock:
-            await self._catalog.begin_operation(
-                container.resource.rid, kind, [each.id for each in partitions]
-            )
+            await self._catalog.begin_operation(container.resource.rid, operation)
+        self._unsettled[container.resource.rid] = operation
 
     async def _commit(self, container: Container, old: Sequence[Placement], new: Sequence[Placement]) -> None:
         async with self._catalog.lock:
@@ -373,28 +397,40 @@ class Reshaper:
         stay = [partition for partition in container.map.partitions if partition not in old]
         container.adopt_map(PartitionMap([*stay, *new]))
 
-    async def _undo(
-        self, container: Container, partitions: Sequence[Partition], copy_name: str | None = None
-    ) -> None:
-        """Opens again what a change has fenced, and removes its copy; all of it has no effect the second time."""
+    async def _try_to_undo(self, container: Container) -> None:
+        """Undoes what failed, for as long as the store answers; the failure itself is what the caller is told."""
+        try:
+            await self._undo(container)
+        except PleiadError as error:
+            _log.warning("a change of %s is undone later: %s", container.path, error.message)
+
+    async def _undo(self, container: Container) -> None:
+        """Opens again what a change has fenced, and frees what nobody names; all of it has no effect the second time.
+
+        What was committed unknown to this server is done, and stays so.
+        """
         rid = container.resource.rid
-        if copy_name is not None:
-            await self._store.drop_segments([copy_name])
-        if not self._catalog.placements(rid):
-            return  # the container was deleted, and its segments with it
-        reopened = [await self._reopen(container, partition) for partition in partitions]
-        async with self._catalog.lock:
-            await self._catalog.change_map(rid, (), (), ends_operation=True)
-        self._adopt(container, partitions, reopened)
-        for segment in {partition.segment_name: partition.segment for partition in partitions}.values():
-            await segment.track_deletes(False)
+        await self.renew(container)
+        known = [self._unsettled.get(rid), self._catalog.operation(rid)]
+        operations = [operation for operation in known if operation is not None]
+        ids = {id for operation in operations for id in operation.partitions}
+        if self._catalog.placements(rid):  # else the container was deleted, and its segments with it
+            fenced = [partition for partition in container.map.partitions if partition.id in ids]
+            reopened = [await self._reopen(container, partition) for partition in fenced]
+            async with self._catalog.lock:
+                await self._catalog.change_map(rid, (), (), ends_operation=True)
+            self._adopt(container, fenced, reopened)
+        await self._drop_unused({name for operation in operations for name in operation.segments})
+        self._unsettled.pop(rid, None)
 
     async def _reopen(self, container: Container, partition: Partition) -> Partition:
-        """Opens a partition under an epoch nobody knows yet: first the catalog learns it, then the segment."""
+        """Opens a partition under an epoch nobody knows yet: first the catalog learns it, then the segment.
+
+        It is fenced before, also when it seems not to be: a fence or a commit of the change may still be on its way,
+        and finds neither the epoch nor the placement that it expects.
+        """
         old = self._placement(container, partition)
-        state = await partition.state()
-        if state.epoch in (0, old.epoch):
-            return partition
+        state = await partition.segment.fence(partition.id, old.epoch) or await partition.state()
         new = replace(old, epoch=max(state.epoch, old.epoch) + 1)
         async with self._catalog.lock:
             if not await self._catalog.change_map(container.resource.rid, [old], [new]):

@@ -392,7 +392,10 @@ class Segment(Protocol):
         """
 
     def open_partition(self, state: PartitionState) -> Awaitable[None]:
-        """Sets the counters of a partition durably, and with its epoch who may write."""
+        """Sets the counters of a partition durably, and with its epoch who may write.
+
+        No change when the partition has a later epoch: somebody else has opened it since.
+        """
 
     def track_deletes(self, on: bool) -> Awaitable[None]:
         """From now on remembers which rows are deleted, for `catch_up`; off forgets them."""

@@ -1,8 +1,9 @@
 """The company of other servers on one database: notices of their changes, names they lease, and who is there.
 
-Each server listens on a connection of its own, which also holds a shared lock for as long as it lives. A server that
-can take that lock alone is the only one. A connection that breaks is made again; what was missed meanwhile is found
-by the look that follows.
+Each server listens on a connection of its own, which also holds two locks for as long as it lives: one that all servers
+share, so that who can take it alone is the only one, and one for the server's own name, so that the others need not
+wait for the leases of a dead one. A connection that breaks or does not answer is made again; what was missed meanwhile
+is found by the look that follows. Leases save work and protect nothing: who acts without one finds an epoch changed.
 """
 
 from __future__ import annotations
@@ -15,19 +16,25 @@ from collections.abc import AsyncIterator, Callable
 
 import psycopg
 
+from pleiad import errors
 from pleiad.errors import PleiadError
-from pleiad.store.postgres.connections import Connection, Connections
+from pleiad.store.postgres.connections import Connection, Connections, StoreUnreachableError, in_time
 
 _log = logging.getLogger(__name__)
 
 CHANNEL = "pleiad_catalog"
 _ALIVE_LOCK = 0x706C6561
+_NAME_LOCK = 0x706C656E
 _LEASE_SECONDS = 15.0
 _AGAIN_SECONDS = 0.5
+_CHECK_SECONDS = 5.0
+_ANSWER_SECONDS = 5.0
 _TAKE = (
     "INSERT INTO pleiad.lease(name, owner, expires) VALUES (%s, %s, clock_timestamp() + make_interval(secs => %s)) "
     "ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, expires = excluded.expires "
-    "WHERE lease.owner = excluded.owner OR lease.expires < clock_timestamp() RETURNING owner"
+    "WHERE lease.owner = excluded.owner OR lease.expires < clock_timestamp() OR NOT EXISTS (SELECT FROM pg_locks "
+    f"WHERE locktype = 'advisory' AND classid = {_NAME_LOCK} AND objid = hashtext(lease.owner)::oid AND objsubid = 2 "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND granted) RETURNING owner"
 )
 _RELEASE = "DELETE FROM pleiad.lease WHERE name = %s AND owner = %s"
 
@@ -41,13 +48,16 @@ class Company:
         self._owner = str(uuid.uuid4())
         self._changed: Callable[[], None] | None = None
         self._listener: asyncio.Task[None] | None = None
-        self._present = asyncio.Event()
+        self._present: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._connection: Connection | None = None
 
     async def join(self) -> None:
-        """Begins to listen, and returns when the others can tell that this server is here."""
+        """Begins to listen, and returns when the others can tell that this server is here.
+
+        StoreUnreachableError when the first connection for that cannot be made.
+        """
         self._listener = asyncio.get_running_loop().create_task(self._listen())
-        await self._present.wait()
+        await self._present
 
     def watch(self, changed: Callable[[], None]) -> None:
         self._changed = changed
@@ -89,23 +99,38 @@ class Company:
         while True:
             try:
                 await self._listen_once()
-            except psycopg.Error as error:
-                _log.warning("notices of other servers are interrupted: %s", error)
+            except (psycopg.Error, TimeoutError) as error:
+                reason = str(error) or "no answer in time"
+                if not self._present.done():
+                    self._present.set_exception(StoreUnreachableError(f"no connection for notices: {reason}"))
+                    return
+                _log.warning("notices of other servers are interrupted: %s", reason)
             await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _listen_once(self) -> None:
-        connection = await psycopg.AsyncConnection.connect(self._dsn, autocommit=True)
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            connection = await psycopg.AsyncConnection.connect(self._dsn, autocommit=True)
         try:
             await connection.execute("SELECT pg_advisory_lock_shared(%s)", (_ALIVE_LOCK,))
+            await connection.execute(
+                "SELECT pg_advisory_lock(%s::int, hashtext(%s))", (_NAME_LOCK, self._owner)
+            )
             await connection.execute(f"LISTEN {CHANNEL}")
             self._connection = connection
-            self._present.set()
+            if not self._present.done():
+                self._present.set_result(None)
             self._tell()
+            checked = loop.time()
             while True:
                 # A short wait at a time: other statements of this connection go between two of them.
                 async for _ in connection.notifies(timeout=_AGAIN_SECONDS):
                     self._tell()
                 await asyncio.sleep(0)
+                if loop.time() > checked + _CHECK_SECONDS:
+                    with in_time(connection, _ANSWER_SECONDS):
+                        await connection.execute("SELECT")
+                    checked = loop.time()
         finally:
             self._connection = None
             await connection.close()
@@ -138,10 +163,13 @@ class Company:
             cursor = await connection.execute(_TAKE, (name, self._owner, _LEASE_SECONDS))
             return bool(await cursor.fetchall())
 
-        return await self._connections.write(take)
+        try:
+            return await self._connections.write(take)
+        except psycopg.Error as error:
+            raise errors.UNAVAILABLE(reason="The store could not write; nothing was changed.") from error
 
     async def _renew(self, name: str) -> None:
         while True:
             await asyncio.sleep(_LEASE_SECONDS / 3)
-            with contextlib.suppress(psycopg.Error, PleiadError):
+            with contextlib.suppress(PleiadError):
                 await self._take(name)

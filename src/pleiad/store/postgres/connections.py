@@ -6,7 +6,8 @@ Invariants:
   for a write, because PostgreSQL answers a cancelled wait for its standbys with success;
 - a write whose answer did not come, or came with a warning, has an unknown outcome and is REQUEST_TIMEOUT: never a
   success, and never sent again;
-- a broken connection is never used again, and the next request makes a new one.
+- a broken connection is never used again, and the next request makes a new one;
+- while no more connections can be made, those that are there serve everybody in turn.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import os
 import select
 import socket
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -93,6 +95,9 @@ class Connections:
                 is_repeatable = connection.closed or isinstance(error, _LOST_A_RACE)
                 if not is_repeatable or attempt == _ATTEMPTS - 1:
                     raise errors.UNAVAILABLE(reason=_UNREACHABLE) from error
+            except psycopg.errors.ReadOnlySqlTransaction as error:
+                await self._leave_standby()
+                raise errors.UNAVAILABLE(reason=_UNREACHABLE) from error
         raise AssertionError("the last attempt returns or raises")
 
     async def write(self, work: Callable[[Connection], Awaitable[_T]]) -> _T:
@@ -111,8 +116,7 @@ class Connections:
                     raise errors.UNAVAILABLE(reason=_BUSY) from None
                 continue
             except psycopg.errors.ReadOnlySqlTransaction as error:
-                # A standby: the connections are made anew, to find the primary.
-                await self._close_idle()
+                await self._leave_standby()
                 raise errors.UNAVAILABLE(reason=_UNREACHABLE) from error
             except psycopg.Error as error:
                 self._overdue.discard(connection)
@@ -127,28 +131,29 @@ class Connections:
     async def _run(
         self, connection: Connection, work: Callable[[Connection], Awaitable[_T]], seconds: float
     ) -> _T:
-        deadline = asyncio.get_running_loop().call_later(seconds, self._shut, connection)
+        deadline = asyncio.get_running_loop().call_later(seconds, self._give_up, connection)
         try:
             return await work(connection)
         finally:
             deadline.cancel()
             await self.give_back(connection)
 
-    def _shut(self, connection: Connection) -> None:
-        """Ends a connection whose answer is overdue: whoever waits for it learns at once that it is lost."""
+    def _give_up(self, connection: Connection) -> None:
         self._overdue.add(connection)
-        with contextlib.suppress(OSError, psycopg.Error):
-            duplicate = socket.socket(fileno=os.dup(connection.fileno()))
-            with contextlib.closing(duplicate):
-                duplicate.shutdown(socket.SHUT_RDWR)
+        _shut(connection)
+
+    def in_time(self, connection: Connection) -> AbstractContextManager[None]:
+        """A block in which the server must answer on a connection that was taken; it breaks when the time is over."""
+        return in_time(connection, self._settings.deadline_seconds)
 
     # -- connections ---------------------------------------------------------------------------
 
     async def open(self) -> None:
         """Makes the first connection; StoreUnreachableError says why it cannot be made."""
+        end = asyncio.get_running_loop().time() + self._settings.wait_seconds
         try:
-            self._idle.append(await self._connect())
-        except psycopg.OperationalError as error:
+            self._idle.append(await self._connect(end))
+        except (psycopg.OperationalError, TimeoutError) as error:
             raise StoreUnreachableError(f"the PostgreSQL server does not answer: {error}") from error
         self._count += 1
 
@@ -162,14 +167,11 @@ class Connections:
                     return connection
                 await self._discard(connection)
             if self._count < self._settings.connections_max:
-                self._count += 1
-                try:
-                    return await self._connect_until(end)
-                except BaseException:
-                    self._count -= 1
-                    self._wake_one()
-                    raise
-            await self._wait_for_one(end)
+                made = await self._connect_until(end)
+                if made is not None:
+                    return made
+            else:
+                await self._wait_for_one(end)
         raise errors.UNAVAILABLE(reason="The server is stopping.")
 
     async def _wait_for_one(self, end: float) -> None:
@@ -196,26 +198,40 @@ class Connections:
                 turn.set_result(None)
                 return
 
-    async def _connect_until(self, end: float) -> Connection:
-        """A new connection; tried again for a while, so that a restart of the server is a pause and no failure."""
-        loop = asyncio.get_running_loop()
-        await _become_a_task()
-        while True:
-            try:
-                async with asyncio.timeout_at(end):
-                    return await self._connect()
-            except (psycopg.OperationalError, TimeoutError) as error:
-                if loop.time() + _RETRY_SECONDS >= end or self._closed:
-                    raise errors.UNAVAILABLE(reason=_UNREACHABLE) from error
-                await asyncio.sleep(_RETRY_SECONDS)
+    async def _connect_until(self, end: float) -> Connection | None:
+        """A new connection; tried again for a while, so that a restart of the server is a pause and no failure.
 
-    async def _connect(self) -> Connection:
-        connection = await psycopg.AsyncConnection.connect(self._dsn, autocommit=True)
+        None when the server takes no more of them and one that is there has become free.
+        """
+        loop = asyncio.get_running_loop()
+        self._count += 1
+        try:
+            await _become_a_task()
+            while True:
+                try:
+                    return await self._connect(end)
+                except (psycopg.OperationalError, TimeoutError) as error:
+                    if not self._idle and (loop.time() + _RETRY_SECONDS >= end or self._closed):
+                        raise errors.UNAVAILABLE(reason=_UNREACHABLE) from error
+                if self._idle:
+                    break
+                await asyncio.sleep(_RETRY_SECONDS)
+        except BaseException:
+            self._count -= 1
+            self._wake_one()
+            raise
+        self._count -= 1
+        return None
+
+    async def _connect(self, end: float) -> Connection:
+        async with asyncio.timeout_at(end):
+            connection = await psycopg.AsyncConnection.connect(self._dsn, autocommit=True)
         try:
             connection.adapters.register_dumper(int, Int8Dumper)
             connection.prepared_max = _PREPARED_MAX
             connection.add_notice_handler(lambda notice: self._note(connection, notice))
-            await connection.execute(_SETUP)
+            with in_time(connection, end - asyncio.get_running_loop().time()):
+                await connection.execute(_SETUP)
         except BaseException:
             await connection.close()
             raise
@@ -241,8 +257,13 @@ class Connections:
     async def _discard(self, connection: Connection) -> None:
         self._count -= 1
         self._warned.discard(connection)
+        self._overdue.discard(connection)
         with contextlib.suppress(psycopg.Error):
             await connection.close()
+
+    async def _leave_standby(self) -> None:
+        """The connections are made anew, to find the server that takes writes."""
+        await self._close_idle()
 
     async def _close_idle(self) -> None:
         idle, self._idle = self._idle, []
@@ -267,8 +288,27 @@ def _is_alive(connection: Connection) -> bool:
     """Whether the server has said nothing since the last answer: what it says unasked is goodbye."""
     if connection.closed:
         return False
-    readable, _, _ = select.select([connection.fileno()], [], [], 0)
-    return not readable
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return not poll.poll(0)
+
+
+@contextlib.contextmanager
+def in_time(connection: Connection, seconds: float) -> Iterator[None]:
+    """A block in which the server must answer; after so many seconds the connection breaks."""
+    deadline = asyncio.get_running_loop().call_later(seconds, _shut, connection)
+    try:
+        yield
+    finally:
+        deadline.cancel()
+
+
+def _shut(connection: Connection) -> None:
+    """Ends a connection whose answer is overdue: whoever waits for it learns at once that it is lost."""
+    with contextlib.suppress(OSError, psycopg.Error):
+        duplicate = socket.socket(fileno=os.dup(connection.fileno()))
+        with contextlib.closing(duplicate):
+            duplicate.shutdown(socket.SHUT_RDWR)
 
 
 def described(dsn: str) -> str:

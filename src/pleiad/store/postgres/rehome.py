@@ -44,15 +44,18 @@ async def divide(
         ):
             counts = await _rows(connection, statements.TOTALS.format(s=schema), (low, high))
             half = PartitionState(id, 1, fenced.lsn, 1, *counts[0])
-            await save_partition(connection, schema, half)
+            await _rows(connection, statements.SAVE_PARTITION.format(s=schema), _columns(half))
             halves.append(half)
     return halves[0], halves[1]
 
 
-async def save_partition(connection: Connection, schema: str, state: PartitionState) -> None:
-    """Sets the counters and the epoch of a partition."""
-    params = (state.partition, state.epoch, state.lsn, state.next_sequence, state.items, state.size_bytes)
-    await _rows(connection, statements.SAVE_PARTITION.format(s=schema), params)
+async def open_partition(connection: Connection, schema: str, state: PartitionState) -> None:
+    """Sets the counters and the epoch of a partition, unless it was opened again under a later one."""
+    await _rows(connection, statements.OPEN_PARTITION.format(s=schema), _columns(state))
+
+
+def _columns(state: PartitionState) -> tuple[int, ...]:
+    return (state.partition, state.epoch, state.lsn, state.next_sequence, state.items, state.size_bytes)
 
 
 async def track_deletes(connection: Connection, schema: str, on: bool) -> None:

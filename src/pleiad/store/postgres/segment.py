@@ -138,7 +138,11 @@ class PostgresSegment:
                 await cursor.execute(sql(statement.text), statement.params)
                 return await cursor.fetchall()
 
-        return await self._guarded(self._connections.read(fetch))
+        try:
+            return await self._guarded(self._connections.read(fetch))
+        except psycopg.InternalError as error:
+            _log.error("a read failed: %s", error, exc_info=error)
+            raise errors.UNAVAILABLE(reason="The store could not read.") from error
 
     async def _change(self, work: Callable[[Connection], Awaitable[_T]]) -> _T:
         """Runs a durable change of the segment, which is made if it is not there."""
@@ -338,7 +342,7 @@ class PostgresSegment:
         return await self._change(lambda connection: rehome.divide(connection, self._schema, division))
 
     async def open_partition(self, state: PartitionState) -> None:
-        await self._change(lambda connection: rehome.save_partition(connection, self._schema, state))
+        await self._change(lambda connection: rehome.open_partition(connection, self._schema, state))
 
     async def track_deletes(self, on: bool) -> None:
         await self._change(lambda connection: rehome.track_deletes(connection, self._schema, on))

@@ -36,12 +36,13 @@ class PostgresSnapshot:
         """A connection with the moment; None when the segment was not made then."""
         connection = await self._connections.take()
         try:
-            await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            if await schema.is_made(connection, self._schema):
-                # BEGIN alone waits for the first read to fix the moment; this one also keeps the table from going.
-                await connection.execute(sql(f"SELECT FROM {self._schema}.item LIMIT 1"))
-                return connection
-            await connection.execute("ROLLBACK")
+            with self._connections.in_time(connection):
+                await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                if await schema.is_made(connection, self._schema):
+                    # BEGIN alone waits for the first read to fix the moment; this one also keeps the table from going.
+                    await connection.execute(sql(f"SELECT FROM {self._schema}.item LIMIT 1"))
+                    return connection
+                await connection.execute("ROLLBACK")
         except psycopg.Error as error:
             await self._connections.give_back(connection)
             raise errors.UNAVAILABLE(reason="The store cannot be reached; nothing was changed.") from error
@@ -69,7 +70,8 @@ class PostgresSnapshot:
         if connection is None or self.ended is not None:
             return []
         try:
-            async with connection.cursor(binary=True) as cursor:
+            with self._connections.in_time(connection):
+                cursor = connection.cursor(binary=True)
                 await cursor.execute(sql(text.format(s=self._schema)), params)
                 return await cursor.fetchall()
         except psycopg.Error as error:
@@ -85,7 +87,8 @@ class PostgresSnapshot:
             if connection is None:
                 return
             try:
-                await connection.execute("ROLLBACK")
+                with self._connections.in_time(connection):
+                    await connection.execute("ROLLBACK")
             finally:
                 await self._connections.give_back(connection)
         except (psycopg.Error, PleiadError):

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -75,8 +76,9 @@ class PostgresStore:
 
         StoreUnreachableError or SchemaError say why that is not possible.
         """
-        connections = Connections(dsn, connection_settings or ConnectionSettings())
-        snapshots = Connections(dsn, ConnectionSettings(connections_max=_SNAPSHOTS_MAX))
+        settings = connection_settings or ConnectionSettings()
+        connections = Connections(dsn, settings)
+        snapshots = Connections(dsn, replace(settings, connections_max=_SNAPSHOTS_MAX))
         store = cls(connections, snapshots, index_settings, Company(dsn, connections), Budgets(dsn))
         await connections.open()
         try:
@@ -221,8 +223,10 @@ class PostgresStore:
         if not await self._company.is_alone():
             return
         try:
+            # First the look at the segments: one that was made for a change since the names were told is known from
+            # the record of that change, and then this server is behind.
+            found = {str(name).removeprefix("pleiad_") for (name,) in await self.connections.read(find)}
             if self._generation < 0 or not await self.is_behind():
-                found = {str(name).removeprefix("pleiad_") for (name,) in await self.connections.read(find)}
                 await self.drop_segments(sorted(found - set(names)))
         finally:
             await self._company.make_room()

@@ -103,6 +103,13 @@ def save(writer: apsw.Connection, state: PartitionState) -> None:
     )
 
 
+def open_partition(writer: apsw.Connection, state: PartitionState) -> None:
+    """Writes the counters and the epoch of a partition, unless it has a later epoch."""
+    found: Any = writer.execute(statements.STATE, (state.partition,)).fetchone()
+    if found is None or PartitionState(*found).epoch <= state.epoch:
+        save(writer, state)
+
+
 def fence(writer: apsw.Connection, partition: int, epoch: int) -> PartitionState | None:
     """Raises the epoch of a partition by one if it is the given one."""
     with _transaction(writer):

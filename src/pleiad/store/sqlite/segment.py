@@ -191,7 +191,7 @@ class SqliteSegment(SegmentFile):
         return await self._alone_on_writer(lambda file: relocate.fence(file.writer, partition, epoch))
 
     async def open_partition(self, state: PartitionState) -> None:
-        await self._alone_on_writer(lambda file: relocate.save(file.writer, state))
+        await self._alone_on_writer(lambda file: relocate.open_partition(file.writer, state))
 
     async def divide(self, division: Division) -> tuple[PartitionState, PartitionState] | None:
         below = EpkRange(division.span.min, division.at)

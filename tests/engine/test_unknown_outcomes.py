@@ -1,0 +1,176 @@
+"""Changes of the partition map whose outcome the server is not told: they took place or not, and nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import orjson
+import psycopg
+import pytest
+
+from pleiad.engine import feed, items
+from pleiad.engine.container import Container
+from pleiad.engine.engine import Engine
+from pleiad.engine.items import NO_CONDITIONS
+from pleiad.engine.phase import Phase
+from pleiad.errors import REQUEST_TIMEOUT, PleiadError
+from pleiad.keys.range import WHOLE
+from pleiad.limits import Limits
+from pleiad.store.postgres.connections import ConnectionSettings
+from pleiad.store.postgres.store import PostgresStore
+from tests.postgres_proxy import proxy_of
+from tests.postgres_server import PostgresServer
+
+IDS = {f"i{n}" for n in range(40)}
+IMPATIENT = ConnectionSettings(connections_max=6, wait_seconds=0.5, deadline_seconds=0.5)
+Change = Callable[[Engine, Container], Coroutine[Any, Any, object]]
+
+
+async def split(engine: Engine, container: Container) -> None:
+    await engine.split(container, container.map.partitions[0].range_id)
+
+
+async def merge(engine: Engine, container: Container) -> None:
+    await engine.merge(container, [partition.range_id for partition in container.map.partitions])
+
+
+async def rehome(engine: Engine, container: Container) -> None:
+    await engine.reshaper.rehome(container, container.map.partitions[0].range_id)
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[PostgresServer]:
+    """A server whose settings a test may change."""
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+async def opened(stack: AsyncExitStack, dsn: str, settings: ConnectionSettings | None = None) -> Engine:
+    engine = Engine(await PostgresStore.open(dsn, connection_settings=settings), Limits())
+    await engine.open()
+    stack.push_async_callback(engine.close)
+    return engine
+
+
+async def filled(engine: Engine) -> Container:
+    """A container of two physical partitions that hold what IDS names."""
+    database = await engine.create_database({"id": "db"}, None)
+    body = {"id": "c", "partitionKey": {"paths": ["/pk"], "version": 2}}
+    await engine.create_container(database, body, None)
+    container = await engine.container("db", "c")
+    for id in IDS:
+        await put(container, id)
+    await engine.split(container, "0")
+    await engine.keeper.settled()
+    return container
+
+
+async def put(container: Container, id: str) -> None:
+    await items.upsert(container, orjson.dumps({"id": id, "pk": id}), (id,), NO_CONDITIONS)
+
+
+async def check(engine: Engine, container: Container, dsn: str) -> None:
+    """All items are there once, every partition takes writes and counts its rows, and no segment belongs to nobody."""
+    async with asyncio.timeout(10):
+        while engine.catalog.is_unfinished(container.resource.rid):
+            await asyncio.sleep(0.02)
+    await engine.keeper.settled()
+    found: list[str] = []
+    token: str | None = ""
+    while token is not None:
+        page = await feed.page(container, WHOLE, token, 50)
+        found += [row.id for row in page.rows]
+        token = page.token
+    assert sorted(found) == sorted(IDS)
+    for id in IDS:
+        await asyncio.wait_for(put(container, id), 5)
+    for partition in container.map.partitions:
+        state, totals = await partition.state(), await partition.segment.totals(partition.span)
+        assert (state.items, state.size_bytes) == (totals.items, totals.size_bytes)
+        assert state.epoch == partition.epoch
+    with psycopg.connect(dsn) as connection:
+        made = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pleiad\\_%'")
+        segments = {name.removeprefix("pleiad_") for (name,) in made.fetchall()}
+    assert segments == {partition.segment_name for partition in container.map.partitions}
+
+
+@pytest.mark.parametrize("change", [split, merge, rehome])
+async def test_a_change_that_was_committed_and_not_confirmed_is_not_undone(
+    postgres_server: PostgresServer, change: Change
+) -> None:
+    direct = postgres_server.new_database()
+    async with proxy_of(postgres_server) as proxy, AsyncExitStack() as stack:
+        engine = await opened(stack, proxy.dsn(direct))
+        container = await filled(engine)
+
+        async def lose(_: Container, phase: Phase) -> None:
+            if phase is Phase.COMMITTING:
+                proxy.lose_the_answer_to("COMMIT")
+
+        engine.reshaper.report = lose
+        before = [(each.id, each.segment_name) for each in container.map.partitions]
+        with pytest.raises(PleiadError) as told:
+            await change(engine, container)
+        assert told.value.row is REQUEST_TIMEOUT
+        assert proxy.losses == 1
+        assert [(each.id, each.segment_name) for each in container.map.partitions] != before
+        await check(engine, container, direct)
+    postgres_server.give_back(direct)
+
+
+@asynccontextmanager
+async def without_standbys(dsn: str) -> AsyncIterator[Callable[[], Coroutine[Any, Any, None]]]:
+    """Gives a call from which on commits wait for a standby that does not exist; after the block they take place."""
+    async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
+
+        async def set_standbys(names: str) -> None:
+            await connection.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{names}'")
+            await connection.execute("SELECT pg_reload_conf()")
+            await asyncio.sleep(0.2)
+
+        try:
+            yield lambda: set_standbys("nobody")
+        finally:
+            await set_standbys("")
+
+
+@pytest.mark.parametrize(
+    ("change", "phase"),
+    [
+        (split, Phase.DIVIDING),
+        (split, Phase.COMMITTING),
+        (rehome, Phase.CATCHING_UP),
+        (merge, Phase.FENCED),
+        (merge, Phase.COMMITTING),
+    ],
+)
+async def test_a_step_of_a_change_that_takes_place_long_after_the_server_gave_up_does_no_harm(
+    own_server: PostgresServer, change: Change, phase: Phase
+) -> None:
+    dsn = own_server.new_database()
+    async with AsyncExitStack() as stack:
+        engine = await opened(stack, dsn, IMPATIENT)
+        container = await filled(engine)
+        async with without_standbys(dsn) as begin:
+
+            async def wait_from_here(_: Container, reached: Phase) -> None:
+                if reached is phase:
+                    engine.reshaper.report = quietly
+                    await begin()
+
+            async def quietly(_: Container, reached: Phase) -> None:
+                pass
+
+            engine.reshaper.report = wait_from_here
+            with pytest.raises(PleiadError) as told:
+                await change(engine, container)
+            assert told.value.row is REQUEST_TIMEOUT
+        await check(engine, container, dsn)
+    own_server.give_back(dsn)
