@@ -1,7 +1,7 @@
 """A real PostgreSQL server for tests: made in a temporary directory, reached over a Unix socket, gone at the end.
 
-PostgreSQL refuses to run as root, so root hands the server to the user `nobody`. Nothing is synced to the disk: a
-test kills processes, never the machine.
+PostgreSQL refuses to run as root, so root hands the server to the user `nobody`. Nothing is synced to the disk unless
+the server is asked to be durable: a test kills processes, never the machine.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ import psycopg
 
 _UNPRIVILEGED = 65534
 _START_SECONDS = 30.0
+_DURABLE = {"listen_addresses": "", "log_min_messages": "fatal", "log_min_error_statement": "panic"}
 _SETTINGS = {
+    **_DURABLE,
     "fsync": "off",
     "full_page_writes": "off",
-    "listen_addresses": "",
     "max_connections": "200",
     "shared_buffers": "64MB",
     "autovacuum_naptime": "5s",
-    "log_min_messages": "fatal",
-    "log_min_error_statement": "panic",
 }
 _LEAVE = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -48,10 +47,14 @@ PROGRAMS = _programs()
 
 
 class PostgresServer:
-    """A server that can be stopped, killed and started again on the same data."""
+    """A server that can be stopped, killed and started again on the same data.
 
-    def __init__(self) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="pleiad-pg-"))
+    A durable one, for measuring, has PostgreSQL's own settings and keeps its data under `parent`.
+    """
+
+    def __init__(self, durable: bool = False, parent: Path | None = None) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="pleiad-pg-", dir=parent))
+        self._settings = _DURABLE if durable else _SETTINGS
         if os.getuid() == 0:
             os.chown(self.directory, _UNPRIVILEGED, _UNPRIVILEGED)
         self._data = self.directory / "data"
@@ -61,7 +64,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Starts the server and waits until it answers."""
-        options = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        options = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
         command = [str(PROGRAMS / "postgres"), "-D", str(self._data), "-k", str(self.directory), *options]
         self._process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **_unprivileged()
@@ -87,6 +90,12 @@ class PostgresServer:
         if self._process is not None and self._process.poll() is None:
             self.stop(signal.SIGQUIT)
         shutil.rmtree(self.directory, ignore_errors=True)
+
+    @property
+    def pid(self) -> int:
+        """The process that all others of the server are children of."""
+        assert self._process is not None
+        return self._process.pid
 
     def dsn(self, database: str) -> str:
         """How to reach a database."""
