@@ -26,6 +26,7 @@ from psycopg import pq
 from psycopg.types.numeric import Int8Dumper
 
 from pleiad import errors
+from pleiad.store.postgres import arrays
 
 _T = TypeVar("_T")
 Connection = psycopg.AsyncConnection[Any]
@@ -210,9 +211,10 @@ class Connections:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def _connect(self) -> Connection:
-        connection = await psycopg.AsyncConnection.connect(self._dsn, autocommit=True)
+        connection = await psycopg.AsyncConnection.connect(self._dsn, autocommit=True, client_encoding="UTF8")
         try:
             connection.adapters.register_dumper(int, Int8Dumper)
+            arrays.register(connection)
             connection.prepared_max = _PREPARED_MAX
             connection.add_notice_handler(lambda notice: self._note(connection, notice))
             await connection.execute(_SETUP)

@@ -106,12 +106,13 @@ def _next_group(waiting: list[_Waiter]) -> list[_Waiter]:
         return group
     mutations = len(first.mutations)
     size_bytes = sum(len(mutation.body) for mutation in first.mutations)
+    terms = first._replace(mutations=())
     for waiter in waiting[1:]:
         write = waiter[0]
         mutations += len(write.mutations)
         size_bytes += sum(len(mutation.body) for mutation in write.mutations)
         if (
-            write._replace(mutations=()) != first._replace(mutations=())
+            write._replace(mutations=()) != terms
             or mutations > _GROUP_MUTATIONS_MAX
             or size_bytes > _GROUP_BYTES_MAX
         ):
