@@ -13,10 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pleiad.store.contract import Mutation, PartitionWrite, Result, Verb
+from pleiad.store.contract import ItemKey, Mutation, PartitionWrite, Result, Verb
 from pleiad.store.postgres import arrays
-from pleiad.store.postgres.connections import ConnectionSettings
+from pleiad.store.postgres.connections import Connections, ConnectionSettings
 from pleiad.store.postgres.json_sql import document_of
+from pleiad.store.postgres.segment import schema_name
+from pleiad.store.postgres.snapshot import PostgresSnapshot
 from pleiad.store.postgres.store import PostgresStore
 from tests.postgres_server import PostgresServer
 
@@ -37,6 +39,10 @@ def put(*ids: str, atomic: bool = False) -> PartitionWrite:
     return PartitionWrite(0, 1, 1_000, mutations, atomic=atomic)
 
 
+def gone(id: str) -> PartitionWrite:
+    return PartitionWrite(0, 1, 1_000, (Mutation(Verb.DELETE, EPK, id),))
+
+
 class Trace:
     """The messages between a store and the server in the course of a block."""
 
@@ -49,10 +55,10 @@ class Trace:
 
 
 @contextlib.asynccontextmanager
-async def traced(store: PostgresStore) -> AsyncIterator[Trace]:
-    """Has libpq write down what the store's one connection sends and gets; it is there to see after the block."""
-    connection = await store.connections.take()
-    await store.connections.give_back(connection)
+async def traced(connections: Connections) -> AsyncIterator[Trace]:
+    """Has libpq write down what a single connection sends and gets; it is there to see after the block."""
+    connection = await connections.take()
+    await connections.give_back(connection)
     trace = Trace()
     with tempfile.TemporaryFile("w+") as file:
         connection.pgconn.trace(file.fileno())
@@ -80,7 +86,7 @@ async def test_a_write_is_one_prepared_statement_in_one_round_trip(
     store = await PostgresStore.open(database, connection_settings=ONE_CONNECTION)
     try:
         await warm(store)
-        async with traced(store) as trace:
+        async with traced(store.connections) as trace:
             outcomes = await store.segment("s").commit(put(*ids, atomic=atomic))
         assert [outcome.result for outcome in outcomes] == [Result.CREATED] * len(ids)
         assert trace.round_trips == 1
@@ -99,7 +105,7 @@ async def test_reads_of_one_moment_are_one_prepared_statement_in_one_round_trip(
     try:
         await warm(store)
         segment = store.segment("s")
-        async with traced(store) as trace:
+        async with traced(store.connections) as trace:
             rows = await asyncio.gather(*(segment.read(EPK, id) for id in wanted))
         assert [row.id if row else "none" for row in rows] == list(wanted)
         assert trace.round_trips == 1
@@ -114,10 +120,50 @@ async def test_a_hundred_writes_of_one_moment_are_a_few_round_trips(database: st
     try:
         await warm(store)
         segment = store.segment("s")
-        async with traced(store) as trace:
+        async with traced(store.connections) as trace:
             await asyncio.gather(*(segment.commit(put(f"new-{number}")) for number in range(100)))
         assert trace.round_trips <= 3
     finally:
+        await store.close()
+
+
+async def test_a_snapshot_begins_with_one_round_trip_whenever_it_is_taken(database: str) -> None:
+    store = await PostgresStore.open(database)
+    moments = Connections(database, ONE_CONNECTION)
+    try:
+        await warm(store)
+        for _ in range(8):
+            async with traced(moments) as trace:
+                snapshot = PostgresSnapshot(schema_name("s"), moments)
+                await snapshot.begun
+            await store.segment("s").commit(put("later"))
+            found = await snapshot.read_many([ItemKey(EPK, "i0"), ItemKey(EPK, "later")])
+            snapshot.close()
+            assert snapshot.ended is not None
+            await snapshot.ended
+            await store.segment("s").commit(gone("later"))
+            assert [row is not None for row in found] == [True, False]
+            assert trace.round_trips == 1
+    finally:
+        await moments.close()
+        await store.close()
+
+
+async def test_a_snapshot_of_a_segment_that_is_not_made_is_empty_and_leaves_a_good_connection(
+    database: str,
+) -> None:
+    store = await PostgresStore.open(database)
+    moments = Connections(database, ONE_CONNECTION)
+    try:
+        for _ in range(2):
+            snapshot = PostgresSnapshot(schema_name("none"), moments)
+            assert await snapshot.read_many([ItemKey(EPK, "i0")]) == [None]
+            snapshot.close()
+        async with traced(moments) as trace:
+            await moments.read(lambda connection: connection.execute("SELECT 1"))
+        assert trace.round_trips == 1
+    finally:
+        await moments.close()
         await store.close()
 
 
