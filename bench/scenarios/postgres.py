@@ -17,10 +17,14 @@ Bars:
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 import statistics
-from collections.abc import Callable, Sequence
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+
+import psycopg
 
 from bench import request
 from bench.driver import PLAIN_CREATE, PLAIN_READ, STORE_CREATE, STORE_READ, DriverJob, DriverProcess
@@ -40,9 +44,7 @@ _COMMITS = re.compile(rb"^pleiad_commit_writes_(sum|count) (\S+)$", re.MULTILINE
 
 def run(settings: Settings, load: LoadProcess) -> FamilyReport:
     """All rounds on one PostgreSQL server."""
-    postgres = PostgresServer(durable=True, parent=BUILD)
-    try:
-        postgres.start()
+    with _postgres_server() as postgres:
         store = postgres.new_database()
         with (
             DriverProcess(postgres.new_database(), settings.items) as driver,
@@ -58,9 +60,24 @@ def run(settings: Settings, load: LoadProcess) -> FamilyReport:
                 rounds.driven(PLAIN_CREATE), rounds.driven(STORE_CREATE), rounds.creates
             )
             after = rounds.commits()
+    return _report(reads, creates, (after[0] - before[0]) / max(1, after[1] - before[1]))
+
+
+@contextlib.contextmanager
+def _postgres_server() -> Iterator[PostgresServer]:
+    """A durable server with its data beside that of the other families."""
+    try:
+        postgres = PostgresServer(durable=True, parent=BUILD)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise LoadError(f"PostgreSQL could not be set up under {BUILD}: {error}") from error
+    try:
+        try:
+            postgres.start()
+        except (OSError, psycopg.OperationalError) as error:
+            raise LoadError(f"PostgreSQL did not start: {error}") from error
+        yield postgres
     finally:
         postgres.remove()
-    return _report(reads, creates, (after[0] - before[0]) / max(1, after[1] - before[1]))
 
 
 def _report(

@@ -74,6 +74,7 @@ def _strings(element: int, values: Sequence[bytes | None]) -> bytes:
     return b"".join(parts)
 
 
+@lru_cache(2048)
 def _head(element: int, count: int, has_null: bool = False) -> bytes:
     """What stands before the elements: dimensions, whether one is NULL, their type, how many, and the first index."""
     if count == 0:
