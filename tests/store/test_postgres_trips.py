@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pleiad.store.contract import ItemKey, Mutation, PartitionWrite, Result, Verb
@@ -174,7 +174,7 @@ INT8 = st.integers(-(2**63), 2**63 - 1)
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None)
 @given(
     fours=st.lists(INT4),
     eights=st.lists(INT8 | st.none()),
@@ -195,6 +195,16 @@ def test_arrays_arrive_as_they_are(
             (arrays.int4s(fours), arrays.int8s(eights), arrays.texts(texts), arrays.byteas(byteas)),
         ).fetchone()
     assert found == (fours, eights, texts, byteas)
+
+
+def test_long_arrays_arrive_as_they_are(postgres_server: PostgresServer) -> None:
+    numbers = list(range(-700, 700))
+    with psycopg.connect(postgres_server.dsn("postgres")) as connection:
+        arrays.register(connection)
+        found = connection.execute(
+            "SELECT %s::int[], %s::bigint[]", (arrays.int4s(numbers), arrays.int8s(numbers))
+        ).fetchone()
+    assert found == (numbers, numbers)
 
 
 async def test_texts_are_kept_whatever_encoding_the_surroundings_ask_for(

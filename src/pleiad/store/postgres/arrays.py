@@ -17,6 +17,8 @@ from psycopg.pq import Format
 _INT4, _INT8, _TEXT, _BYTEA = 23, 20, 25, 17
 _LENGTH = Struct(">i")
 _NULL = b"\xff\xff\xff\xff"
+_TOGETHER_MAX = 256
+"""How many integers are written at once; for each number of them the way to do it is kept."""
 
 
 class Int4Array(bytes):
@@ -37,7 +39,7 @@ class ByteaArray(bytes):
 
 def int4s(values: Sequence[int]) -> Int4Array:
     """Integers of four bytes."""
-    return Int4Array(_head(_INT4, len(values)) + _of_fours(len(values)).pack(*_with_lengths(4, values)))
+    return Int4Array(_head(_INT4, len(values)) + _integers("ii", 4, values))
 
 
 def int8s(values: Sequence[int | None]) -> Int8Array:
@@ -45,7 +47,7 @@ def int8s(values: Sequence[int | None]) -> Int8Array:
     count = len(values)
     missing = values.count(None)
     if missing == 0:
-        return Int8Array(_head(_INT8, count) + _of_eights(count).pack(*_with_lengths(8, values)))
+        return Int8Array(_head(_INT8, count) + _integers("iq", 8, values))
     if missing == count:
         return Int8Array(_head(_INT8, count, has_null=True) + _NULL * count)
     written = [_NULL if value is None else pack(">iq", 8, value) for value in values]
@@ -82,20 +84,18 @@ def _head(element: int, count: int, has_null: bool = False) -> bytes:
     return pack(">iiiii", 1, has_null, element, count, 1)
 
 
-def _with_lengths(length: int, values: Sequence[int | None]) -> list[int | None]:
+def _integers(form: str, length: int, values: Sequence[int | None]) -> bytes:
+    if len(values) > _TOGETHER_MAX:
+        pieces = (values[at : at + _TOGETHER_MAX] for at in range(0, len(values), _TOGETHER_MAX))
+        return b"".join(_integers(form, length, piece) for piece in pieces)
     pairs: list[int | None] = [length] * (2 * len(values))
     pairs[1::2] = values
-    return pairs
+    return _struct(form, len(values)).pack(*pairs)
 
 
-@lru_cache(512)
-def _of_fours(count: int) -> Struct:
-    return Struct(">" + "ii" * count)
-
-
-@lru_cache(512)
-def _of_eights(count: int) -> Struct:
-    return Struct(">" + "iq" * count)
+@lru_cache(2 * _TOGETHER_MAX)
+def _struct(form: str, count: int) -> Struct:
+    return Struct(">" + form * count)
 
 
 class _AsItIs(Dumper):
