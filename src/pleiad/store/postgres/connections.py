@@ -28,6 +28,7 @@ from psycopg import pq
 from psycopg.types.numeric import Int8Dumper
 
 from pleiad import errors
+from pleiad.store.postgres import arrays
 
 _T = TypeVar("_T")
 Connection = psycopg.AsyncConnection[Any]
@@ -41,10 +42,11 @@ _LATE = "The store did not answer in time."
 _UNREACHABLE = "The store cannot be reached; nothing was changed."
 _BUSY = "The store is busy; nothing was changed."
 
-# Commits are durable whatever the server's default is; a stricter one is kept. Plans are kept while tables grow, so
-# they follow the indexes and the order of the joins as written, not what the tables held at first. A server that loses
-# its client stops working for it.
+# Commits are durable whatever the server's default is; a stricter one is kept. Texts travel as UTF-8. Plans are
+# kept while tables grow, so they follow the indexes and the order of the joins as written, not what the tables held at
+# first. A server that loses its client stops working for it.
 _SETUP = """SELECT set_config('default_transaction_isolation', 'read committed', false),
+  set_config('client_encoding', 'UTF8', false),
   set_config('synchronous_commit', CASE current_setting('synchronous_commit')
     WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),
   set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false),
@@ -228,6 +230,7 @@ class Connections:
             connection = await psycopg.AsyncConnection.connect(self._dsn, autocommit=True)
         try:
             connection.adapters.register_dumper(int, Int8Dumper)
+            arrays.register(connection)
             connection.prepared_max = _PREPARED_MAX
             connection.add_notice_handler(lambda notice: self._note(connection, notice))
             with in_time(connection, end - asyncio.get_running_loop().time()):

@@ -22,6 +22,7 @@ _GROUP_MUTATIONS_MAX = 256
 _GROUP_BYTES_MAX = 8 << 20
 _READS_TOGETHER_MAX = 32
 _ROUND_TRIPS_MAX = 4
+_MUTATIONS_AT = PartitionWrite._fields.index("mutations")
 
 _Waiter = tuple[PartitionWrite, "asyncio.Future[Sequence[Outcome]]"]
 _Reader = tuple[tuple[bytes, str], "asyncio.Future[Row | None]"]
@@ -106,18 +107,20 @@ def _next_group(waiting: list[_Waiter]) -> list[_Waiter]:
         return group
     mutations = len(first.mutations)
     size_bytes = sum(len(mutation.body) for mutation in first.mutations)
+    terms = _terms(first)
     for waiter in waiting[1:]:
         write = waiter[0]
         mutations += len(write.mutations)
         size_bytes += sum(len(mutation.body) for mutation in write.mutations)
-        if (
-            write._replace(mutations=()) != first._replace(mutations=())
-            or mutations > _GROUP_MUTATIONS_MAX
-            or size_bytes > _GROUP_BYTES_MAX
-        ):
+        if _terms(write) != terms or mutations > _GROUP_MUTATIONS_MAX or size_bytes > _GROUP_BYTES_MAX:
             break
         group.append(waiter)
     return group
+
+
+def _terms(write: PartitionWrite) -> tuple[object, ...]:
+    """Everything of a write but its mutations."""
+    return write[:_MUTATIONS_AT] + write[_MUTATIONS_AT + 1 :]
 
 
 class ReadQueue:

@@ -25,7 +25,9 @@ class Sql(NamedTuple):
     params: tuple[SqlValue, ...] = ()
 
 
-_NEEDS_DOCUMENT = re.compile(rb"\\u000[01]|[0-9][eE][+-]?[0-9]{3}|[0-9]{400}")
+_SHAPE = bytes.maketrans(b"123456789E", b"000000000e")
+_LARGE_EXPONENTS = (b"0e000", b"0e+000", b"0e-000")
+_MANY_DIGITS = b"0" * 400
 _MAPPED = re.compile("\x01(.)", re.DOTALL)
 _BEYOND_DOUBLES = 10**400
 
@@ -49,9 +51,19 @@ def from_text(kept: str) -> str:
 
 def document_of(body: bytes) -> str | None:
     """The document to keep beside a body; None where the body itself will do."""
-    if _NEEDS_DOCUMENT.search(body) is None:
+    if not _has_mapped_character(body) and not _has_dear_number(body):
         return None
     return json.dumps(_mapped(json.loads(body, parse_int=_number, parse_float=_number)))
+
+
+def _has_mapped_character(body: bytes) -> bool:
+    return b"\\" in body and (b"\\u0000" in body or b"\\u0001" in body)
+
+
+def _has_dear_number(body: bytes) -> bool:
+    """Whether there may be a number of very many digits or with an exponent of three: every digit is seen as a 0."""
+    shape = body.translate(_SHAPE)
+    return any(exponent in shape for exponent in _LARGE_EXPONENTS) or _MANY_DIGITS in shape
 
 
 def _number(text: str) -> float | int:

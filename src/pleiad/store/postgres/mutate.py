@@ -8,6 +8,7 @@ from typing import Any
 
 from pleiad.store.contract import APPLIED, NEVER, Mutation, Outcome, PartitionWrite, Result, Row, Verb
 from pleiad.store.postgres import segment_sql
+from pleiad.store.postgres.arrays import byteas, int4s, int8s, texts
 from pleiad.store.postgres.json_sql import document_of, to_text
 
 _VALUE_BYTES_MAX = 1_000
@@ -53,23 +54,25 @@ def arguments(write: PartitionWrite, mutations: Sequence[Mutation]) -> tuple[Any
         write.default_ttl,
         write.logical_partition_bytes,
         write.keep_versions,
-        [_VERBS[mutation.verb] for mutation in mutations],
-        [mutation.epk for mutation in mutations],
-        [to_text(mutation.id) for mutation in mutations],
-        [mutation.body for mutation in mutations],
-        [document_of(mutation.body) for mutation in mutations],
-        [mutation.size_bytes for mutation in mutations],
-        [mutation.terms for mutation in mutations],
-        [mutation.ttl for mutation in mutations],
-        [None if p.lsn is None else _known_lsn(p.lsn) for p in preconditions],
-        [None if p.not_lsn is None else _known_lsn(p.not_lsn) for p in preconditions],
-        [
-            segment_sql.MUST_EXIST * p.must_exist + segment_sql.MUST_BE_ABSENT * p.must_be_absent
-            for p in preconditions
-        ],
-        [None if m.new_id is None else to_text(m.new_id) for m in mutations],
-        [len(mutation.unique_values) for mutation in mutations],
-        [unique_key(value) for mutation in mutations for value in mutation.unique_values],
+        int4s([_VERBS[mutation.verb] for mutation in mutations]),
+        byteas([mutation.epk for mutation in mutations]),
+        texts([to_text(mutation.id) for mutation in mutations]),
+        byteas([mutation.body for mutation in mutations]),
+        texts([document_of(mutation.body) for mutation in mutations]),
+        int8s([mutation.size_bytes for mutation in mutations]),
+        int8s([mutation.terms for mutation in mutations]),
+        int8s([mutation.ttl for mutation in mutations]),
+        int8s([None if p.lsn is None else _known_lsn(p.lsn) for p in preconditions]),
+        int8s([None if p.not_lsn is None else _known_lsn(p.not_lsn) for p in preconditions]),
+        int4s(
+            [
+                segment_sql.MUST_EXIST * p.must_exist + segment_sql.MUST_BE_ABSENT * p.must_be_absent
+                for p in preconditions
+            ]
+        ),
+        texts([None if m.new_id is None else to_text(m.new_id) for m in mutations]),
+        int4s([len(mutation.unique_values) for mutation in mutations]),
+        byteas([unique_key(value) for mutation in mutations for value in mutation.unique_values]),
         *limited,
     )
 

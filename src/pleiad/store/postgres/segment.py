@@ -37,6 +37,7 @@ from pleiad.store.contract import (
 from pleiad.store.index_use import IndexSettings
 from pleiad.store.postgres import mutate, rehome, schema, statements
 from pleiad.store.postgres import restore as restoring
+from pleiad.store.postgres.arrays import byteas, texts
 from pleiad.store.postgres.connections import Connection, Connections
 from pleiad.store.postgres.group import ReadQueue, WriteQueue
 from pleiad.store.postgres.json_sql import Sql, from_text, to_text
@@ -170,7 +171,7 @@ class PostgresSegment:
             epk, id = keys[0]
             rows = await self._fetch(statements.READ, (epk, to_text(id)))
             return [row_of(rows[0]) if rows else None]
-        epks, ids = [epk for epk, _ in keys], [to_text(id) for _, id in keys]
+        epks, ids = byteas([epk for epk, _ in keys]), texts([to_text(id) for _, id in keys])
         rows = await self._fetch(statements.READ_SEVERAL, (epks, ids))
         by_place = {row[9]: row_of(row) for row in rows}
         return [by_place.get(place) for place in range(1, len(keys) + 1)]

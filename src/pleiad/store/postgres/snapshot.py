@@ -16,7 +16,8 @@ from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange
 from pleiad.store.contract import ItemKey, Row
-from pleiad.store.postgres import schema, statements
+from pleiad.store.postgres import statements
+from pleiad.store.postgres.arrays import byteas, texts
 from pleiad.store.postgres.connections import Connection, Connections
 from pleiad.store.postgres.json_sql import to_text
 from pleiad.store.postgres.schema import sql
@@ -35,14 +36,16 @@ class PostgresSnapshot:
     async def _begin(self) -> Connection | None:
         """A connection with the moment; None when the segment was not made then."""
         connection = await self._connections.take()
+        # BEGIN alone waits for the first read to fix the moment; this one also keeps the table from going. Both are one
+        # round trip, which a statement that is prepared could not be.
+        begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT FROM {self._schema}.item LIMIT 1"
         try:
             with self._connections.in_time(connection):
-                await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                if await schema.is_made(connection, self._schema):
-                    # BEGIN alone waits for the first read to fix the moment; this one also keeps the table from going.
-                    await connection.execute(sql(f"SELECT FROM {self._schema}.item LIMIT 1"))
+                try:
+                    await connection.execute(sql(begin), prepare=False)
                     return connection
-                await connection.execute("ROLLBACK")
+                except psycopg.errors.UndefinedTable:
+                    await connection.execute("ROLLBACK")
         except psycopg.Error as error:
             await self._connections.give_back(connection)
             raise errors.UNAVAILABLE(reason="The store cannot be reached; nothing was changed.") from error
@@ -52,7 +55,7 @@ class PostgresSnapshot:
     async def read_many(self, keys: Sequence[ItemKey]) -> Sequence[Row | None]:
         if not keys:
             return []
-        epks, ids = [key.epk for key in keys], [to_text(key.id) for key in keys]
+        epks, ids = byteas([key.epk for key in keys]), texts([to_text(key.id) for key in keys])
         rows = await self._rows(statements.READ_SEVERAL, (epks, ids))
         by_place = {row[9]: row_of(row) for row in rows}
         return [by_place.get(place) for place in range(1, len(keys) + 1)]
