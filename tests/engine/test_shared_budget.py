@@ -31,8 +31,6 @@ from pleiad.engine.sweeper import sweep
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.partition.governor import CHUNK, NORMAL, SYSTEM, Governor, Lane, Throttle
-from pleiad.store.budget import BudgetClaim
-from pleiad.store.postgres import schema
 from pleiad.store.postgres.store import PostgresStore
 from tests.engine.test_throttling import Clock
 from tests.postgres_server import PostgresServer
@@ -336,7 +334,12 @@ async def test_containers_that_share_throughput_share_it_at_all_servers_together
         await other.refresher.look()
         for engine in (one, other):
             await engine.budget.turn()
-        places = [list(engine._governors().items()) for engine in (one, other)]
+        places = [
+            list(
+                engine.provisioning.governors({each.resource.rid: each for each in engine.containers}).items()
+            )
+            for engine in (one, other)
+        ]
         assert [name for name, _ in places[0]] == [name for name, _ in places[1]]
         assert [governor.rate_ru for found in places for _, governor in found] == [500.0] * 4
 
@@ -364,28 +367,6 @@ async def test_without_the_database_a_server_serves_what_it_has_and_then_nothing
                 while not one.budget.is_alone:
                     await asyncio.sleep(0.02)
             assert governor.share == 1.0
-    finally:
-        server.remove()
-
-
-async def test_a_turn_waits_for_no_standby() -> None:
-    server = PostgresServer()
-    server.start()
-    try:
-        store = await PostgresStore.open(server.new_database())
-        with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-            connection.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-            connection.execute("SELECT pg_reload_conf()")
-            while connection.execute("SHOW synchronous_standby_names").fetchall() != [("nobody",)]:
-                await asyncio.sleep(0.02)
-        for _ in range(3):
-            await asyncio.sleep(0.1)
-            assert (await store.share_budgets([BudgetClaim("b", 1, 1, 1)], True, 60)).servers == 1
-        server.stop(signal.SIGQUIT)  # and the first one after a recovery, which has something to log
-        server.start()
-        for _ in range(3):
-            assert (await store.share_budgets([BudgetClaim("b", 1, 1, 1)], True, 60)).servers == 1
-        await store.close()
     finally:
         server.remove()
 
@@ -461,40 +442,3 @@ async def test_requests_at_two_servers_over_seconds_get_the_throughput_of_one(da
         last = 8 * max(charged)
         assert sum(charged) <= 400 * (seconds + 1) + 2 * 400 * CHUNK + last
         assert sum(charged) >= 400 * (seconds - 2)
-
-
-async def test_the_store_hands_out_no_more_than_there_is_and_frees_what_is_named_no_more(
-    database: str,
-) -> None:
-    one, other = await PostgresStore.open(database), await PostgresStore.open(database)
-    try:
-        assert (await one.share_budgets([], False, 60)).servers == 1
-        answer = await other.share_budgets([BudgetClaim("b", 1, 1, 0)], False, 60)
-        assert answer.servers == 2
-        assert answer.parts["b"].share == 0  # the first one holds all
-        first = await one.share_budgets([BudgetClaim("b", 0.6, 0.6, 0.3)], False, 60)
-        assert first.parts["b"] == (0.6, (1.0,))
-        answer = await other.share_budgets([BudgetClaim("b", 1, 1, 0)], False, 60)
-        assert answer.parts["b"].share == pytest.approx(0.4)
-        assert (await one.share_budgets([], False, 60)).parts == {}
-        answer = await other.share_budgets([BudgetClaim("b", 1, 1, 0.4)], False, 60)
-        assert answer.parts["b"] == (1.0, ())
-        await other.close()
-        assert (await one.share_budgets([], False, 60)).servers == 1
-    finally:
-        await one.close()
-
-
-async def test_a_database_of_the_version_before_gets_what_it_lacks(database: str) -> None:
-    await (await PostgresStore.open(database)).close()
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("DROP FUNCTION pleiad.share_budgets")
-        connection.execute("DROP TABLE pleiad.budget")
-        connection.execute("UPDATE pleiad.version SET version = 1")
-    for _ in range(2):
-        store = await PostgresStore.open(database)
-        assert (await store.share_budgets([], False, 60)).servers == 1
-        await store.close()
-    with psycopg.connect(database) as connection:
-        rows = connection.execute("SELECT version FROM pleiad.version").fetchall()
-    assert rows == [(schema.VERSION,)]

@@ -89,8 +89,11 @@ class Refresher:
         return True
 
     async def _is_needed(self) -> bool:
-        """Whether others changed something, or a look that failed half-way must be made again."""
-        return self._is_half_done or await self._store.is_behind()
+        """Whether others changed something, or a look is under way or failed half-way.
+
+        The store is no longer behind as soon as a look has begun to load, so its answer comes first.
+        """
+        return await self._store.is_behind() or self._is_half_done
 
     async def _renew(self, rid: str, container: Container) -> None:
         resource = self._catalog.by_rid(Kind.CONTAINER, rid)

@@ -61,7 +61,7 @@ class _Use:
         self.governor = governor
         self.want = 0.0
         self.other_wants: tuple[float, ...] = ()
-        self._spent_ru, self._denied, _, self._is_full = governor.demand()
+        self._spent_ru, self._denied, _, _ = governor.demand()
         self._at = now
         self._denied_at = float("-inf")
         self._used = 0.0
@@ -98,7 +98,7 @@ class SharedBudget:
         self._governors = governors
         self._clock = clock
         self._uses: dict[str, _Use] = {}
-        self._servers = 2
+        self._servers = 2  # until it is known, this server is not taken to be alone
         self._is_alone = False
         self._is_failing = False
         self._pause_seconds = ALONE_TURN_SECONDS
@@ -128,6 +128,8 @@ class SharedBudget:
             if not self._is_failing:
                 _log.warning("sharing the throughput with other servers is interrupted: %s", error.message)
             self._is_failing = True
+        except Exception:
+            _log.exception("sharing the throughput with other servers failed")
 
     def stop(self) -> None:
         """Ends the turns; the store gives back what is held when it is closed."""
@@ -157,10 +159,9 @@ class SharedBudget:
         """What this server says of the budgets it has a use for; of the others it keeps nothing."""
         now = self._clock()
         governors = self._governors()
-        uses = {name: self._use(name, governor, now) for name, governor in governors.items()}
-        self._uses = uses
+        self._uses = {name: self._use(name, governor, now) for name, governor in governors.items()}
         claims = []
-        for name, use in uses.items():
+        for name, use in self._uses.items():
             if use.measure(now):
                 claims.append(use.claim(name))
             else:
