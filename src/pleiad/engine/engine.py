@@ -105,7 +105,8 @@ class Engine(HasRefresher):
                 self._background.append(asyncio.create_task(self.budget.for_ever()))
             await self.store.keep_segments(self.catalog.segments_in_use())
             for resource in self._with_chores():
-                with contextlib.suppress(ChangedElsewhereError):
+                # What another server is changing at this moment the first look of the refresher finds again.
+                with contextlib.suppress(ChangedElsewhereError, SegmentDroppedError):
                     await self.reshaper.mend(await self._container_of(resource))
         except BaseException:
             await self._stop_background()
@@ -114,6 +115,7 @@ class Engine(HasRefresher):
         self._background.append(asyncio.create_task(sweep_for_ever(self._containers.values, self.store)))
         if self.store.is_shared:
             self.store.watch(self.refresher.notice)
+            self.refresher.notice()
             self._background.append(asyncio.create_task(self.refresher.for_ever()))
         self.keeper.start()
         self._background.append(asyncio.create_task(self.watch.for_ever()))
