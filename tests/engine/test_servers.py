@@ -247,3 +247,23 @@ async def test_data_raises_a_throughput_once_however_many_servers_see_it(databas
         assert len({offer.etag for offer in after if offer}) == 1
         rates = [(await engine.container("db", "c")).map.partitions[0].governor.rate_ru for engine in engines]
         assert rates == [600] * 3
+
+
+async def test_the_pause_between_changes_of_buckets_holds_for_all_servers(database: str) -> None:
+    async with AsyncExitStack() as stack:
+        one, two = [await opened(stack, database) for _ in range(2)]
+        container = await made(one)
+        await seen(two)
+        for engine, percent, is_refused in ((one, 30, False), (two, 40, True)):
+            offer = engine.catalog.offer_of(container.resource.rid)
+            assert offer is not None
+            content = {
+                **offer.properties["content"],
+                "throughputBuckets": [{"id": 1, "maxThroughputPercentage": percent}],
+            }
+            if not is_refused:
+                await engine.replace_offer(offer.rid, {"content": content}, None)
+                continue
+            with pytest.raises(PleiadError) as caught:
+                await engine.replace_offer(offer.rid, {"content": content}, None)
+            assert caught.value.row is errors.TOO_MANY_BUCKET_CHANGES

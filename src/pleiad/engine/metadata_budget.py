@@ -6,8 +6,6 @@ from requests on items, and is told to slow down all the same.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
@@ -19,8 +17,9 @@ class MetadataBudget:
 
     def __init__(self, limits: Limits, throttle: Throttle) -> None:
         self.limit_ru = limits.metadata_ru
-        # Burst capacity is what physical partitions save; there is none for metadata.
-        self._governor = Governor(max(self.limit_ru, 1), replace(throttle, burst=False), limits)
+        # Burst capacity and the shares of several servers are of physical partitions; metadata has neither.
+        own = Throttle(enforced=throttle.enforced, clock=throttle.clock)
+        self._governor = Governor(max(self.limit_ru, 1), own, limits)
 
     def admit(self) -> None:
         """Lets a request in, or raises what tells its client when to come again."""
