@@ -23,7 +23,8 @@ from pleiad.engine.faults import Faults
 from pleiad.engine.keeper import Keeper
 from pleiad.engine.provisioning import SHARES, Migration, Provisioning, check_fixed
 from pleiad.engine.refresh import HasRefresher, Refresher, on_a_fresh_catalog
-from pleiad.engine.reshape import ChangedElsewhereError, Reshaper
+from pleiad.engine.reshape import Reshaper
+from pleiad.engine.reshape_failure import ChangedElsewhereError
 from pleiad.engine.script_source import ContainerScripts
 from pleiad.engine.steady import to_the_end
 from pleiad.engine.sweeper import sweep_for_ever
@@ -92,8 +93,7 @@ class Engine(HasRefresher):
             for resource in self.catalog.all(Kind.CONTAINER):
                 has_chores = "defaultTtl" in resource.properties or "changeFeedPolicy" in resource.properties
                 if has_chores or self.catalog.is_unfinished(resource.rid):
-                    with contextlib.suppress(ChangedElsewhereError):
-                        await self.reshaper.mend(await self._container_of(resource))
+                    await self._set_to_work(resource.rid)
         except BaseException:
             await self.store.close()
             raise
@@ -156,6 +156,18 @@ class Engine(HasRefresher):
         if self.store.is_shared:
             opened.look_again = self._look_again
         return self._containers.setdefault(resource.rid, opened)
+
+    async def _set_to_work(self, rid: str) -> None:
+        """Opens a container whose chores wait, and mends it; again where another server has just moved its rows."""
+        while (resource := self.catalog.by_rid(Kind.CONTAINER, rid)) is not None:
+            try:
+                await self.reshaper.mend(await self._at_work(resource))
+                return
+            except ChangedElsewhereError:
+                return
+            except SegmentDroppedError:
+                if not await self.refresher.look():
+                    raise
 
     async def _at_work(self, resource: Resource) -> Container:
         return self._containers.get(resource.rid) or await self._container_of(resource)
