@@ -26,7 +26,8 @@ from pleiad.engine.keeper import Keeper
 from pleiad.engine.metadata_budget import MetadataBudget
 from pleiad.engine.provisioning import Migration, Provisioning, check_fixed
 from pleiad.engine.refresh import HasRefresher, Refresher, on_a_fresh_catalog
-from pleiad.engine.reshape import ChangedElsewhereError, Reshaper
+from pleiad.engine.reshape import Reshaper
+from pleiad.engine.reshape_failure import ChangedElsewhereError
 from pleiad.engine.script_source import ContainerScripts
 from pleiad.engine.shared_budget import SharedBudget
 from pleiad.engine.steady import to_the_end
@@ -79,7 +80,7 @@ class Engine(HasRefresher):
             self.reshaper,
             limits,
             self._containers.values,
-            self._partitions_needed,
+            self.provisioning.partitions_needed,
             lambda container: self.provisioning.is_splittable(container.resource),
             self._follow_storage,
         )
@@ -104,10 +105,8 @@ class Engine(HasRefresher):
                 await self.budget.try_turn()
                 self._background.append(asyncio.create_task(self.budget.for_ever()))
             await self.store.keep_segments(self.catalog.segments_in_use())
-            for resource in self._with_chores():
-                # What another server is changing at this moment the first look of the refresher finds again.
-                with contextlib.suppress(ChangedElsewhereError, SegmentDroppedError):
-                    await self.reshaper.mend(await self._container_of(resource))
+            for resource in self.catalog.with_chores():
+                await self._set_to_work(resource.rid)
         except BaseException:
             await self._stop_background()
             await self.store.close()
@@ -115,7 +114,6 @@ class Engine(HasRefresher):
         self._background.append(asyncio.create_task(sweep_for_ever(self._containers.values, self.store)))
         if self.store.is_shared:
             self.store.watch(self.refresher.notice)
-            self.refresher.notice()
             self._background.append(asyncio.create_task(self.refresher.for_ever()))
         self.keeper.start()
         self._background.append(asyncio.create_task(self.watch.for_ever()))
@@ -178,15 +176,17 @@ class Engine(HasRefresher):
             opened.look_again = self._look_again
         return self._containers.setdefault(resource.rid, opened)
 
-    def _with_chores(self) -> list[Resource]:
-        """The containers that have something to sweep, or a change to be finished, whether they are used or not."""
-        return [
-            resource
-            for resource in self.catalog.all(Kind.CONTAINER)
-            if "defaultTtl" in resource.properties
-            or "changeFeedPolicy" in resource.properties
-            or self.catalog.is_unfinished(resource.rid)
-        ]
+    async def _set_to_work(self, rid: str) -> None:
+        """Opens a container whose chores wait, and mends it; again where another server has just moved its rows."""
+        while (resource := self.catalog.by_rid(Kind.CONTAINER, rid)) is not None:
+            try:
+                await self.reshaper.mend(await self._at_work(resource))
+                return
+            except ChangedElsewhereError:
+                return
+            except SegmentDroppedError:
+                if not await self.refresher.look():
+                    raise
 
     async def _at_work(self, resource: Resource) -> Container:
         return self._containers.get(resource.rid) or await self._container_of(resource)
@@ -225,7 +225,7 @@ class Engine(HasRefresher):
                 self.provisioning.check_account_limit(given.checked(self.limits).ru)
             fresh = self.catalog.next_numbers()
             database = self.catalog.new_resource(Kind.DATABASE, None, id, {}, fresh())
-            offers = [self._offer(database, given, fresh())] if given else []
+            offers = [self.provisioning.new_offer(database, given, fresh())] if given else []
             await self.catalog.add([database, *offers])
         return database
 
@@ -256,7 +256,7 @@ class Engine(HasRefresher):
                 Kind.CONTAINER, database, id, definition.properties, fresh()
             )
             has_own = shared is None and not self.provisioning.is_serverless
-            offers = [self._offer(container, own, fresh())] if has_own else []
+            offers = [self.provisioning.new_offer(container, own, fresh())] if has_own else []
             count = throughput.partition_count(shared or own, self.limits, shared is not None)
             placed = placement.place(container.rid, container.number, count, definition.key)
             await self.catalog.add([container, *offers], placed)
@@ -320,7 +320,7 @@ class Engine(HasRefresher):
     async def merge(self, container: Container, range_ids: Sequence[str]) -> Partition:
         """Makes one physical partition of neighbours, if those that remain can serve the throughput."""
         remaining = len(container.map.partitions) - len(range_ids) + 1
-        needed = self._partitions_needed(container)
+        needed = self.provisioning.partitions_needed(container)
         if remaining < needed:
             raise errors.CANNOT_MERGE(
                 reason=f"the container's throughput needs {needed} physical partitions; lower it first."
@@ -332,25 +332,7 @@ class Engine(HasRefresher):
         awaited = {partition.id for partition in self.keeper.to_be_split_for_throughput(container)}
         return awaited | set(self.catalog.being_split(container.resource.rid))
 
-    def _partitions_needed(self, container: Container) -> int:
-        offer = self.catalog.offer_of(container.resource.rid) or self.catalog.offer_of(container.database.rid)
-        if offer is None:
-            return 1
-        return throughput.partitions_to_serve(
-            throughput.from_offer_content(offer.properties["content"]), self.limits
-        )
-
     # -- throughput --------------------------------------------------------------------------------
-
-    def _offer(self, owner: Resource, given: Throughput, number: int) -> Resource:
-        properties = {
-            "offerVersion": "V2",
-            "offerType": "Invalid",
-            "resource": owner.self_link,
-            "offerResourceId": owner.rid,
-            "content": given.offer_content(),
-        }
-        return self.catalog.new_resource(Kind.OFFER, None, "", properties, number)
 
     def check_has_offers(self) -> None:
         """Offers of a serverless account can neither be read nor changed, as there are none."""
@@ -419,7 +401,7 @@ class Engine(HasRefresher):
 
     async def _settle(self) -> None:
         """Takes over what a look found: new throughput, and containers whose chores nobody else may be left to do."""
-        for resource in self._with_chores():
+        for resource in self.catalog.with_chores():
             if resource.rid not in self._containers:
                 with contextlib.suppress(SegmentDroppedError):
                     await self._container_of(resource)

@@ -91,6 +91,26 @@ class Provisioning:
         """The offer a container's requests are paid from: its own, or that of its database."""
         return self._catalog.offer_of(container.rid) or self._catalog.offer_of(container.parent_rid)
 
+    def new_offer(self, owner: Resource, given: Throughput, number: int) -> Resource:
+        """The offer of a new database or container."""
+        properties = {
+            "offerVersion": "V2",
+            "offerType": "Invalid",
+            "resource": owner.self_link,
+            "offerResourceId": owner.rid,
+            "content": given.offer_content(),
+        }
+        return self._catalog.new_resource(Kind.OFFER, None, "", properties, number)
+
+    def partitions_needed(self, container: Container) -> int:
+        """The physical partitions it takes to serve a container's throughput."""
+        offer = self.offer_behind(container.resource)
+        if offer is None:
+            return 1
+        return throughput.partitions_to_serve(
+            throughput.from_offer_content(offer.properties["content"]), self._limits
+        )
+
     def shared_throughput(self, database: Resource) -> Throughput | None:
         """The throughput a database shares among its containers, if there is room for one more."""
         offer = self._catalog.offer_of(database.rid)
