@@ -99,7 +99,7 @@ class PostgresSegment:
             self._dropped = await schema.is_dropped(connection, self._name, self._last_drop)
             return False
 
-        self._is_made = await self._connections.read(look)
+        self._is_made = await self._guarded(self._connections.read(look))
         if self._dropped:
             raise SegmentDroppedError()
         return self._is_made
