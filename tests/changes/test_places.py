@@ -26,7 +26,7 @@ from pleiad.errors import PleiadError
 from pleiad.keys.range import MAX, MIN, WHOLE, EpkRange
 from pleiad.limits import Limits
 from pleiad.store.contract import Verb, Version
-from pleiad.store.sqlite.store import SqliteStore
+from tests.stores import OpenStore
 
 KEYS = [f"k{number}" for number in range(12)]
 Opened = Callable[..., AbstractAsyncContextManager[Container]]
@@ -38,12 +38,12 @@ def engine_of(container: Container) -> Engine:
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Opened:
+def opened(tmp_path: Path, open_store: OpenStore) -> Opened:
     """A container of one physical partition that keeps its versions."""
 
     @asynccontextmanager
     async def open_container(limits: Limits | None = None, **more: Any) -> AsyncIterator[Container]:
-        engine = Engine(SqliteStore(tmp_path / "data", durable=False), limits or Limits())
+        engine = Engine(await open_store(tmp_path / "data"), limits or Limits())
         await engine.open()
         try:
             database = await engine.create_database({"id": "db"}, None)
