@@ -8,6 +8,7 @@ store is PostgreSQL, a database stands for each directory.
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,12 @@ class _Databases:
             self._by_directory[directory] = self._server.new_database()
         return self._by_directory[directory]
 
+    def remove(self, directory: Path) -> None:
+        """Gives back the database of a directory."""
+        dsn = self._by_directory.pop(directory, None)
+        if dsn is not None:
+            self._server.give_back(dsn)
+
     def give_back(self) -> None:
         for dsn in (*self._by_directory.values(), *self._others):
             self._server.give_back(dsn)
@@ -106,6 +113,18 @@ def open_store(databases: _Databases | None) -> OpenStore:
         return await PostgresStore.open(databases.of(directory), index_settings)
 
     return opened
+
+
+@pytest.fixture
+def remove_data(databases: _Databases | None) -> Callable[[Path], None]:
+    """Removes the data of a directory before the test ends, for tests that make very many."""
+
+    def remove(directory: Path) -> None:
+        shutil.rmtree(directory, ignore_errors=True)
+        if databases is not None:
+            databases.remove(directory)
+
+    return remove
 
 
 @pytest.fixture

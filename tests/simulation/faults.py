@@ -13,7 +13,7 @@ from pleiad.engine.reshape import Reshaper, _Source
 from pleiad.store.contract import PartitionState, PartitionWrite, Segment
 from pleiad.store.postgres import rehome
 from pleiad.store.postgres.connections import Connection
-from pleiad.store.postgres.segment import PostgresSegment, schema_name
+from pleiad.store.postgres.segment import PostgresSegment
 from pleiad.store.sqlite import relocate
 from pleiad.store.sqlite.mutate import Applier, Counters
 from pleiad.store.sqlite.segment import SqliteSegment
@@ -89,9 +89,7 @@ def _forgets_deletes_postgres() -> AbstractContextManager[object]:
     async def forgetful(self: PostgresSegment, *given: Any) -> object:
         source = given[0]
         assert isinstance(source, PostgresSegment)
-        await source._change(
-            lambda connection: connection.execute(f"DELETE FROM {schema_name(source.name)}.deleted")
-        )
+        await source._change(lambda connection: connection.execute(f"DELETE FROM {source._schema}.deleted"))
         return await catch_up(self, *given)
 
     return mock.patch.object(PostgresSegment, "catch_up", forgetful)
