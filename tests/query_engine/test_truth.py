@@ -26,7 +26,7 @@ from pleiad.query import compile_query
 CASES = {"sqlite": 300, "postgres": 90}
 LONG_CASES = int(os.environ.get("PLEIAD_TRUTH_CASES", "100000"))
 LONG_SHARE = {"sqlite": 1, "postgres": 10}
-"""A query costs about ten times as much on PostgreSQL; so there are as many fewer of them at length."""
+"""A query costs several times as much on PostgreSQL, so there are fewer of them at length."""
 LONG_SEED = int(os.environ.get("PLEIAD_TRUTH_SEED", "20"))
 QUERIES_OF_SEED = 15
 
