@@ -21,6 +21,8 @@ from pleiad.partition.partition import Partition
 from pleiad.store.contract import Outcome
 from tests.stores import OpenStore
 
+pytestmark = pytest.mark.every_store
+
 KEY = ("a",)
 Story = Callable[[Container], Coroutine[Any, Any, None]]
 Meddle = Callable[[], Awaitable[object]]

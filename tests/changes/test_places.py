@@ -28,6 +28,8 @@ from pleiad.limits import Limits
 from pleiad.store.contract import Verb, Version
 from tests.stores import OpenStore
 
+pytestmark = pytest.mark.every_store
+
 KEYS = [f"k{number}" for number in range(12)]
 Opened = Callable[..., AbstractAsyncContextManager[Container]]
 ENGINES: WeakKeyDictionary[Container, Engine] = WeakKeyDictionary()

@@ -20,6 +20,7 @@ from pleiad.store.contract import Mutation, PartitionWrite, Row, Verb, Version
 from pleiad.store.sqlite.select import ROW, Read
 
 _WINDOW_LSNS = 5_000
+_LSN_MAX = 2**63 - 1
 _VERSION = (
     "lsn, epk, position, verb, is_expiry, ts, number, id, size_bytes, coalesce(CAST(json(body) AS BLOB), x''), "
     "previous_lsn, previous_ts, coalesce(CAST(json(previous_body) AS BLOB), x'')"
@@ -66,10 +67,11 @@ async def changes(
 ) -> list[Row]:
     """Rows of a range by the LSN of their last change, as the contract promises them."""
     rows: list[Row] = []
+    last_lsn = _last_lsn(read, partition)
     bounds = (span.min, span.max, since_ts)
     while (reading := read()) is not None:
         connection = reading.connection
-        upto = _end_of_window(connection, _NEXT_CHANGE, after_lsn, partition)
+        upto = _end_of_window(connection, _NEXT_CHANGE, after_lsn, last_lsn)
         if upto is None:
             break
         found: Any = connection.execute(_CHANGES, (after_lsn, *bounds, upto, limit - len(rows))).fetchall()
@@ -89,10 +91,11 @@ async def versions(
 ) -> list[Version]:
     """Versions of a range in their order, as the contract promises them."""
     found: list[Version] = []
+    last_lsn = _last_lsn(read, partition)
     bounds = (span.min, span.max)
     while (reading := read()) is not None:
         connection = reading.connection
-        upto = _end_of_window(connection, _NEXT_VERSION, after_lsn, partition)
+        upto = _end_of_window(connection, _NEXT_VERSION, after_lsn, last_lsn)
         if upto is None:
             break
         rows: Any = connection.execute(_VERSIONS, (after_lsn, *bounds, upto, limit - len(found))).fetchall()
@@ -108,18 +111,19 @@ async def versions(
     return found
 
 
-def _end_of_window(
-    connection: apsw.Connection, statement: str, after_lsn: int, partition: int | None
-) -> int | None:
+def _end_of_window(connection: apsw.Connection, statement: str, after_lsn: int, last_lsn: int) -> int | None:
     """The last LSN of the window that begins with the next LSN in use; None when there is none."""
     found: Any = connection.execute(statement, (after_lsn,)).fetchone()
-    if found[0] is None:
+    if found[0] is None or found[0] > last_lsn:
         return None
-    end = int(found[0]) + _WINDOW_LSNS
-    last: Any = connection.execute(_LAST_LSN, (partition,)).fetchone()
-    if last is not None:
-        end = min(end, last[0])
-    return end if end > after_lsn else None
+    return min(int(found[0]) + _WINDOW_LSNS, last_lsn)
+
+
+def _last_lsn(read: Read, partition: int | None) -> int:
+    """The last LSN of a partition now, or the highest there can be."""
+    reading = read()
+    found: Any = reading and reading.connection.execute(_LAST_LSN, (partition,)).fetchone()
+    return int(found[0]) if found else _LSN_MAX
 
 
 def _version(columns: Sequence[Any]) -> Version:
