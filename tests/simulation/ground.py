@@ -184,6 +184,7 @@ class PostgresGround:
 
     def segments(self) -> dict[str, Rows]:
         with psycopg.connect(self._dsn) as outside:
+            outside.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             names = [str(name) for (name,) in outside.execute(SEGMENT_NAMES)]
             return {name: self._look(outside, schema_name(name)) for name in names}
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.keys.range import WHOLE
+from pleiad.partition.partition import Partition
+from pleiad.store.contract import PartitionState, Totals
 from tests.simulation.ground import Rows
 from tests.simulation.history import demand
 
@@ -19,8 +21,7 @@ async def check_partitions(engine: Engine, container: Container) -> None:
     live = {(each.id, each.epoch, each.segment_name) for each in container.map.partitions}
     demand(known == live, f"I3: the catalog has {known}, at work are {live}")
     for partition in container.map.partitions:
-        state = await partition.state()
-        totals = await partition.segment.totals(partition.span)
+        state, totals = await _of_one_moment(partition)
         name = f"partition {partition.id}"
         demand(
             (state.items, state.size_bytes) == (totals.items, totals.size_bytes),
@@ -32,6 +33,15 @@ async def check_partitions(engine: Engine, container: Container) -> None:
         demand(partition.lsn <= state.lsn, f"I4: {name} knows LSN {partition.lsn} and has {state.lsn}")
         rows = await partition.segment.changes(partition.span, 0, 1_000_000)
         demand(not rows or rows[-1].lsn <= state.lsn, f"I4: {name} has a row above its LSN {state.lsn}")
+
+
+async def _of_one_moment(partition: Partition) -> tuple[PartitionState, Totals]:
+    """What a partition counts and what it holds; the sweeper may come between two looks."""
+    while True:
+        before = await partition.state()
+        totals = await partition.segment.totals(partition.span)
+        if before == await partition.state():
+            return before, totals
 
 
 def check_segments(engine: Engine, container: Container, segments: dict[str, Rows]) -> None:
