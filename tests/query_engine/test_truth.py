@@ -23,7 +23,7 @@ from pleiad.engine.query_job import prepare
 from pleiad.errors import PleiadError
 from pleiad.query import compile_query
 
-CASES = {"sqlite": 300, "postgres": 90}
+CASES = {"sqlite": 300, "postgres": 60}
 LONG_CASES = int(os.environ.get("PLEIAD_TRUTH_CASES", "100000"))
 LONG_SHARE = {"sqlite": 1, "postgres": 10}
 """A query costs several times as much on PostgreSQL, so there are fewer of them at length."""
