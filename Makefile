@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+GROUPS := --select foundation --select query --select search --select scripts --select split
 
-.PHONY: run test lint bench conformance javascript crash simulate truth isolation requirements clean
+.PHONY: run test test-postgres lint bench conformance javascript crash simulate truth isolation requirements clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -17,6 +18,9 @@ run: $(READY)  ## serve on http(s)://localhost:8081 with a small sample to look 
 test: $(READY)  ## the whole test suite
 	$(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile
 
+test-postgres: $(READY)  ## the whole test suite with PostgreSQL as the store wherever a test opens one
+	$(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile --store postgres
+
 lint: $(READY)  ## style, types, and the direction of imports between rooms
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -26,23 +30,24 @@ lint: $(READY)  ## style, types, and the direction of imports between rooms
 bench: $(READY)  ## ratios against the same HTTP loop answering a constant; writes build/bench.json
 	$(BIN)/python -m bench
 
-conformance: $(READY)  ## the official Python SDK's own tests against Pleiad; writes docs/compatibility.md
-	$(BIN)/python -m conformance.python_suite --select foundation --select query --select search --select scripts --select split --write
+conformance: $(READY)  ## the official Python SDK's own tests against Pleiad on both stores; writes docs/compatibility.md
+	$(BIN)/python -m conformance.python_suite $(GROUPS) --write
+	$(BIN)/python -m conformance.python_suite --store postgres $(GROUPS) --write
 
 javascript: $(READY)  ## every operation of the official JavaScript SDK; needs Node and npm
 	$(BIN)/python -m conformance.javascript.run
 
 crash: $(READY)  ## kill -9 the real server a hundred times under load, and as often in splits and merges
-	PLEIAD_CRASH_KILLS=100 $(BIN)/python -m pytest tests/crash tests/splits/test_kills.py
+	PLEIAD_CRASH_KILLS=100 $(BIN)/python -m pytest tests/crash tests/splits/test_kills.py --store both
 
-simulate: $(READY)  ## 1,000 seeds of splits, merges, rehomes and crashes under load; PLEIAD_SEED=n repeats one
+simulate: $(READY)  ## 1,000 seeds of splits, merges, rehomes and crashes under load, 200 on PostgreSQL; PLEIAD_SEED=n repeats one
 	$(BIN)/python -m pytest -m long tests/simulation
 
-truth: $(READY)  ## 100,000 random queries: oracle, compiled query and engine must agree; takes an hour or so
+truth: $(READY)  ## 100,000 random queries, 10,000 on PostgreSQL: oracle, compiled query and engine must agree; takes hours
 	$(BIN)/python -m pytest -m long tests/query tests/query_engine
 
 isolation: $(READY)  ## a minute of concurrent clients in one logical partition, and the check of what they were told
-	$(BIN)/python -m pytest -m long tests/isolation
+	$(BIN)/python -m pytest -m long tests/isolation --store both
 
 requirements: $(READY)  ## which of R1-R170 are shown by a passing test, documented, or open
 	$(BIN)/python tools/requirements.py

@@ -4,6 +4,7 @@ Every failed test is named with its reason; a failure without one is called out,
 holds no dates, durations or random ids, so that it changes only when compatibility changes.
 """
 
+import enum
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -20,11 +21,27 @@ _RUN_ID = re.compile(r"(?<=PythonSDKTest-)[0-9a-f]{8}")
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
+_RECORD = re.compile(r"^## The official Python suite.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_LISTED = re.compile(r"^- `([^`]+::[^`]+)`", re.MULTILINE)
+
+
+class Store(enum.Enum):
+    """The store that the server ran on."""
+
+    SQLITE = "sqlite"
+    POSTGRES = "postgres"
+
+    @property
+    def heading(self) -> str:
+        return "## The official Python suite" + (" on PostgreSQL" if self is Store.POSTGRES else "")
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """What the report is about."""
 
     suite_version: str
+    store: Store
     command: str
     results: RunResults
     reasons: Reasons
@@ -54,21 +71,43 @@ def summary(run: Run) -> str:
     return "\n".join(lines)
 
 
-def page(run: Run, head: str) -> str:
-    """Return docs/compatibility.md: the hand-written head, then what this run found."""
-    parts = [head.rstrip(), _what_was_run(run), _group_table(run), _out_of_scope(run), _file_table(run)]
-    parts.append(_failure_list(run))
-    return "\n\n".join(parts) + "\n"
+def page(run: Run, head: str, written: str = "") -> str:
+    """Return docs/compatibility.md: the hand-written head, what this run found, and the other store's record."""
+    records = {found.splitlines()[0]: found.strip() for found in _RECORD.findall(written)}
+    on_sqlite = records.get(Store.SQLITE.heading, "")
+    parts = [_what_was_run(run), _group_table(run)]
+    if run.store is Store.SQLITE:
+        parts += [_out_of_scope(run), _file_table(run), _failure_list(run)]
+    else:
+        parts.append(_differences(run, set(_LISTED.findall(on_sqlite))))
+    records[run.store.heading] = "\n\n".join(parts)
+    shown = [records[store.heading] for store in Store if store.heading in records]
+    return "\n\n".join([head.rstrip(), *shown]) + "\n"
 
 
 def _what_was_run(run: Run) -> str:
     return (
-        "## The official Python suite\n\n"
+        f"{run.store.heading}\n\n"
         "This part of the page is written by the command below; do not edit it by hand.\n\n"
         f"- Suite: the tests in the source distribution of azure-cosmos {run.suite_version}\n"
         f"- Command: `{run.command}`\n"
         f"- Result: {_counts(_tally(run.results.tests, run.reasons))}"
     )
+
+
+def _differences(run: Run, failed_on_sqlite: set[str]) -> str:
+    """Name the tests that one store fails and the other does not, of those that were run here."""
+    lines = ["### Differences from SQLite\n"]
+    for test in sorted(run.results.tests, key=lambda test: test.id):
+        if test.outcome is Outcome.FAILED and test.id not in failed_on_sqlite:
+            reason = run.reasons.of(test)
+            why = reason.text if reason else f"no reason given: {_code(_steady(test.message))}"
+            lines.append(f"- `{test.id}` fails on PostgreSQL only: {why}")
+        elif test.outcome is Outcome.PASSED and test.id in failed_on_sqlite:
+            lines.append(f"- `{test.id}` fails on SQLite only.")
+    if len(lines) == 1:
+        lines.append("None: every test that was run has the same result on both stores.")
+    return "\n".join(lines)
 
 
 def _group_table(run: Run) -> str:

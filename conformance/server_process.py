@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.postgres_server import PostgresServer
+
 EMULATOR_PORT = 8081
 EMULATOR_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 START_TIMEOUT_S = 30.0
@@ -96,12 +98,25 @@ def answers(port: int, *, tls: bool, host: str = "127.0.0.1") -> bool:
 
 
 @contextmanager
-def running_server(port: int, log: Path, *, tls: bool, limits: str = "default") -> Iterator[ServerProcess]:
+def postgres_database() -> Iterator[str]:
+    """Start a PostgreSQL server, yield the connection string of an empty database, and remove it at the end."""
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server.new_database()
+    finally:
+        server.remove()
+
+
+@contextmanager
+def running_server(
+    port: int, log: Path, *, tls: bool, limits: str = "default", store: str = "sqlite"
+) -> Iterator[ServerProcess]:
     """Start an ephemeral server on the port, yield it once it answers, and stop it at the end."""
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [_pleiad_command(), "serve", "--ephemeral", "--port", str(port), "--limits", limits]
     # The suites make containers of 400 RU/s and do not expect to be held up by them.
-    command += ["--throttle", "observe"]
+    command += ["--throttle", "observe", "--store", store]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,

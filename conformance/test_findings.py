@@ -61,7 +61,7 @@ def test_a_failure_without_a_reason_is_loud_and_one_that_waits_is_left_out_of_th
         result("b.py::t3", Outcome.FAILED, "405"),
         result("b.py::t4", Outcome.SKIPPED),
     )
-    run = report.Run("1.0", "command", RunResults(tests, {"cosmosGSI": 3}), known)
+    run = report.Run("1.0", report.Store.SQLITE, "command", RunResults(tests, {"cosmosGSI": 3}), known)
     text = report.summary(run)
     assert "foundation: 1 passed, 2 failed, 1 skipped (33.3 % of all, 50.0 % of supported)" in text
     assert "NO REASON GIVEN for 1 failed tests" in text
@@ -90,3 +90,23 @@ def test_results_of_a_killed_run_are_read_up_to_the_line_that_was_cut(tmp_path: 
     path = tmp_path / "results.jsonl"
     path.write_text(json.dumps(line) + '\n{"event": "te', encoding="utf-8")
     assert [test.id for test in results.read(path).tests] == ["a.py::t"]
+
+
+def test_the_page_keeps_the_other_stores_record_and_names_what_differs(tmp_path: Path) -> None:
+    known = table(tmp_path, '[[known]]\ntests = ["a.py::*"]\nkind = "defect"\nreason = "It is so."\n')
+
+    def run(store: report.Store, *tests: TestResult) -> report.Run:
+        return report.Run("1.0", store, f"command of {store.value}", RunResults(tests), known)
+
+    failed = result("a.py::t1", Outcome.FAILED, "boom"), result("a.py::t2", Outcome.FAILED, "boom")
+    first = report.page(run(report.Store.SQLITE, *failed, result("a.py::t3")), "# Head")
+    other = run(report.Store.POSTGRES, failed[0], result("a.py::t2"), result("a.py::t3", Outcome.FAILED))
+    both = report.page(other, "# Head", first)
+    assert both.startswith(first.rstrip())
+    assert "`a.py::t2` fails on SQLite only." in both
+    assert "`a.py::t3` fails on PostgreSQL only: It is so." in both
+    assert "`a.py::t1`" not in both.split("on PostgreSQL\n")[1]
+    again = report.page(run(report.Store.SQLITE, *failed), "# Head", both)
+    assert "command of postgres" in again
+    same = run(report.Store.POSTGRES, *failed)
+    assert "same result on both stores" in report.page(same, "# Head", again)

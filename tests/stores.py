@@ -1,25 +1,40 @@
 """The stores that tests run on.
 
-A test that names the fixture `open_store` runs on SQLite, or on the store of `--store sqlite|postgres|both`; marked
-`every_store` it runs on both whatever is asked for.
+A test that opens a store or a server through the fixtures here, or names `pleiad_server` and its like, runs on SQLite,
+or on the store of `--store sqlite|postgres|both`; marked `every_store` it runs on both whatever is asked for. Where the
+store is PostgreSQL, a database stands for each directory.
 """
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
+import pleiad
+from pleiad.node import SQLITE
 from pleiad.store.contract import Store
 from pleiad.store.index_use import DEFAULT_INDEX_SETTINGS, IndexSettings
 from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.sqlite.store import SqliteStore
+from pleiad.testing.start import RunningServer
 from tests.postgres_server import PostgresServer
 
 OpenStore = Callable[..., Awaitable[Store]]
 """`await open_store(directory, index_settings=...)`: the store of a directory, or of a database that stands for it."""
+StoreOf = Callable[..., str]
+"""`store_of(directory)`: the setting `store` of a server on that directory; without one, of a server on nothing yet."""
+SegmentNames = Callable[[Path], set[str]]
+"""`segment_names(directory)`: the segments that the store of a directory holds, in use or not."""
+StartServer = Callable[..., contextlib.AbstractContextManager[RunningServer]]
+"""`with start_server(data=directory, ...) as server:` is `pleiad.start` on the store of the run."""
 
+SEGMENT_NAMES = "SELECT substr(nspname, 8) FROM pg_namespace WHERE nspname LIKE 'pleiad\\_%'"
 _KINDS = {"sqlite": ["sqlite"], "postgres": ["postgres"], "both": ["sqlite", "postgres"]}
 
 
@@ -47,24 +62,127 @@ def postgres_server() -> Iterator[PostgresServer]:
         server.remove()
 
 
+class _Databases:
+    """The databases that stand for directories."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self._server = server
+        self._by_directory: dict[Path, str] = {}
+        self._others: list[str] = []
+
+    def of(self, directory: Path | None) -> str:
+        """The connection string of a directory's database; without a directory, of a new one."""
+        if directory is None:
+            self._others.append(self._server.new_database())
+            return self._others[-1]
+        if directory not in self._by_directory:
+            self._by_directory[directory] = self._server.new_database()
+        return self._by_directory[directory]
+
+    def remove(self, directory: Path) -> None:
+        """Gives back the database of a directory."""
+        dsn = self._by_directory.pop(directory, None)
+        if dsn is not None:
+            self._server.give_back(dsn)
+
+    def give_back(self) -> None:
+        for dsn in (*self._by_directory.values(), *self._others):
+            self._server.give_back(dsn)
+
+
 @pytest.fixture
-def open_store(store_kind: str, request: pytest.FixtureRequest) -> Iterator[OpenStore]:
+def databases(store_kind: str, request: pytest.FixtureRequest) -> Iterator[_Databases | None]:
+    """The databases of one test; None on SQLite."""
+    if store_kind == SQLITE:
+        yield None
+        return
+    found = _Databases(request.getfixturevalue("postgres_server"))
+    yield found
+    found.give_back()
+
+
+@pytest.fixture
+def open_store(databases: _Databases | None) -> OpenStore:
     """Opens the store of a directory, durable only where the test needs it to be."""
-    databases: dict[Path, str] = {}
-    server: PostgresServer | None = None
-    if store_kind == "postgres":
-        server = request.getfixturevalue("postgres_server")
 
     async def opened(
         directory: Path, index_settings: IndexSettings = DEFAULT_INDEX_SETTINGS, durable: bool = False
     ) -> Store:
-        if server is None:
+        if databases is None:
             return SqliteStore(directory, durable, index_settings)
-        if directory not in databases:
-            databases[directory] = server.new_database()
-        return await PostgresStore.open(databases[directory], index_settings)
+        return await PostgresStore.open(databases.of(directory), index_settings)
 
-    yield opened
-    if server is not None:
-        for dsn in databases.values():
-            server.give_back(dsn)
+    return opened
+
+
+@pytest.fixture
+def remove_data(databases: _Databases | None) -> Callable[[Path], None]:
+    """Removes the data of a directory before the test ends, for tests that make very many."""
+
+    def remove(directory: Path) -> None:
+        shutil.rmtree(directory, ignore_errors=True)
+        if databases is not None:
+            databases.remove(directory)
+
+    return remove
+
+
+@pytest.fixture
+def store_of(databases: _Databases | None) -> StoreOf:
+    """For servers that a test starts with settings of its own."""
+
+    def setting(directory: Path | None = None) -> str:
+        return SQLITE if databases is None else databases.of(directory)
+
+    return setting
+
+
+@pytest.fixture
+def start_server(store_of: StoreOf) -> StartServer:
+    """For servers of one test."""
+
+    def started(data: Path | None = None, **options: Any) -> contextlib.AbstractContextManager[RunningServer]:
+        return pleiad.start(data=data, store=store_of(data), **options)
+
+    return started
+
+
+@pytest.fixture
+def segment_names(databases: _Databases | None) -> SegmentNames:
+    """A look into the store, past every server."""
+
+    def found(directory: Path) -> set[str]:
+        if databases is None:
+            return {path.stem for path in (directory / "segments").glob("*.sqlite")}
+        with psycopg.connect(databases.of(directory)) as connection:
+            return {str(name) for (name,) in connection.execute(SEGMENT_NAMES)}
+
+    return found
+
+
+@pytest.fixture(scope="session")
+def lasting_store(store_kind: str, request: pytest.FixtureRequest) -> Iterator[StoreOf]:
+    """`store_of` for servers that several tests share."""
+    if store_kind == SQLITE:
+        yield lambda directory=None: SQLITE
+        return
+    found = _Databases(request.getfixturevalue("postgres_server"))
+    yield lambda directory=None: found.of(directory)
+    found.give_back()
+
+
+@pytest.fixture(scope="session")
+def start_lasting_server(lasting_store: StoreOf) -> StartServer:
+    """`start_server` for servers that several tests share."""
+
+    def started(**options: Any) -> contextlib.AbstractContextManager[RunningServer]:
+        return pleiad.start(store=lasting_store(), **options)
+
+    return started
+
+
+@pytest.fixture(scope="session")
+def pleiad_server(start_lasting_server: StartServer) -> Iterator[RunningServer]:
+    """The server of the test kit's fixtures."""
+    with start_lasting_server() as server:
+        yield server

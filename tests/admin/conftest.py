@@ -12,20 +12,20 @@ from typing import Any, TypeVar
 import pytest
 from azure.cosmos import ContainerProxy, CosmosClient, PartitionKey
 
-import pleiad
 from pleiad.client.admin import Admin
 from pleiad.client.connection import Connection
 from pleiad.node import Node, Settings
 from pleiad.server.lifecycle import new_loop
 from pleiad.testing.start import RunningServer
+from tests.stores import StartServer, StoreOf
 
 T = TypeVar("T")
 _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
-    with pleiad.start() as started:
+def server(start_lasting_server: StartServer) -> Iterator[RunningServer]:
+    with start_lasting_server() as started:
         yield started
 
 
@@ -74,12 +74,12 @@ class Running:
 
 
 @pytest.fixture
-def run() -> Iterator[Callable[..., Running]]:
+def run(store_of: StoreOf) -> Iterator[Callable[..., Running]]:
     """Starts nodes with settings of their own: `run(limits=...)`."""
     running: list[Running] = []
 
     def start(**settings: Any) -> Running:
-        running.append(Running(Settings(port=0, **{"throttle": "observe", **settings})))
+        running.append(Running(Settings(port=0, store=store_of(), **{"throttle": "observe", **settings})))
         return running[-1]
 
     yield start

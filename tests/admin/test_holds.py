@@ -11,12 +11,12 @@ import pytest
 from azure.cosmos import ContainerProxy, CosmosClient, PartitionKey
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
-import pleiad
 from pleiad.client.admin import Admin, RequestRefusedError
 from pleiad.client.connection import Connection
 from pleiad.limits import Limits
 from pleiad.testing.faults import Fault
 from pleiad.testing.start import RunningServer
+from tests.stores import StartServer
 
 from .conftest import Running
 
@@ -212,8 +212,8 @@ def test_a_split_that_is_held_is_undone_when_the_database_is_closed(run: Callabl
     place.orders.create_item({"id": "2", "pk": "k1", "n": ITEMS})
 
 
-def test_a_hold_that_nobody_released_does_not_keep_the_server_from_ending() -> None:
-    with pleiad.start() as server:
+def test_a_hold_that_nobody_released_does_not_keep_the_server_from_ending(start_server: StartServer) -> None:
+    with start_server() as server:
         place = Place(server)
         hold = server.faults.hold("committing")
         splitting = place.start(split)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import pleiad
 from pleiad.testing.start import RunningServer
+from tests.stores import StartServer
 
 if TYPE_CHECKING:
     from conftest import BatchWire
@@ -80,10 +80,12 @@ def check(wire: BatchWire, key: str, acknowledged: dict[str, int]) -> None:
 
 
 @pytest.mark.timeout(90)
-def test_a_killed_server_leaves_no_half_batch(tmp_path: Path, new_wire: Connect) -> None:
+def test_a_killed_server_leaves_no_half_batch(
+    tmp_path: Path, new_wire: Connect, start_server: StartServer
+) -> None:
     acknowledged = {f"k{number}": 0 for number in range(CLIENTS)}
     for life in range(KILLS + 1):
-        with pleiad.start(data=tmp_path / "data", child_process=True) as server:
+        with start_server(data=tmp_path / "data", child_process=True) as server:
             wire = new_wire(server)
             if life == 0:
                 assert wire.post("", "dbs", {"id": "db"}).status == 201

@@ -19,7 +19,9 @@ from pleiad.errors import PleiadError
 from pleiad.limits import PROFILES, Limits
 from pleiad.partition.partition import Partition
 from pleiad.store.contract import Outcome
-from pleiad.store.sqlite.store import SqliteStore
+from tests.stores import OpenStore
+
+pytestmark = pytest.mark.every_store
 
 KEY = ("a",)
 Story = Callable[[Container], Coroutine[Any, Any, None]]
@@ -47,12 +49,12 @@ def status(answer: Answer) -> int:
 
 
 @pytest.fixture
-def tell(tmp_path: Path) -> Callable[..., None]:
+def tell(tmp_path: Path, open_store: OpenStore) -> Callable[..., None]:
     """Runs a story on a container of its own."""
 
     def run(story: Story, limits: Limits | None = None) -> None:
         async def main() -> None:
-            engine = Engine(SqliteStore(tmp_path / "data", durable=False), limits or Limits())
+            engine = Engine(await open_store(tmp_path / "data"), limits or Limits())
             await engine.open()
             try:
                 database = await engine.create_database({"id": "db"}, None)

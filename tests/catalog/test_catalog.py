@@ -16,25 +16,28 @@ from pleiad.engine.engine import Engine
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
-from pleiad.store.sqlite.store import SqliteStore
+from tests.stores import OpenStore
 
 LIMITS = Limits()
+Lives = Callable[..., list[Any]]
 
 
-def with_engine(
-    directory: Path, *steps: Callable[[Engine], Awaitable[Any]], limits: Limits = LIMITS
-) -> list[Any]:
+@pytest.fixture
+def with_engine(tmp_path: Path, open_store: OpenStore) -> Lives:
     """Runs each step in a server life of its own on the same data."""
 
-    async def live(step: Callable[[Engine], Awaitable[Any]]) -> Any:
-        engine = Engine(SqliteStore(directory, durable=False), limits)
-        await engine.open()
-        try:
-            return await step(engine)
-        finally:
-            await engine.close()
+    def lives(*steps: Callable[[Engine], Awaitable[Any]], limits: Limits = LIMITS) -> list[Any]:
+        async def live(step: Callable[[Engine], Awaitable[Any]]) -> Any:
+            engine = Engine(await open_store(tmp_path), limits)
+            await engine.open()
+            try:
+                return await step(engine)
+            finally:
+                await engine.close()
 
-    return [asyncio.run(live(step)) for step in steps]
+        return [asyncio.run(live(step)) for step in steps]
+
+    return lives
 
 
 def container_body(id: str = "c", **more: Any) -> dict[str, Any]:
@@ -49,7 +52,7 @@ def failure(caught: pytest.ExceptionInfo[PleiadError]) -> tuple[int, int]:
     return caught.value.status, caught.value.substatus
 
 
-def test_all_resources_survive_a_restart_with_their_rids_and_etags(tmp_path: Path) -> None:
+def test_all_resources_survive_a_restart_with_their_rids_and_etags(with_engine: Lives) -> None:
     async def make(engine: Engine) -> tuple[list[dict[str, Any]], set[str]]:
         database = await engine.create_database({"id": "db"}, Throughput(1000, autoscale=True))
         await engine.create_container(database, container_body("shared"), None)
@@ -66,7 +69,7 @@ def test_all_resources_survive_a_restart_with_their_rids_and_etags(tmp_path: Pat
         assert [partition.range_id for partition in container.map.partitions] == ["0", "1", "2", "3", "4"]
         return everything(engine.catalog), engine.catalog.segment_names()
 
-    before, after = with_engine(tmp_path, make, look)
+    before, after = with_engine(make, look)
     assert after == before
     resources, segments = before
     assert len(resources) == 1 + 2 + 1 + 1 + 2 + 1
@@ -74,7 +77,7 @@ def test_all_resources_survive_a_restart_with_their_rids_and_etags(tmp_path: Pat
     assert len(segments) == 6
 
 
-def test_a_rid_is_never_used_again_after_a_delete_and_a_restart(tmp_path: Path) -> None:
+def test_a_rid_is_never_used_again_after_a_delete_and_a_restart(with_engine: Lives) -> None:
     async def make_and_delete(engine: Engine) -> set[str]:
         database = await engine.create_database({"id": "db"}, None)
         container = await engine.create_container(database, container_body(), None)
@@ -86,11 +89,11 @@ def test_a_rid_is_never_used_again_after_a_delete_and_a_restart(tmp_path: Path) 
         assert not segments & engine.catalog.segment_names()
         return {database.rid, container.rid, offer.rid} | segments
 
-    lives = with_engine(tmp_path, *[make_and_delete] * 4)
+    lives = with_engine(*[make_and_delete] * 4)
     assert len(set().union(*lives)) == 4 * 4
 
 
-def test_deleting_a_database_takes_everything_beneath_it_and_nothing_else(tmp_path: Path) -> None:
+def test_deleting_a_database_takes_everything_beneath_it_and_nothing_else(with_engine: Lives) -> None:
     async def make(engine: Engine) -> list[dict[str, Any]]:
         kept = await engine.create_database({"id": "kept"}, Throughput(400))
         await engine.create_container(kept, container_body(), Throughput(400))
@@ -106,11 +109,11 @@ def test_deleting_a_database_takes_everything_beneath_it_and_nothing_else(tmp_pa
     async def look(engine: Engine) -> list[dict[str, Any]]:
         return everything(engine.catalog)
 
-    before, after = with_engine(tmp_path, make, look)
+    before, after = with_engine(make, look)
     assert after == before
 
 
-def test_names_are_taken_once_and_missing_owners_have_their_own_substatus(tmp_path: Path) -> None:
+def test_names_are_taken_once_and_missing_owners_have_their_own_substatus(with_engine: Lives) -> None:
     async def life(engine: Engine) -> None:
         database = await engine.create_database({"id": "db"}, None)
         await engine.create_container(database, container_body(), None)
@@ -134,10 +137,10 @@ def test_names_are_taken_once_and_missing_owners_have_their_own_substatus(tmp_pa
             await engine.create_container(database, container_body(), None)
         assert failure(caught) == (404, 1003)
 
-    with_engine(tmp_path, life)
+    with_engine(life)
 
 
-def test_of_many_creates_of_one_name_at_one_moment_one_succeeds(tmp_path: Path) -> None:
+def test_of_many_creates_of_one_name_at_one_moment_one_succeeds(with_engine: Lives) -> None:
     async def life(engine: Engine) -> None:
         answers = await asyncio.gather(
             *(engine.create_database({"id": "db"}, Throughput(400)) for _ in range(10)),
@@ -147,10 +150,10 @@ def test_of_many_creates_of_one_name_at_one_moment_one_succeeds(tmp_path: Path) 
         assert {answer.status for answer in answers if isinstance(answer, PleiadError)} == {409}
         assert len(engine.catalog.all(Kind.OFFER)) == 1
 
-    with_engine(tmp_path, life)
+    with_engine(life)
 
 
-def test_a_change_with_an_old_etag_is_refused(tmp_path: Path) -> None:
+def test_a_change_with_an_old_etag_is_refused(with_engine: Lives) -> None:
     async def life(engine: Engine) -> None:
         database = await engine.create_database({"id": "db"}, Throughput(400))
         old = await engine.create_container(database, container_body(), None)
@@ -174,10 +177,10 @@ def test_a_change_with_an_old_etag_is_refused(tmp_path: Path) -> None:
         assert changed.properties["content"]["offerThroughput"] == 500
         await engine.delete(old, new.etag)
 
-    with_engine(tmp_path, life)
+    with_engine(life)
 
 
-def test_a_user_that_was_renamed_meanwhile_can_be_deleted(tmp_path: Path) -> None:
+def test_a_user_that_was_renamed_meanwhile_can_be_deleted(with_engine: Lives) -> None:
     async def life(engine: Engine) -> None:
         database = await engine.create_database({"id": "db"}, None)
         user, _ = await engine.create_child(Kind.USER, database, "ann", {})
@@ -186,12 +189,12 @@ def test_a_user_that_was_renamed_meanwhile_can_be_deleted(tmp_path: Path) -> Non
         assert engine.catalog.all(Kind.USER) == []
         await engine.create_child(Kind.USER, database, "anna", {})
 
-    with_engine(tmp_path, life)
+    with_engine(life)
 
 
 @pytest.mark.parametrize("turns", range(4))
 def test_a_change_whose_caller_went_away_ends_the_same_in_memory_and_on_disk(
-    tmp_path: Path, turns: int
+    with_engine: Lives, turns: int
 ) -> None:
     async def cancelled(change: Awaitable[Any]) -> None:
         task = asyncio.ensure_future(change)
@@ -215,11 +218,11 @@ def test_a_change_whose_caller_went_away_ends_the_same_in_memory_and_on_disk(
     async def look(engine: Engine) -> list[dict[str, Any]]:
         return everything(engine.catalog)
 
-    before, after = with_engine(tmp_path, life, look)
+    before, after = with_engine(life, look)
     assert after == before
 
 
-def test_databases_and_containers_share_one_quota(tmp_path: Path) -> None:
+def test_databases_and_containers_share_one_quota(with_engine: Lives) -> None:
     async def life(engine: Engine) -> None:
         database = await engine.create_database({"id": "db"}, None)
         for number in range(2):
@@ -232,11 +235,11 @@ def test_databases_and_containers_share_one_quota(tmp_path: Path) -> None:
                 await change
             assert failure(caught) == (403, 1005)
 
-    with_engine(tmp_path, life, limits=Limits(databases_and_containers=3))
+    with_engine(life, limits=Limits(databases_and_containers=3))
 
 
 def test_a_shared_database_takes_its_number_of_containers_and_then_only_ones_with_their_own(
-    tmp_path: Path,
+    with_engine: Lives,
 ) -> None:
     async def life(engine: Engine) -> None:
         database = await engine.create_database({"id": "db"}, Throughput(400))
@@ -249,14 +252,14 @@ def test_a_shared_database_takes_its_number_of_containers_and_then_only_ones_wit
         assert failure(caught) == (403, 1019)
         await engine.create_container(database, container_body("c2"), Throughput(400))
 
-    with_engine(tmp_path, life, limits=Limits(shared_database_containers=2))
+    with_engine(life, limits=Limits(shared_database_containers=2))
 
 
 @pytest.mark.requirement("R45", "R46", "R47")
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize(("ru", "count"), [(400, 1), (12_000, 2), (30_000, 5)])
 def test_a_new_container_gets_the_partitions_its_throughput_asks_for_with_even_ranges(
-    tmp_path: Path, ru: int, count: int, version: int
+    with_engine: Lives, ru: int, count: int, version: int
 ) -> None:
     async def life(engine: Engine) -> None:
         database = await engine.create_database({"id": "db"}, None)
@@ -269,4 +272,4 @@ def test_a_new_container_gets_the_partitions_its_throughput_asks_for_with_even_r
         assert [placement.span.min for placement in placed] == edges[:-1]
         assert (edges[0], edges[-1]) == (WHOLE.min, WHOLE.max)
 
-    with_engine(tmp_path, life)
+    with_engine(life)

@@ -10,7 +10,7 @@ import pytest
 from azure.cosmos import CosmosClient, PartitionKey
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
-import pleiad
+from tests.stores import StartServer
 
 if TYPE_CHECKING:
     from conftest import FeedWire
@@ -130,14 +130,16 @@ def test_expired_items_leave_the_feed_as_deletes(pleiad_database: Any) -> None:
     assert found[-1]["metadata"]["id"] == found[-1]["previous"]["id"] == "swept"
 
 
-def test_a_place_and_the_versions_behind_it_outlive_a_restart(tmp_path: Path) -> None:
-    with pleiad.start(data=tmp_path) as server:
+def test_a_place_and_the_versions_behind_it_outlive_a_restart(
+    tmp_path: Path, start_server: StartServer
+) -> None:
+    with start_server(data=tmp_path) as server:
         database = CosmosClient(server.endpoint, server.key).create_database("d")
         container = database.create_container("c", PartitionKey("/pk"), change_feed_policy=POLICY)
         _, place = read_all(container)
         container.create_item({"id": "x", "pk": "a", "n": 1})
         container.delete_item("x", "a")
-    with pleiad.start(data=tmp_path) as server:
+    with start_server(data=tmp_path) as server:
         client = CosmosClient(server.endpoint, server.key)
         container = client.get_database_client("d").get_container_client("c")
         changes, _ = read_all(container, continuation=place)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from azure.cosmos import CosmosClient, PartitionKey
 
-import pleiad
+from tests.stores import StartServer
 
 
 @pytest.fixture
@@ -97,15 +97,15 @@ def test_the_items_of_one_batch_are_never_on_two_pages(container: Any) -> None:
     assert [len(list(page)) for page in pages if page] == [10]
 
 
-def test_a_place_in_the_feed_outlives_a_restart(tmp_path: Path) -> None:
-    with pleiad.start(data=tmp_path) as server:
+def test_a_place_in_the_feed_outlives_a_restart(tmp_path: Path, start_server: StartServer) -> None:
+    with start_server(data=tmp_path) as server:
         database = CosmosClient(server.endpoint, server.key).create_database("d")
         container = database.create_container("c", PartitionKey("/pk"), offer_throughput=12_000)
         write(container, range(10))
         assert len(list(container.query_items_change_feed(start_time="Beginning"))) == 10
         place = container.client_connection.last_response_headers["etag"]
         write(container, range(10, 12))
-    with pleiad.start(data=tmp_path) as server:
+    with start_server(data=tmp_path) as server:
         container = (
             CosmosClient(server.endpoint, server.key).get_database_client("d").get_container_client("c")
         )

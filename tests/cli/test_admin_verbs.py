@@ -15,16 +15,16 @@ import pytest
 from azure.cosmos import CosmosClient, PartitionKey
 from click.testing import CliRunner, Result
 
-import pleiad
 from pleiad.cli.main import cli
 from pleiad.cli.partition_view import Look, size_text, view
 from pleiad.limits import Limits
 from pleiad.testing.start import RunningServer
+from tests.stores import StartServer
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
-    with pleiad.start() as started:
+def server(start_lasting_server: StartServer) -> Iterator[RunningServer]:
+    with start_lasting_server() as started:
         client = CosmosClient(started.endpoint, started.key)
         database = client.create_database("town")
         for name in ("people", "cities"):

@@ -78,7 +78,7 @@ def refused(source: object, target: object) -> str:
 
 @pytest.mark.parametrize("store_kind", ["sqlite", "postgres"])
 def test_a_copy_that_was_killed_goes_on_where_it_was(
-    tmp_path: Path, store_kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, store_kind: str, request: pytest.FixtureRequest
 ) -> None:
     source = tmp_path / "source"
     make_account(source, ITEMS)
@@ -99,14 +99,12 @@ def test_a_copy_that_was_killed_goes_on_where_it_was(
     assert 0 < int(resumed[1].replace(",", "")) < ITEMS
     assert "counts and checksums agree" in done.stdout
     assert re.search(r"verifying 3,000 of 3,000 items, [\d,]+ items/s, 0 s left", done.stderr)
-    if store_kind == "postgres":
-        monkeypatch.setenv("PLEIAD_STORE", target)
-    with pleiad.start(data=directory, child_process=True) as server:
+    store = target if store_kind == "postgres" else "sqlite"
+    with pleiad.start(data=directory, store=store, child_process=True) as server:
         container = (
             CosmosClient(server.endpoint, server.key).get_database_client("db").get_container_client("c")
         )
         copied = {item["id"]: item["_etag"] for item in container.read_all_items()}
-    monkeypatch.delenv("PLEIAD_STORE", raising=False)
     with pleiad.start(data=source, child_process=True) as server:
         container = (
             CosmosClient(server.endpoint, server.key).get_database_client("db").get_container_client("c")
@@ -174,13 +172,10 @@ def test_a_target_whose_catalog_is_lost_keeps_its_items(tmp_path: Path, account:
     assert list((other / "segments").glob("*.sqlite"))
 
 
-def test_places_that_servers_work_on_are_refused(
-    tmp_path: Path, account: Path, database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_places_that_servers_work_on_are_refused(tmp_path: Path, account: Path, database: str) -> None:
     with pleiad.start(data=account, child_process=True):
         assert "in use by a server" in refused(f"sqlite:{account}", f"sqlite:{tmp_path / 't'}")
-    monkeypatch.setenv("PLEIAD_STORE", database)
-    with pleiad.start(child_process=True):
+    with pleiad.start(store=database, child_process=True):
         assert "in use by a server" in refused(f"sqlite:{account}", database)
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-import pleiad
 from pleiad.cli import query as query_verb
 from pleiad.cli.main import cli
 from pleiad.cli.table import json_text, shown, table
 from pleiad.client.connection import Answer, Connection, ConnectionFailedError
 from pleiad.testing.start import RunningServer
+from tests.stores import StartServer
 
 PEOPLE = [
     {"id": "1", "city": "Oslo", "age": 31, "name": "Ada"},
@@ -27,8 +27,8 @@ PEOPLE = [
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
-    with pleiad.start() as started:
+def server(start_lasting_server: StartServer) -> Iterator[RunningServer]:
+    with start_lasting_server() as started:
         yield started
 
 

@@ -22,9 +22,11 @@ def database(postgres_server: PostgresServer) -> Iterator[str]:
     postgres_server.give_back(dsn)
 
 
-def test_two_servers_on_one_database_answer_as_one(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PLEIAD_STORE", database)
-    with pleiad.start(child_process=True) as first, pleiad.start(child_process=True) as second:
+def test_two_servers_on_one_database_answer_as_one(database: str) -> None:
+    with (
+        pleiad.start(store=database, child_process=True) as first,
+        pleiad.start(store=database, child_process=True) as second,
+    ):
         one = CosmosClient(first.endpoint, first.key)
         other = CosmosClient(second.endpoint, second.key)
         made = one.create_database("db").create_container("c", PartitionKey("/pk"))
@@ -41,7 +43,7 @@ def test_two_servers_on_one_database_answer_as_one(database: str, monkeypatch: p
         other.get_database_client("db").delete_container("c")
         with pytest.raises(CosmosResourceNotFoundError):
             made.read_item("i7", "k3")
-    with pleiad.start(child_process=True) as again:
+    with pleiad.start(store=database, child_process=True) as again:
         client = CosmosClient(again.endpoint, again.key)
         assert [each["id"] for each in client.list_databases()] == ["db"]
 

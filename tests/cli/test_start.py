@@ -11,6 +11,7 @@ from azure.cosmos import CosmosClient, PartitionKey
 
 import pleiad
 from pleiad.limits import Limits
+from tests.stores import StartServer
 
 pytest_plugins = ["pytester"]
 
@@ -26,8 +27,8 @@ def read_one(endpoint: str, key: str) -> str:
 
 
 @pytest.mark.parametrize("child_process", [False, True])
-def test_a_database_is_one_line_away(child_process: bool) -> None:
-    with pleiad.start(child_process=child_process) as server:
+def test_a_database_is_one_line_away(child_process: bool, start_server: StartServer) -> None:
+    with start_server(child_process=child_process) as server:
         create_one(server.endpoint, server.key)
         assert read_one(server.endpoint, server.key) == "1"
         assert (server.process_id == os.getpid()) is not child_process
@@ -36,15 +37,17 @@ def test_a_database_is_one_line_away(child_process: bool) -> None:
 
 
 @pytest.mark.parametrize("child_process", [False, True])
-def test_given_a_directory_the_data_stays(child_process: bool, tmp_path: Path) -> None:
-    with pleiad.start(data=tmp_path, child_process=child_process) as server:
+def test_given_a_directory_the_data_stays(
+    child_process: bool, tmp_path: Path, start_server: StartServer
+) -> None:
+    with start_server(data=tmp_path, child_process=child_process) as server:
         create_one(server.endpoint, server.key)
-    with pleiad.start(data=tmp_path, child_process=child_process) as server:
+    with start_server(data=tmp_path, child_process=child_process) as server:
         assert read_one(server.endpoint, server.key) == "1"
 
 
-def test_two_databases_run_side_by_side() -> None:
-    with pleiad.start() as first, pleiad.start() as second:
+def test_two_databases_run_side_by_side(start_server: StartServer) -> None:
+    with start_server() as first, start_server() as second:
         assert first.port != second.port
         create_one(first.endpoint, first.key)
         assert list(CosmosClient(second.endpoint, second.key).list_databases()) == []
@@ -58,10 +61,10 @@ def test_temporary_data_is_gone_afterwards(tmp_path: Path, monkeypatch: pytest.M
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_exception_in_the_block_stops_the_server_too(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), pleiad.start(data=tmp_path):
+def test_an_exception_in_the_block_stops_the_server_too(tmp_path: Path, start_server: StartServer) -> None:
+    with pytest.raises(ZeroDivisionError), start_server(data=tmp_path):
         raise ZeroDivisionError
-    with pleiad.start(data=tmp_path):
+    with start_server(data=tmp_path):
         pass
 
 
@@ -92,8 +95,8 @@ def test_the_account_has_the_consistency_level_asked_for(child_process: bool) ->
 
 
 @pytest.mark.parametrize("child_process", [False, True])
-def test_faults_are_at_hand(child_process: bool) -> None:
-    with pleiad.start(child_process=child_process) as server:
+def test_faults_are_at_hand(child_process: bool, start_server: StartServer) -> None:
+    with start_server(child_process=child_process) as server:
         create_one(server.endpoint, server.key)
         with server.faults.add(429, count=2, retry_after_ms=1) as fault:
             assert read_one(server.endpoint, server.key) == "1"

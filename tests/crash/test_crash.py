@@ -35,9 +35,9 @@ from urllib.parse import quote
 import orjson
 import pytest
 
-import pleiad
 from pleiad.item.body import SYSTEM_PROPERTIES
 from pleiad.testing.start import RunningServer
+from tests.stores import SegmentNames, StartServer
 
 KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "4"))
 SEED = int(os.environ.get("PLEIAD_CRASH_SEED", "0")) or random.SystemRandom().getrandbits(32)
@@ -343,10 +343,9 @@ def check_containers(wire: Wire, record: Record) -> None:
     assert names == {"own", "raced"} | {name for name, possible in record.containers.items() if possible[0]}
 
 
-def check_files(data: Path, wire: Wire) -> None:
-    """What a killed delete left of a container's files is gone after the next start."""
+def check_segments(segments: set[str], wire: Wire) -> None:
+    """What a killed delete left of a container's segments is gone after the next start."""
     containers = len(read_all(wire, "dbs/db", "colls", "DocumentCollections"))
-    segments = list((data / "segments").glob("*.sqlite"))
     assert len(segments) <= containers + 1, "own has two physical partitions, every other container one"
 
 
@@ -358,13 +357,20 @@ def prepare(wire: Wire) -> None:
         assert wire.call("POST", "colls", "dbs/db", body, x_ms_offer_throughput=ru).status == 201
 
 
-def live_and_die(data: Path, record: Record, life: int, chooser: random.Random) -> None:
+def live_and_die(
+    data: Path,
+    record: Record,
+    life: int,
+    chooser: random.Random,
+    start_server: StartServer,
+    segment_names: SegmentNames,
+) -> None:
     """One life of the server: check what the last one left, work, and be killed."""
-    with pleiad.start(data=data, child_process=True) as server:
+    with start_server(data=data, child_process=True) as server:
         wire = Wire(server)
         if life == 0:
             prepare(wire)
-        check_files(data, wire)
+        check_segments(segment_names(data), wire)
         check_items(wire, record, chooser)
         check_races(wire, record)
         check_containers(wire, record)
@@ -388,13 +394,15 @@ def live_and_die(data: Path, record: Record, life: int, chooser: random.Random) 
 
 
 @pytest.mark.timeout(60 + 15 * KILLS)
-def test_nothing_acknowledged_is_lost_however_often_the_server_is_killed(tmp_path: Path) -> None:
+def test_nothing_acknowledged_is_lost_however_often_the_server_is_killed(
+    tmp_path: Path, start_server: StartServer, segment_names: SegmentNames
+) -> None:
     record = Record()
     chooser = random.Random(SEED)
     life = 0
     try:
         for life in range(KILLS + 1):
-            live_and_die(tmp_path / "data", record, life, chooser)
+            live_and_die(tmp_path / "data", record, life, chooser, start_server, segment_names)
     except BaseException as error:
         error.add_note(f"PLEIAD_CRASH_SEED={SEED}, in life {life} of the server")
         raise

@@ -6,7 +6,7 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 
 import orjson
@@ -27,6 +27,8 @@ from pleiad.engine.sweeper import sweep
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
+from pleiad.partition.partition import Partition
+from pleiad.store.contract import ItemKey, Row
 
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]
 
@@ -186,6 +188,32 @@ async def test_a_merge_makes_one_partition_of_neighbours(engine: Opened) -> None
         assert await everything(await opened.container("db", "c")) == before
 
 
+async def test_a_batch_starts_over_when_its_rows_move_while_they_are_read(
+    engine: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with engine() as opened:
+        container = await made(opened)
+        await put(container, "k", "x", n=1)
+        read_many = Partition.read_many
+        moves = 0
+
+        async def overtaken(self: Partition, keys: Sequence[ItemKey]) -> Sequence[Row | None]:
+            nonlocal moves
+            if moves < 2:
+                moves += 1
+                await opened.reshaper.rehome(container, container.map.partitions[0].range_id)
+            return await read_many(self, keys)
+
+        monkeypatch.setattr(Partition, "read_many", overtaken)
+        more = orjson.dumps({"operations": [{"op": "incr", "path": "/n", "value": 1}]})
+        operations = [Operation(OperationKind.PATCH, "x", more), Operation(OperationKind.READ, "x")]
+        answer = await batch.run_transaction(container, ("k",), operations)
+        assert not answer.has_failure
+        row = (await items.read(container, "x", ("k",))).row
+        assert row is not None
+        assert (orjson.loads(row.body)["n"], moves) == (2, 2)
+
+
 @pytest.mark.requirement("R50")
 async def test_clients_go_on_through_splits_and_merges(engine: Opened) -> None:
     """Writers, batches, readers, queries and feeds run while the map changes again and again."""
@@ -200,7 +228,7 @@ async def test_clients_go_on_through_splits_and_merges(engine: Opened) -> None:
             count = 0
             while not stop.is_set():
                 count += 1
-                pk, id = f"k{random_of.randrange(30)}", f"w{worker}-{random_of.randrange(20)}"
+                pk, id = f"k{random_of.randrange(30)}", f"w{worker}-{random_of.randrange(2)}"
                 if count % 5 == 0:
                     body = orjson.dumps({"id": id, "pk": pk, "n": count})
                     twin = orjson.dumps({"id": id + "t", "pk": pk, "n": count})

@@ -13,6 +13,8 @@ from pleiad.catalog.resource import Kind
 from pleiad.engine import items, scripts
 from pleiad.engine.engine import Engine
 
+pytestmark = pytest.mark.every_store
+
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]
 
 COUNT = """function () {

@@ -20,6 +20,8 @@ from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey
 from pleiad.client.connection import Answer, Connection
 from pleiad.testing.start import RunningServer
 
+pytestmark = pytest.mark.every_store
+
 KEY = '["a"]'
 PAIR = ("x", "y")
 SINGLE = "z"

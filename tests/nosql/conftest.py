@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import dataclasses
 import hmac
 import http.client
 import itertools
@@ -20,10 +21,10 @@ from urllib.parse import quote
 
 import pytest
 
-import pleiad
 from pleiad.node import Node, Settings
 from pleiad.server.lifecycle import new_loop
 from pleiad.testing.start import RunningServer
+from tests.stores import StartServer, StoreOf
 
 PARTITION_KEY = "x-ms-documentdb-partitionkey"
 _numbers = itertools.count(1)
@@ -73,8 +74,9 @@ def signed_parts(segments: Sequence[str]) -> tuple[str, str]:
 class Wire:
     """A connection to one server on which signed requests are sent."""
 
-    def __init__(self, server: RunningServer) -> None:
+    def __init__(self, server: RunningServer, store_of: StoreOf) -> None:
         self.server = server
+        self._store_of = store_of
         self._connection: http.client.HTTPConnection | None = None
 
     def close(self) -> None:
@@ -104,14 +106,15 @@ class Wire:
     @contextlib.contextmanager
     def serve(self, settings: Settings) -> Iterator[Wire]:
         """A connection to another server, started with these settings on a loop of its own."""
-        node = Node(settings)
+        node = Node(dataclasses.replace(settings, store=self._store_of()))
         loop = new_loop()
         thread = threading.Thread(target=loop.run_forever, daemon=True)
         thread.start()
         try:
             asyncio.run_coroutine_threadsafe(node.start(), loop).result(20)
             port = node.server.port
-            wire = Wire(RunningServer(f"http://localhost:{port}", settings.key, port, os.getpid()))
+            server = RunningServer(f"http://localhost:{port}", settings.key, port, os.getpid())
+            wire = Wire(server, self._store_of)
             yield wire
             wire.close()
             asyncio.run_coroutine_threadsafe(node.stop(), loop).result(20)
@@ -191,14 +194,14 @@ def make_place(wire: Wire, partition_key: dict[str, Any], headers: Mapping[str, 
 
 
 @pytest.fixture(scope="session")
-def wire_server() -> Iterator[RunningServer]:
-    with pleiad.start() as server:
+def wire_server(start_lasting_server: StartServer) -> Iterator[RunningServer]:
+    with start_lasting_server() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def wire(wire_server: RunningServer) -> Iterator[Wire]:
-    connection = Wire(wire_server)
+def wire(wire_server: RunningServer, lasting_store: StoreOf) -> Iterator[Wire]:
+    connection = Wire(wire_server, lasting_store)
     yield connection
     connection.close()
 

@@ -14,11 +14,11 @@ from urllib.parse import quote
 
 import pytest
 
-import pleiad
 from pleiad.errors import CLOCK_SKEW, PleiadError
 from pleiad.heads.nosql.auth import EMULATOR_KEY, Authenticator
 from pleiad.limits import Limits
 from pleiad.node import Settings
+from tests.stores import StartServer
 
 OTHER_KEY = base64.b64encode(b"k" * 64).decode()
 
@@ -229,8 +229,8 @@ def test_the_life_of_a_token_is_ten_seconds_to_a_day(seconds: str, place: Any, w
         assert wire.send("POST", path, body, headers).status in (200, 201)
 
 
-def test_the_account_with_another_key_refuses_the_well_known_one() -> None:
-    with pleiad.start(key=OTHER_KEY) as server:
+def test_the_account_with_another_key_refuses_the_well_known_one(start_server: StartServer) -> None:
+    with start_server(key=OTHER_KEY) as server:
         import http.client
 
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)

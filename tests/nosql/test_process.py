@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from pleiad.testing.start import RunningServer
+from tests.stores import StoreOf
 
 OWN_KEY = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldC1zZWNyZXQ="
 GROWTH_MB_MAX = 12
@@ -21,7 +22,7 @@ GROWTH_MB_MAX = 12
 class ChildServer:
     """A server in a child process that logs everything into a file."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, store: str) -> None:
         self.output = folder / "output.txt"
         command = [
             sys.executable,
@@ -40,7 +41,7 @@ class ChildServer:
             stdout=subprocess.PIPE,
             stderr=self._file,
             text=True,
-            env={**os.environ, "PLEIAD_KEY": OWN_KEY},
+            env={**os.environ, "PLEIAD_KEY": OWN_KEY, "PLEIAD_STORE": store},
         )
         assert self.process.stdout is not None
         self.banner = ""
@@ -65,8 +66,8 @@ def memory_kb(process_id: int) -> int:
 
 
 @pytest.fixture
-def child(tmp_path: Path) -> Iterator[ChildServer]:
-    server = ChildServer(tmp_path)
+def child(tmp_path: Path, store_of: StoreOf) -> Iterator[ChildServer]:
+    server = ChildServer(tmp_path, store_of())
     yield server
     server.process.kill()
     server.process.wait()
@@ -104,8 +105,8 @@ def odd_requests(wire: Any, count: int) -> None:
             )
 
 
-def test_odd_requests_leave_no_memory_behind(child: ChildServer, wire: Any) -> None:
-    other = wire.__class__(child.server)
+def test_odd_requests_leave_no_memory_behind(child: ChildServer, wire: Any, store_of: StoreOf) -> None:
+    other = wire.__class__(child.server, store_of)
     other.send("POST", ["dbs"], {"id": "d"})
     other.send("POST", ["dbs", "d", "colls"], {"id": "c", "partitionKey": {"paths": ["/pk"], "version": 2}})
     odd_requests(other, 1000)
@@ -116,8 +117,10 @@ def test_odd_requests_leave_no_memory_behind(child: ChildServer, wire: Any) -> N
     other.close()
 
 
-def test_nothing_the_server_writes_holds_a_key_or_token(child: ChildServer, wire: Any) -> None:
-    other = wire.__class__(child.server)
+def test_nothing_the_server_writes_holds_a_key_or_token(
+    child: ChildServer, wire: Any, store_of: StoreOf
+) -> None:
+    other = wire.__class__(child.server, store_of)
     other.send("POST", ["dbs"], {"id": "d"})
     other.send("POST", ["dbs", "d", "users"], {"id": "u"})
     body = {"id": "p", "permissionMode": "All", "resource": "dbs/d/colls/c"}

@@ -19,6 +19,7 @@ from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.node import Node, Settings
 from pleiad.partition.partition import Partition
+from tests.stores import StoreOf
 
 QUERIES = (
     "SELECT * FROM c",
@@ -144,7 +145,9 @@ async def test_an_item_that_takes_too_long_stops_the_query(world: Any, selection
     assert caught.value.status == 408
 
 
-async def test_a_client_that_hangs_up_stops_its_query(monkeypatch: pytest.MonkeyPatch, world_of: Any) -> None:
+async def test_a_client_that_hangs_up_stops_its_query(
+    monkeypatch: pytest.MonkeyPatch, world_of: Any, store_of: StoreOf
+) -> None:
     chunks: list[int] = []
     original = Partition.select
 
@@ -153,7 +156,7 @@ async def test_a_client_that_hangs_up_stops_its_query(monkeypatch: pytest.Monkey
         return await original(self, *arguments)
 
     monkeypatch.setattr(Partition, "select", counted)
-    node = Node(Settings(port=0, throttle="observe"))
+    node = Node(Settings(port=0, store=store_of(), throttle="observe"))
     await node.start()
     await node.engine.create_database({"id": "d"}, None)
     definition = {"id": "c", "partitionKey": {"paths": ["/pk"]}}

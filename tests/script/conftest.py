@@ -11,8 +11,8 @@ import pytest
 from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy, PartitionKey
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
-import pleiad
 from pleiad.limits import Limits
+from tests.stores import StartServer
 
 _numbers = itertools.count(1)
 Refused = Callable[..., contextlib.AbstractContextManager[None]]
@@ -57,7 +57,7 @@ def scripted(pleiad_database: DatabaseProxy) -> Scripted:
 
 
 @pytest.fixture(scope="session")
-def strict_client() -> Iterator[CosmosClient]:
+def strict_client(start_lasting_server: StartServer) -> Iterator[CosmosClient]:
     """A server with little of everything, so that limits are met soon."""
     limits = Limits(
         operation_seconds=0.6,
@@ -70,7 +70,7 @@ def strict_client() -> Iterator[CosmosClient]:
         user_defined_functions=2,
         script_bytes=2_000,
     )
-    with pleiad.start(limits=limits) as server:
+    with start_lasting_server(limits=limits) as server:
         yield CosmosClient(server.endpoint, server.key)
 
 

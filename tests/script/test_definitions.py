@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from azure.cosmos import CosmosClient, PartitionKey
 
-import pleiad
 from pleiad.testing.start import RunningServer
 from tests.script.conftest import Refused, Scripted
+from tests.stores import StartServer
 
 BODY = "function () { return 1; }"
 KINDS = {
@@ -106,13 +106,13 @@ def test_scripts_go_with_their_container(pleiad_client: CosmosClient, refused: R
         pleiad_client.delete_database("scripts-go")
 
 
-def test_scripts_outlive_a_restart(tmp_path: Path) -> None:
+def test_scripts_outlive_a_restart(tmp_path: Path, start_server: StartServer) -> None:
     answer = "function () { __.response.setBody('still here'); }"
-    with pleiad.start(data=tmp_path) as server:
+    with start_server(data=tmp_path) as server:
         database = CosmosClient(server.endpoint, server.key).create_database("d")
         container = database.create_container("c", PartitionKey("/pk"))
         made = container.scripts.create_stored_procedure({"id": "s", "body": answer})
-    with pleiad.start(data=tmp_path) as server:
+    with start_server(data=tmp_path) as server:
         client = CosmosClient(server.endpoint, server.key)
         scripts = client.get_database_client("d").get_container_client("c").scripts
         assert scripts.get_stored_procedure("s") == made

@@ -12,12 +12,12 @@ import orjson
 import pytest
 from azure.cosmos import CosmosClient, PartitionKey
 
-import pleiad
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.script import worker
 from pleiad.script.pool import ScriptPool
 from pleiad.script.process import ScriptProcess
+from tests.stores import StartServer
 
 on_linux = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks into /proc")
 
@@ -110,10 +110,10 @@ def test_whoever_gives_up_waiting_takes_the_script_down() -> None:
 
 
 @on_linux
-def test_a_killed_server_leaves_no_process_behind(tmp_path: Path) -> None:
+def test_a_killed_server_leaves_no_process_behind(tmp_path: Path, start_server: StartServer) -> None:
     limits = tmp_path / "limits.toml"
     limits.write_text("operation_seconds = 1.0\n")
-    with pleiad.start(limits=str(limits), child_process=True) as server:
+    with start_server(limits=str(limits), child_process=True) as server:
         container = (
             CosmosClient(server.endpoint, server.key)
             .create_database("d")

@@ -19,6 +19,7 @@ from pleiad.limits import Limits
 from pleiad.node import Node, Settings
 from pleiad.server.lifecycle import new_loop
 from pleiad.store.contract import LogicalPartition
+from tests.stores import StoreOf
 
 T = TypeVar("T")
 
@@ -26,8 +27,11 @@ T = TypeVar("T")
 class Laboratory:
     """A server of this process with a client, and with its engine in reach."""
 
-    def __init__(self, limits: Limits, throttle: str = "observe", serverless: bool = False) -> None:
-        self.node = Node(Settings(port=0, limits=limits, throttle=throttle, serverless=serverless))
+    def __init__(
+        self, limits: Limits, store: str, throttle: str = "observe", serverless: bool = False
+    ) -> None:
+        settings = Settings(port=0, store=store, limits=limits, throttle=throttle, serverless=serverless)
+        self.node = Node(settings)
         self._loop = new_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -87,19 +91,19 @@ class Laboratory:
 
 
 @pytest.fixture(scope="session")
-def laboratory() -> Iterator[Laboratory]:
-    made = Laboratory(Limits())
+def laboratory(lasting_store: StoreOf) -> Iterator[Laboratory]:
+    made = Laboratory(Limits(), lasting_store())
     yield made
     made.close()
 
 
 @pytest.fixture
-def laboratory_with() -> Iterator[Callable[..., Laboratory]]:
+def laboratory_with(store_of: StoreOf) -> Iterator[Callable[..., Laboratory]]:
     """Laboratories with limits and settings of their own."""
     made: list[Laboratory] = []
 
     def make(limits: Limits, **settings: Any) -> Laboratory:
-        made.append(Laboratory(limits, **settings))
+        made.append(Laboratory(limits, store_of(), **settings))
         return made[-1]
 
     yield make

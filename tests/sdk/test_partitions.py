@@ -12,6 +12,7 @@ from azure.cosmos import CosmosClient, PartitionKey
 
 from pleiad.keys.hash import epk
 from pleiad.limits import KB, PROFILES, Limits
+from tests.stores import StartServer
 
 
 def home_of(answer: Any) -> str:
@@ -259,19 +260,20 @@ def test_with_the_figures_of_2018_a_logical_partition_holds_ten_gigabytes(
         flights.create_item({"id": "1", "airport": airport, "text": "x" * 2000})
 
 
-def test_the_map_and_the_place_of_every_item_survive_a_restart(tmp_path: Any) -> None:
-    import pleiad
+def test_the_map_and_the_place_of_every_item_survive_a_restart(
+    tmp_path: Any, start_server: StartServer
+) -> None:
 
     def places(container: Any) -> tuple[list[Any], dict[str, str]]:
         homes = {str(n): home_of(container.read_item(str(n), f"key-{n}")) for n in range(30)}
         return list(container.read_feed_ranges()), homes
 
-    with pleiad.start(data=tmp_path) as server:
+    with start_server(data=tmp_path) as server:
         database = CosmosClient(server.endpoint, server.key).create_database("d")
         container = database.create_container("c", PartitionKey("/pk"), offer_throughput=30_000)
         for number in range(30):
             container.create_item({"id": str(number), "pk": f"key-{number}"})
         before = places(container)
-    with pleiad.start(data=tmp_path) as server:
+    with start_server(data=tmp_path) as server:
         client = CosmosClient(server.endpoint, server.key)
         assert places(client.get_database_client("d").get_container_client("c")) == before

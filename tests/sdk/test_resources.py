@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy, PartitionKey, ThroughputProperties
 
-import pleiad
 from pleiad.testing.start import RunningServer
+from tests.stores import StartServer
 
 
 def test_a_database_is_created_read_listed_queried_and_deleted(
@@ -206,7 +206,7 @@ def test_throughput_outside_the_offer_is_400(
         pleiad_database.create_container("c", PartitionKey("/pk"), offer_throughput=throughput)
 
 
-def test_everything_has_the_same_rid_after_a_restart(tmp_path: Path) -> None:
+def test_everything_has_the_same_rid_after_a_restart(tmp_path: Path, start_server: StartServer) -> None:
     def rids(client: CosmosClient) -> dict[str, Any]:
         database = client.get_database_client("d")
         container = database.get_container_client("c")
@@ -221,7 +221,7 @@ def test_everything_has_the_same_rid_after_a_restart(tmp_path: Path) -> None:
             "ranges": list(container.read_feed_ranges()),
         }
 
-    with pleiad.start(data=tmp_path) as server:
+    with start_server(data=tmp_path) as server:
         client = CosmosClient(server.endpoint, server.key)
         database = client.create_database("d")
         container = database.create_container("c", PartitionKey("/pk"), offer_throughput=12_000)
@@ -231,7 +231,7 @@ def test_everything_has_the_same_rid_after_a_restart(tmp_path: Path) -> None:
         user = database.create_user({"id": "u"})
         user.create_permission({"id": "p", "permissionMode": "all", "resource": container.container_link})
         before = rids(client)
-    with pleiad.start(data=tmp_path) as server:
+    with start_server(data=tmp_path) as server:
         client = CosmosClient(server.endpoint, server.key)
         assert rids(client) == before
         container = client.get_database_client("d").get_container_client("c")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from azure.cosmos import CosmosClient, PartitionKey
 
-from pleiad.testing.start import start
+from tests.stores import StartServer
 
 QUERIES = (
     "SELECT VALUE c.id FROM c",
@@ -48,10 +48,10 @@ def the_rest(container: Any, text: str, token: str | None, **options: Any) -> li
     return [result for page in pager for result in page]
 
 
-def test_pages_go_on_with_a_new_client_and_after_a_restart(tmp_path: Path) -> None:
+def test_pages_go_on_with_a_new_client_and_after_a_restart(tmp_path: Path, start_server: StartServer) -> None:
     begun: dict[str, tuple[list[Any], str | None]] = {}
     whole: dict[str, list[Any]] = {}
-    with start(data=tmp_path / "data") as server:
+    with start_server(data=tmp_path / "data") as server:
         container = (
             CosmosClient(server.endpoint, server.key)
             .create_database("d")
@@ -67,7 +67,7 @@ def test_pages_go_on_with_a_new_client_and_after_a_restart(tmp_path: Path) -> No
         for text, (results, token) in begun.items():
             assert token, text
             assert results + the_rest(fresh, text, token) == whole[text]
-    with start(data=tmp_path / "data") as server:
+    with start_server(data=tmp_path / "data") as server:
         again = CosmosClient(server.endpoint, server.key).get_database_client("d").get_container_client("c")
         for text, (results, token) in begun.items():
             assert results + the_rest(again, text, token) == whole[text]

@@ -1,14 +1,13 @@
-"""What must hold of the data of a server at rest, looked at in its files as well as through it."""
+"""What must hold of the data of a server at rest, looked at in its store as well as through it."""
 
 from __future__ import annotations
-
-from pathlib import Path
-
-import apsw
 
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.keys.range import WHOLE
+from pleiad.partition.partition import Partition
+from pleiad.store.contract import PartitionState, Totals
+from tests.simulation.ground import Rows
 from tests.simulation.history import demand
 
 
@@ -22,8 +21,7 @@ async def check_partitions(engine: Engine, container: Container) -> None:
     live = {(each.id, each.epoch, each.segment_name) for each in container.map.partitions}
     demand(known == live, f"I3: the catalog has {known}, at work are {live}")
     for partition in container.map.partitions:
-        state = await partition.state()
-        totals = await partition.segment.totals(partition.span)
+        state, totals = await _of_one_moment(partition)
         name = f"partition {partition.id}"
         demand(
             (state.items, state.size_bytes) == (totals.items, totals.size_bytes),
@@ -37,27 +35,30 @@ async def check_partitions(engine: Engine, container: Container) -> None:
         demand(not rows or rows[-1].lsn <= state.lsn, f"I4: {name} has a row above its LSN {state.lsn}")
 
 
-def check_files(engine: Engine, container: Container, directory: Path) -> None:
-    """I12: nothing is unfinished, and there is no file, row or unique value that belongs to nobody."""
+async def _of_one_moment(partition: Partition) -> tuple[PartitionState, Totals]:
+    """What a partition counts and what it holds; the sweeper may come between two looks."""
+    while True:
+        before = await partition.state()
+        totals = await partition.segment.totals(partition.span)
+        if before == await partition.state():
+            return before, totals
+
+
+def check_segments(engine: Engine, container: Container, segments: dict[str, Rows]) -> None:
+    """I12: nothing is unfinished, and there is no segment, row or unique value that belongs to nobody."""
     demand(not engine.catalog.is_unfinished(container.resource.rid), "I12: a change of the map has not ended")
     spans: dict[str, list[tuple[bytes, bytes]]] = {}
     for partition in container.map.partitions:
         spans.setdefault(partition.segment_name, []).append((partition.span.min, partition.span.max))
-    files = {path.stem: path for path in (directory / "segments").glob("*.sqlite")}
-    orphans = files.keys() - spans.keys()
+    orphans = segments.keys() - spans.keys()
     demand(not orphans, f"I12: the segments {sorted(orphans)} belong to nobody")
-    for name, path in files.items():
-        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-        try:
-            _check_rows(connection, spans[name], name)
-        finally:
-            connection.close()
-
-
-def _check_rows(connection: apsw.Connection, spans: list[tuple[bytes, bytes]], name: str) -> None:
-    numbers = set()
-    for number, epk in connection.execute("SELECT number, epk FROM item"):
-        demand(any(low <= epk < high for low, high in spans), f"I12: {name} holds a row of another partition")
-        numbers.add(number)
-    claimed = {number for (number,) in connection.execute("SELECT number FROM unique_value")}
-    demand(claimed == numbers, f"unique values of {name}: {len(claimed)} items claim one, {len(numbers)} do")
+    for name, rows in segments.items():
+        for _, epk in rows.items:
+            is_home = any(low <= epk < high for low, high in spans[name])
+            demand(is_home, f"I12: {name} holds a row of another partition")
+        numbers = {number for number, _ in rows.items}
+        claimed = len(rows.claims)
+        demand(
+            rows.claims == numbers,
+            f"unique values of {name}: {claimed} items claim one, {len(numbers)} do",
+        )

@@ -10,12 +10,14 @@ import asyncio
 import contextlib
 import random
 import selectors
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from unittest import mock
 
 from pleiad.store.sqlite.threads import DiskThreads, Done
 
+_monotonic = time.monotonic  # the clock of the world outside
 EPOCH_SECONDS = 1_700_000_000.0
 _DISK_SECONDS_MAX = 0.004
 _LIFE_SECONDS_MAX = 600.0
@@ -41,8 +43,10 @@ class _NoSockets(selectors.SelectSelector):
 class SeededLoop(asyncio.SelectorEventLoop):
     """Runs ready callbacks in seeded order on a clock of its own."""
 
-    def __init__(self, random_of: random.Random, started_at: float) -> None:
-        super().__init__(_NoSockets())
+    def __init__(
+        self, random_of: random.Random, started_at: float, selector: selectors.BaseSelector | None = None
+    ) -> None:
+        super().__init__(selector or _NoSockets())
         self._random = random_of
         self._now = started_at
         self._ends_at = started_at + _LIFE_SECONDS_MAX
@@ -63,7 +67,7 @@ class SeededLoop(asyncio.SelectorEventLoop):
         if self.crash_at_turn is not None and self.turns >= self.crash_at_turn:
             raise CrashError
         ready = [*self._ready, *self._delayed]
-        if not ready and self._scheduled:
+        if not ready and self._scheduled and self._may_jump():
             self._now = max(self._now, self._scheduled[0].when())
             if self._now > self._ends_at:
                 raise StuckError(f"the scenario has not ended after {_LIFE_SECONDS_MAX} seconds")
@@ -73,6 +77,10 @@ class SeededLoop(asyncio.SelectorEventLoop):
         self._ready.extend(ready[:count])
         self._delayed = ready[count:]
         super()._run_once()
+
+    def _may_jump(self) -> bool:
+        """Whether nothing but a timer can come next."""
+        return True
 
     def bury(self) -> None:
         """Ends the tasks of a process that died, as far as they can be: nothing they do has an effect."""
@@ -88,6 +96,24 @@ class SeededLoop(asyncio.SelectorEventLoop):
         self._delayed.clear()
         self._scheduled.clear()
         self.close()
+
+
+class SocketLoop(SeededLoop):
+    """The same with sockets: while an answer is awaited from outside, time passes as it does there."""
+
+    def __init__(self, random_of: random.Random, started_at: float, is_quiet: Callable[[], bool]) -> None:
+        super().__init__(random_of, started_at, selectors.DefaultSelector())
+        self._is_quiet = is_quiet
+
+    def _may_jump(self) -> bool:
+        return self._is_quiet()
+
+    def _run_once(self) -> None:
+        is_waiting = not self._ready and not self._delayed and not self._is_quiet()
+        began = _monotonic()
+        super()._run_once()
+        if is_waiting:
+            self._now += _monotonic() - began
 
 
 class SeededThreads(DiskThreads):
@@ -121,6 +147,8 @@ def one_world(loop: SeededLoop, random_of: random.Random) -> Iterator[None]:
         mock.patch("time.time", clock),
         mock.patch("time.monotonic", loop.time),
         mock.patch("time.perf_counter", loop.time),
+        mock.patch("psycopg.waiting.monotonic", loop.time),
+        mock.patch("psycopg.connection_async.monotonic", loop.time),
         mock.patch("secrets.token_hex", lambda count: random_of.randbytes(count).hex()),
     ):
         yield

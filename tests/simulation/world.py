@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import random
-import shutil
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from pleiad import errors
 from pleiad.catalog.throughput import Throughput
@@ -18,12 +15,12 @@ from pleiad.engine.engine import Engine
 from pleiad.engine.phase import Phase
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
-from pleiad.store.sqlite.store import SqliteStore
 from tests.simulation.clients import Reader, Writer, everything, prepare
 from tests.simulation.followers import RangeFollower, VersionFollower, WholeFollower
+from tests.simulation.ground import Ground
 from tests.simulation.history import History, demand
-from tests.simulation.invariants import check_files, check_partitions
-from tests.simulation.loop import CrashError, SeededLoop, SeededThreads, one_world
+from tests.simulation.invariants import check_partitions, check_segments
+from tests.simulation.loop import CrashError, SeededLoop, one_world
 
 _OPERATION_SECONDS = 2.0
 _LONG_HOLD_SECONDS = 3.0
@@ -90,9 +87,9 @@ class _LogErrors(logging.Handler):
 class World:
     """The lives of one server, all from one seed."""
 
-    def __init__(self, seed: int, directory: Path) -> None:
+    def __init__(self, seed: int, ground: Ground) -> None:
         self._seed = seed
-        self._directory = directory
+        self._ground = ground
         self._random = random.Random(f"{seed}/plan")
         self.plan = plan_of(self._random)
         self.history = History()
@@ -120,39 +117,29 @@ class World:
     def _live(self, life: int) -> None:
         is_last = life == self.plan.lives - 1
         order = random.Random(f"{self._seed}/{life}/order")
-        loop = SeededLoop(order, self._now)
+        loop = self._ground.loop(order, self._now)
         if not is_last and order.random() < 0.5:
             loop.crash_at_turn = order.randrange(20, 3_000)
         asyncio.set_event_loop(loop)
-        self._directory.mkdir(exist_ok=True)
-        store: SqliteStore | None = None
         try:
             with one_world(loop, order):
-                threads = SeededThreads(loop, order)
-                store = SqliteStore(self._directory, durable=False, threads=threads)
-                loop.run_until_complete(self._scenario(store, life, loop, is_last))
+                loop.run_until_complete(self._scenario(life, loop, order))
         except CrashError:
             self.crashes += 1
-            self._survive(life)
+            self._ground.survive(life, order)
         finally:
-            if store is not None:
-                _abandon(store)
+            self._ground.abandon()
             self._now = loop.time()
             asyncio.set_event_loop(None)
             logging.disable()
             loop.bury()
             logging.disable(logging.NOTSET)
 
-    def _survive(self, life: int) -> None:
-        """Keeps what the dead process left on the disk, and no more."""
-        left = self._directory.with_name(f"life{life + 1}")
-        shutil.copytree(self._directory, left, ignore=shutil.ignore_patterns("*-shm", "lock"))
-        self._directory = left
-
     # -- one life ------------------------------------------------------------------------------------
 
-    async def _scenario(self, store: SqliteStore, life: int, loop: SeededLoop, is_last: bool) -> None:
-        engine = Engine(store, self.plan.limits)
+    async def _scenario(self, life: int, loop: SeededLoop, order: random.Random) -> None:
+        is_last = life == self.plan.lives - 1
+        engine = Engine(await self._ground.open(loop, order), self.plan.limits)
         await engine.open()
         container = await self._container(engine)
         if not self.history.fixed:
@@ -216,7 +203,7 @@ class World:
         if at_rest:
             await engine.keeper.settled()
             await check_partitions(engine, container)
-            check_files(engine, container, self._directory)
+            check_segments(engine, container, self._ground.segments())
 
     async def _end(self, engine: Engine, container: Container) -> None:
         await asyncio.sleep(10)
@@ -290,18 +277,3 @@ class _Mover:
         elif len(ids) > 1:
             first = min(index, len(ids) - 2)
             await self._engine.merge(self._container, ids[first : first + 2])
-
-
-def _abandon(store: SqliteStore) -> None:
-    """Gives back what the operating system would take from a dead process."""
-    for segment in store._segments.values():
-        file, segment._file = segment._file, None
-        if file is not None:
-            for connection in (file.log._connection, file.reader, file.writer):
-                if connection is not None:
-                    connection.close(True)
-    store._catalog.close(True)
-    try:
-        os.close(store._lock)
-    except OSError:
-        return  # it was closed in an orderly way

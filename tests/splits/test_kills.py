@@ -14,28 +14,35 @@ from pathlib import Path
 
 import pytest
 
-import pleiad
+from pleiad.testing.start import RunningServer
 from tests.splits.load import Ledger, Mover, Worker, Writer, check, connect, prepare, settled
+from tests.stores import SegmentNames, StartServer
 
 KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "3"))
 LIMITS = 'profile = "default"\nphysical_partition_bytes = 150_000\n'
 
 
-def raise_throughput(server: pleiad.testing.start.RunningServer, life: int) -> None:
+def raise_throughput(server: RunningServer, life: int) -> None:
     """Asks for one more physical partition, as a client does."""
     wanted = 10_000 * min(2 + life, 5) + 1_000
     connect(server).replace_throughput(wanted)
 
 
-def live_and_die(data: Path, limits: Path, ledger: Ledger, life: int, chooser: random.Random) -> None:
+def live_and_die(
+    data: Path,
+    limits: Path,
+    ledger: Ledger,
+    life: int,
+    start_server: StartServer,
+    segment_names: SegmentNames,
+) -> None:
     """One life: check what the last one left, work and reshape, and be killed."""
-    with pleiad.start(data=data, limits=str(limits), child_process=True) as server:
+    with start_server(data=data, limits=str(limits), child_process=True) as server:
         if life == 0:
             prepare(server, ledger)
         check(server, ledger)
         partitions = settled(server)
-        files = list((data / "segments").glob("*.sqlite"))
-        assert len(files) == partitions, "a segment belongs to nobody"
+        assert len(segment_names(data)) == partitions, "a segment belongs to nobody"
         if life == KILLS:
             return
         stop = threading.Event()
@@ -46,7 +53,7 @@ def live_and_die(data: Path, limits: Path, ledger: Ledger, life: int, chooser: r
         time.sleep(0.3)
         if life % 2 == 0:
             raise_throughput(server, life)
-        time.sleep(chooser.uniform(0.0, 0.5))
+        time.sleep(random.Random(life).uniform(0.0, 0.5))
         os.kill(server.process_id, signal.SIGKILL)
         stop.set()
         for worker in workers:
@@ -57,11 +64,13 @@ def live_and_die(data: Path, limits: Path, ledger: Ledger, life: int, chooser: r
 
 @pytest.mark.filterwarnings("ignore")  # the client's own threads complain that the server is gone
 @pytest.mark.timeout(60 + 30 * KILLS)
-def test_a_server_killed_in_the_middle_of_splits_and_merges_loses_nothing(tmp_path: Path) -> None:
+def test_a_server_killed_in_the_middle_of_splits_and_merges_loses_nothing(
+    tmp_path: Path, start_server: StartServer, segment_names: SegmentNames
+) -> None:
     limits = tmp_path / "limits.toml"
     limits.write_text(LIMITS)
     ledger = Ledger()
     for life in range(KILLS + 1):
-        live_and_die(tmp_path / "data", limits, ledger, life, random.Random(life))
+        live_and_die(tmp_path / "data", limits, ledger, life, start_server, segment_names)
     assert ledger.acknowledged > 20 * KILLS, "the clients hardly wrote anything"
     assert ledger.changes > 0

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-import pleiad
 from pleiad.testing.start import RunningServer
 from tests.splits.aio_load import AioFollower, AioLoad, client_of
 from tests.splits.load import Asker, Follower, Ledger, Mover, Worker, Writer, check, prepare, settled
+from tests.stores import StartServer
 
 LOAD_SECONDS = 6.0
 """Of a whole call of the client, on a busy machine; the pause itself is a part of it."""
 
 
 @pytest.mark.requirement("R49", "R51")
-def test_clients_do_not_notice_splits_and_merges() -> None:
+def test_clients_do_not_notice_splits_and_merges(start_server: StartServer) -> None:
     ledger = Ledger()
-    with pleiad.start(child_process=True) as server:
+    with start_server(child_process=True) as server:
         prepare(server, ledger)
         stop = threading.Event()
         follower = Follower(server, ledger, stop, "follower")
@@ -46,9 +46,9 @@ def test_clients_do_not_notice_splits_and_merges() -> None:
 
 
 @pytest.mark.requirement("R49", "R51")
-def test_the_asynchronous_client_does_not_notice_splits_and_merges() -> None:
+def test_the_asynchronous_client_does_not_notice_splits_and_merges(start_server: StartServer) -> None:
     ledger = Ledger()
-    with pleiad.start(child_process=True) as server:
+    with start_server(child_process=True) as server:
         prepare(server, ledger)
         stop = threading.Event()
         mover = Mover(server, ledger, stop, "mover")

@@ -114,6 +114,25 @@ async def test_a_division_opens_two_partitions_over_the_same_rows(opened: Opened
         assert (await segment.state(2)).lsn == 60
 
 
+async def test_a_divided_partition_tells_of_no_change_that_its_halves_made(opened: Opened) -> None:
+    def kept(*mutations: Mutation, partition: int = 0) -> PartitionWrite:
+        return write(*mutations, partition=partition)._replace(keep_versions=True)
+
+    async with opened() as store:
+        segment = store.segment("s")
+        await segment.commit(kept(put(1, "a"), put(50, "b")))
+        assert await segment.divide(Division(0, 1, WHOLE, MIDDLE, 1, 2)) is not None
+        for _ in range(3):
+            await segment.commit(kept(put(1, "a"), partition=1))
+        await segment.commit(kept(put(50, "c"), partition=2))
+        # Read up to LSN 5, the place of the left half, the next change of the right half would be lost.
+        assert [(row.id, row.lsn) for row in await segment.changes(WHOLE, 0, 10, partition=0)] == [("b", 2)]
+        versions = await segment.versions(WHOLE, 0, 10, partition=0)
+        assert [(version.id, version.lsn) for version in versions] == [("a", 1), ("b", 2)]
+        halves = [await segment.changes(span, 2, 10, partition=id) for id, span in ((1, LOWER), (2, UPPER))]
+        assert [[(row.id, row.lsn) for row in rows] for rows in halves] == [[("a", 5)], [("c", 3)]]
+
+
 async def test_the_halves_are_counted_exactly_while_writes_go_on(opened: Opened) -> None:
     async with opened() as store:
         segment = store.segment("s")

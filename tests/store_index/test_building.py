@@ -17,12 +17,13 @@ import apsw
 import pytest
 
 from pleiad.keys.range import WHOLE
-from pleiad.store.contract import Mutation, PartitionWrite, Row, Verb
+from pleiad.store.contract import Mutation, PartitionWrite, Row, Segment, Verb
 from pleiad.store.index_use import IndexSettings
 from pleiad.store.selection import Bound, IndexedPath, OrderPosition, PathOrder, Predicate, Selection
 from pleiad.store.sqlite import select
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.store import SqliteStore
+from tests.stores import OpenStore
 
 A = IndexedPath(("a",))
 ORDER = PathOrder(("a",))
@@ -33,12 +34,12 @@ def item(number: int, **properties: Any) -> Mutation:
     return Mutation(Verb.UPSERT, number.to_bytes(16, "big"), f"i{number}", body, 100)
 
 
-async def put(segment: SqliteSegment, mutations: Sequence[Mutation]) -> None:
+async def put(segment: Segment, mutations: Sequence[Mutation]) -> None:
     for start in range(0, len(mutations), 1_000):
         await segment.commit(PartitionWrite(0, 1, 1_000, tuple(mutations[start : start + 1_000])))
 
 
-async def built(segment: SqliteSegment) -> None:
+async def built(segment: Segment) -> None:
     while segment.index_progress() < 1:
         await asyncio.sleep(0.001)
 
@@ -64,7 +65,7 @@ def file_of(data: Path) -> Path:
     return data / "segments" / "s.sqlite"
 
 
-async def has_index(segment: SqliteSegment) -> bool:
+async def has_index(segment: Segment) -> bool:
     return await segment.ordered(Selection(WHOLE), ORDER, None, 1) is not None
 
 
@@ -76,7 +77,7 @@ def ids(rows: Sequence[Row]) -> list[str]:
     return [row.id for row in rows]
 
 
-async def check_index(segment: SqliteSegment) -> None:
+async def check_index(segment: Segment) -> None:
     """The index of `a` has the rows a scan has, in the order of their values."""
     assert await has_index(segment)
     rows = await segment.scan(WHOLE, 0, 1_000_000)
@@ -90,8 +91,8 @@ async def check_index(segment: SqliteSegment) -> None:
     )
 
 
-async def test_the_second_use_of_a_path_builds_its_index(data: Path) -> None:
-    store = SqliteStore(data, durable=False)
+async def test_the_second_use_of_a_path_builds_its_index(open_store: OpenStore, data: Path) -> None:
+    store = await open_store(data)
     segment = store.segment("s")
     await put(segment, [item(n, a=n % 7) for n in range(600)])
     segment.note_use([A])
@@ -105,8 +106,8 @@ async def test_the_second_use_of_a_path_builds_its_index(data: Path) -> None:
     await store.close()
 
 
-async def test_a_small_segment_needs_no_index(data: Path) -> None:
-    store = SqliteStore(data, durable=False)
+async def test_a_small_segment_needs_no_index(open_store: OpenStore, data: Path) -> None:
+    store = await open_store(data)
     segment = store.segment("s")
     await put(segment, [item(n, a=n) for n in range(500)])
     for _ in range(5):
@@ -232,6 +233,7 @@ from pleiad.store.contract import Mutation, PartitionWrite, Verb
 from pleiad.store.selection import IndexedPath
 from pleiad.store.index_use import IndexSettings
 from pleiad.store.sqlite.store import SqliteStore
+from tests.stores import OpenStore
 
 async def main():
     settings = IndexSettings(items_min=0, uses_min=1, chunk_items=20, run_items=150)
@@ -307,8 +309,10 @@ async def test_a_failing_build_leaves_writes_and_answers_alone(
     await store.close()
 
 
-async def test_a_renamed_item_is_found_by_its_new_id_only(data: Path, eager: IndexSettings) -> None:
-    store = SqliteStore(data, durable=False, index_settings=eager)
+async def test_a_renamed_item_is_found_by_its_new_id_only(
+    open_store: OpenStore, data: Path, eager: IndexSettings
+) -> None:
+    store = await open_store(data, eager)
     segment = store.segment("s")
     await put(segment, [item(n) for n in range(5)])
     segment.note_use([IndexedPath(("id",))])
@@ -320,8 +324,10 @@ async def test_a_renamed_item_is_found_by_its_new_id_only(data: Path, eager: Ind
     await store.close()
 
 
-async def test_every_page_of_a_long_order_goes_on_where_the_last_one_ended(data: Path) -> None:
-    store = SqliteStore(data, durable=False, index_settings=IndexSettings(uses_min=1))
+async def test_every_page_of_a_long_order_goes_on_where_the_last_one_ended(
+    open_store: OpenStore, data: Path
+) -> None:
+    store = await open_store(data, IndexSettings(uses_min=1))
     segment = store.segment("s")
     await put(segment, [item(n, a=n % 50, b=n % 3) for n in range(5_000)])
     segment.note_use([A, IndexedPath(("b",))])

@@ -41,7 +41,7 @@ from pleiad.engine.transaction import (
 from pleiad.errors import PleiadError
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
-from pleiad.store.contract import Outcome
+from pleiad.store.contract import Outcome, SegmentDroppedError
 
 __all__ = ["Answer", "BatchAnswer", "Operation", "OperationKind", "charged_ru", "run_bulk", "run_transaction"]
 
@@ -182,8 +182,12 @@ async def _transact(
                 multiplier=multiplier,
                 read_bytes_max=container.limits.response_bytes,
             )
-            await attempt.look_up(id for plan in plans for id in plan.ids)
-            answers = await _attempt(attempt, plans)
+            try:
+                await attempt.look_up(id for plan in plans for id in plan.ids)
+                answers = await _attempt(attempt, plans)
+            except SegmentDroppedError:
+                items.moved(container, partition, epk)
+                continue
             if answers is not None:
                 return BatchAnswer(partition, answers)
     raise items.failed(container, partition, errors.RETRY_WITH(), charge.failed())
@@ -195,6 +199,8 @@ async def _attempt(transaction: Transaction, plans: Sequence[Plan]) -> list[Answ
     for index, plan in enumerate(plans):
         try:
             steps.append(await transaction.step(plan))
+        except SegmentDroppedError:
+            raise
         except PleiadError as error:
             return _all_but_one_abandoned(len(plans), index, error)
     outcomes = await transaction.commit()

@@ -102,7 +102,7 @@ async def read(
             row = await partition.read(epk, id)
             break
         except SegmentDroppedError:
-            partition = _moved(container, partition, epk)
+            partition = moved(container, partition, epk)
     if row is None or _is_expired(container, row):
         cost = charge.read_missing(multiplier)
         partition.governor.spend(cost.ru, lane)
@@ -186,7 +186,7 @@ async def _patch(
         try:
             row = await partition.read(epk, id)
         except SegmentDroppedError:
-            _moved(container, partition, epk)
+            moved(container, partition, epk)
             continue
         if row is None or _is_expired(container, row):
             raise failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.failed())
@@ -321,7 +321,7 @@ async def _commit(container: Container, mutation: Mutation) -> tuple[Partition, 
         try:
             (outcome,) = await container.commit(partition, (mutation,), now)
         except SegmentDroppedError:
-            partition = _moved(container, partition, mutation.epk)
+            partition = moved(container, partition, mutation.epk)
             continue
         result = outcome.result
         if result is Result.CREATED or result is Result.REPLACED or result is Result.DELETED:
@@ -332,7 +332,7 @@ async def _commit(container: Container, mutation: Mutation) -> tuple[Partition, 
     raise failed(container, partition, refusal_of(container, mutation, outcome), charge.failed())
 
 
-def _moved(container: Container, partition: Partition, epk: bytes) -> Partition:
+def moved(container: Container, partition: Partition, epk: bytes) -> Partition:
     """Where the rows of a dropped segment are now; raises the error being handled when they are nowhere else."""
     successor = container.map.find(epk)
     if successor is partition:

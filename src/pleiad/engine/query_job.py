@@ -27,7 +27,7 @@ from pleiad.query import Execution, Query, compile_query, plan
 from pleiad.query.order_rules import check_order_by
 from pleiad.query.pushdown import PathOrder, Pushdown, path_order, pushdown
 from pleiad.query.routing import key_values
-from pleiad.store.contract import Row
+from pleiad.store.contract import ItemKey, Row
 from pleiad.store.selection import IndexedPath
 
 SLICE_ROWS = 500
@@ -367,18 +367,29 @@ def _note_use(job: QueryJob) -> None:
 
 
 async def looked_up(job: QueryJob, first: bool) -> list[Row]:
-    """The live rows of the pairs a filter names, in scan order; the first page pays for looking."""
+    """The live rows of the pairs a filter names, in scan order; the first page pays for looking.
+
+    Those of one partition are of one moment, as long as they are not too many for one slice.
+    """
     assert job.lookups is not None
     container = job.container
     now = time.time()
-    rows = []
+    rows: list[Row] = []
     if first:
         job.tally.partitions = len(job.partitions)
         job.tally.index_lookups = len(job.lookups)
-    for number, (epk, id) in enumerate(job.lookups):
-        row = await container.map.find(epk).read(epk, id)
-        if row is not None and not container.is_expired(row, now):
-            rows.append(row)
-        if number % SLICE_ROWS == SLICE_ROWS - 1:
-            await asyncio.sleep(0)
+    keys_of: dict[Partition, list[ItemKey]] = {}
+    for epk, id in job.lookups:
+        keys_of.setdefault(container.map.find(epk), []).append(ItemKey(epk, id))
+    for partition, keys in keys_of.items():
+        for start in range(0, len(keys), SLICE_ROWS):
+            if start:
+                await asyncio.sleep(0)
+            found = await _read(partition, keys[start : start + SLICE_ROWS])
+            rows += [row for row in found if row is not None and not container.is_expired(row, now)]
     return sorted(rows, key=lambda row: row.number)
+
+
+async def _read(partition: Partition, keys: Sequence[ItemKey]) -> Sequence[Row | None]:
+    """Rows of one moment; one alone may be read together with those of others."""
+    return await partition.read_many(keys) if len(keys) > 1 else [await partition.read(*keys[0])]

@@ -221,11 +221,12 @@ class Reshaper:
 
     def homeless(self, container: Container) -> list[Partition]:
         """The partitions that sit in a segment that was made for another one, and holds more than their rows."""
-        return [
-            partition
-            for partition in container.map.partitions
-            if not self._placement(container, partition).is_at_home
-        ]
+        homeless = {
+            placement.id
+            for placement in self._catalog.placements(container.resource.rid)
+            if not placement.is_at_home
+        }
+        return [partition for partition in container.map.partitions if partition.id in homeless]
 
     async def _relocate(
         self,

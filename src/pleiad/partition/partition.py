@@ -167,12 +167,14 @@ class Partition:
     async def changes(self, span: EpkRange, after_lsn: int, limit: int, since_ts: int = 0) -> Sequence[Row]:
         """Rows of a part of this partition written after an LSN and not before a time, oldest change first."""
         part = self.span.intersect(span)
-        return await self.segment.changes(part, after_lsn, limit, since_ts) if part is not None else ()
+        return (
+            await self.segment.changes(part, after_lsn, limit, since_ts, self.id) if part is not None else ()
+        )
 
     async def versions(self, span: EpkRange, after_lsn: int, limit: int) -> Sequence[Version]:
         """Every change of a part of this partition after an LSN, oldest first."""
         part = self.span.intersect(span)
-        return await self.segment.versions(part, after_lsn, limit) if part is not None else ()
+        return await self.segment.versions(part, after_lsn, limit, self.id) if part is not None else ()
 
     async def forget_versions(self, before_ts: int, limit: int) -> int:
         """Removes versions from before a time; how many."""

@@ -308,16 +308,21 @@ class Segment(Protocol):
         """Up to `limit` rows of the range with a document number above `after`, in the order of their numbers."""
 
     def changes(
-        self, span: EpkRange, after_lsn: int, limit: int, since_ts: int = 0
+        self, span: EpkRange, after_lsn: int, limit: int, since_ts: int = 0, partition: int | None = None
     ) -> Awaitable[Sequence[Row]]:
         """Rows of the range written after an LSN and not before a time, in the order (LSN, document number).
+
+        Given a partition, none behind its own last LSN: those are of the partitions it was divided into meanwhile,
+        which count on from there each for itself, so that no LSN is a place in both.
 
         At least `limit` of them where there are so many; fewer mean that there are no more. Rows that one write left
         under one LSN stay together.
         """
 
-    def versions(self, span: EpkRange, after_lsn: int, limit: int) -> Awaitable[Sequence[Version]]:
-        """Versions of the range above an LSN, in the order (LSN, epk, position).
+    def versions(
+        self, span: EpkRange, after_lsn: int, limit: int, partition: int | None = None
+    ) -> Awaitable[Sequence[Version]]:
+        """Versions of the range above an LSN, in the order (LSN, epk, position); a partition limits them as above.
 
         At least `limit` of them where there are so many; fewer mean that there are no more. Versions with one LSN
         stay together.

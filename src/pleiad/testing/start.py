@@ -16,7 +16,7 @@ from pathlib import Path
 from pleiad.engine.consistency import BY_OPTION
 from pleiad.heads.nosql.auth import EMULATOR_KEY
 from pleiad.limits import Limits
-from pleiad.node import Node, Settings
+from pleiad.node import SQLITE, Node, Settings
 from pleiad.server.lifecycle import new_loop
 from pleiad.testing.faults import Faults
 
@@ -46,6 +46,7 @@ class RunningServer:
 def start(
     *,
     data: str | os.PathLike[str] | None = None,
+    store: str = SQLITE,
     port: int = 0,
     key: str = EMULATOR_KEY,
     limits: str | Limits = "default",
@@ -56,6 +57,7 @@ def start(
     """Runs a server until the end of the with-block.
 
     Without `data` everything is temporary. `limits` is a profile's name or file, or a `Limits` (in process only).
+    `store` is a PostgreSQL database that shall keep the items, `postgresql://user@host/database`; they stay there.
     `consistency` is the account's level, from `eventual` to `strong`.
     With `throttle="enforce"` requests beyond the throughput of their container get 429, as they do from `pleiad serve`;
     tests of anything else need not wait for that, so the default only counts.
@@ -65,19 +67,26 @@ def start(
         raise ValueError(f"there is no consistency level '{consistency}' (levels: {', '.join(BY_OPTION)})")
     starter = _in_child_process if child_process else _in_this_process
     given = Path(data) if data is not None else None
-    with starter(given, port, key, limits, consistency, throttle) as server:
+    with starter(given, store, port, key, limits, consistency, throttle) as server:
         yield server
 
 
 @contextlib.contextmanager
 def _in_this_process(
-    data: Path | None, port: int, key: str, limits: str | Limits, consistency: str, throttle: str
+    data: Path | None,
+    store: str,
+    port: int,
+    key: str,
+    limits: str | Limits,
+    consistency: str,
+    throttle: str,
 ) -> Iterator[RunningServer]:
     from pleiad.limits import load
 
     profile = load(limits) if isinstance(limits, str) else limits
     settings = Settings(
         data=data,
+        store=store,
         port=port,
         key=key,
         limits=profile,
@@ -102,16 +111,22 @@ def _in_this_process(
 
 @contextlib.contextmanager
 def _in_child_process(
-    data: Path | None, port: int, key: str, limits: str | Limits, consistency: str, throttle: str
+    data: Path | None,
+    store: str,
+    port: int,
+    key: str,
+    limits: str | Limits,
+    consistency: str,
+    throttle: str,
 ) -> Iterator[RunningServer]:
     if not isinstance(limits, str):
         raise TypeError("a server in a child process takes its limits by profile name or file")
     command = [sys.executable, "-m", "pleiad", "serve", "--port", str(port), "--limits", limits]
     command += ["--consistency", consistency, "--throttle", throttle]
     command += ["--ephemeral"] if data is None else ["--data", str(data)]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PLEIAD_KEY": key}
-    )
+    # The environment keeps a key and a password out of the list of processes.
+    settings = {"PLEIAD_KEY": key, "PLEIAD_STORE": store}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **settings})
     try:
         endpoint = _endpoint(process)
         yield RunningServer(endpoint, key, int(endpoint.rsplit(":", 1)[1]), process.pid)

@@ -199,12 +199,17 @@ class PostgresSegment:
         text = statements.SCAN_KEY if span.min and span.max.startswith(span.min) else statements.SCAN
         return [row_of(row) for row in await self._fetch(text, (after, span.min, span.max, limit))]
 
-    async def changes(self, span: EpkRange, after_lsn: int, limit: int, since_ts: int = 0) -> Sequence[Row]:
-        rows = await self._fetch(statements.CHANGES, (after_lsn, span.min, span.max, since_ts, limit))
+    async def changes(
+        self, span: EpkRange, after_lsn: int, limit: int, since_ts: int = 0, partition: int | None = None
+    ) -> Sequence[Row]:
+        params = (after_lsn, span.min, span.max, since_ts, partition, limit)
+        rows = await self._fetch(statements.CHANGES, params)
         return [row_of(row) for row in rows]
 
-    async def versions(self, span: EpkRange, after_lsn: int, limit: int) -> Sequence[Version]:
-        rows = await self._fetch(statements.VERSIONS, (after_lsn, span.min, span.max, limit))
+    async def versions(
+        self, span: EpkRange, after_lsn: int, limit: int, partition: int | None = None
+    ) -> Sequence[Version]:
+        rows = await self._fetch(statements.VERSIONS, (after_lsn, span.min, span.max, partition, limit))
         return [_version(row) for row in rows]
 
     async def forget_versions(self, before_ts: int, limit: int) -> int:

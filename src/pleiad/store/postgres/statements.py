@@ -21,13 +21,17 @@ SCAN_KEY = (
     "ORDER BY item.number"
 )
 STATE = "SELECT id, epoch, lsn, next_sequence, items, size_bytes FROM {s}.partition WHERE id = %s"
+# NULL: the partition was not written to here, or none is asked for.
+_UPTO_ITS_LAST = (
+    "lsn <= (SELECT coalesce(max(lsn), 9223372036854775807) FROM {s}.partition WHERE id = %s::bigint) "
+)
 CHANGES = (
     f"SELECT {ROW} FROM (SELECT * FROM {{s}}.item WHERE lsn > %s AND epk >= %s AND epk < %s AND ts >= %s "
-    "ORDER BY lsn FETCH FIRST %s ROWS WITH TIES) AS item ORDER BY item.lsn, item.number"
+    f"AND {_UPTO_ITS_LAST}ORDER BY lsn FETCH FIRST %s ROWS WITH TIES) AS item ORDER BY item.lsn, item.number"
 )
 VERSIONS = (
     "SELECT * FROM (SELECT * FROM {s}.version WHERE lsn > %s AND epk >= %s AND epk < %s "
-    "ORDER BY lsn FETCH FIRST %s ROWS WITH TIES) AS version ORDER BY lsn, epk, position"
+    f"AND {_UPTO_ITS_LAST}ORDER BY lsn FETCH FIRST %s ROWS WITH TIES) AS version ORDER BY lsn, epk, position"
 )
 HAS_OLD_VERSIONS = "SELECT FROM {s}.version WHERE ts < %s LIMIT 1"
 FORGET_VERSIONS = (

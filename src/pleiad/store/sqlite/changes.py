@@ -20,6 +20,7 @@ from pleiad.store.contract import Mutation, PartitionWrite, Row, Verb, Version
 from pleiad.store.sqlite.select import ROW, Read
 
 _WINDOW_LSNS = 5_000
+_LSN_MAX = 2**63 - 1
 _VERSION = (
     "lsn, epk, position, verb, is_expiry, ts, number, id, size_bytes, coalesce(CAST(json(body) AS BLOB), x''), "
     "previous_lsn, previous_ts, coalesce(CAST(json(previous_body) AS BLOB), x'')"
@@ -42,6 +43,7 @@ _VERSIONS_ALONGSIDE = (
     f"SELECT {_VERSION} FROM version WHERE lsn = ?1 AND {_IN_RANGE} AND (epk, position) > (?4, ?5) "
     "ORDER BY epk, position"
 )
+_LAST_LSN = "SELECT lsn FROM partition WHERE id = ?1"
 _CREATED = "INSERT INTO version VALUES(?1, ?2, ?3, 'create', 0, ?4, ?5, ?6, ?7, jsonb(?8), 0, 0, NULL)"
 _REPLACED = (
     "INSERT INTO version SELECT ?1, ?2, ?3, 'replace', 0, ?4, number, ?6, ?7 + size_bytes, jsonb(?8), lsn, ts, body "
@@ -60,13 +62,16 @@ _FORGET = (
 _VERBS = {verb.value: verb for verb in Verb}
 
 
-async def changes(read: Read, span: EpkRange, after_lsn: int, limit: int, since_ts: int) -> list[Row]:
+async def changes(
+    read: Read, span: EpkRange, after_lsn: int, limit: int, since_ts: int, partition: int | None
+) -> list[Row]:
     """Rows of a range by the LSN of their last change, as the contract promises them."""
     rows: list[Row] = []
+    last_lsn = _last_lsn(read, partition)
     bounds = (span.min, span.max, since_ts)
     while (reading := read()) is not None:
         connection = reading.connection
-        upto = _end_of_window(connection, _NEXT_CHANGE, after_lsn)
+        upto = _end_of_window(connection, _NEXT_CHANGE, after_lsn, last_lsn)
         if upto is None:
             break
         found: Any = connection.execute(_CHANGES, (after_lsn, *bounds, upto, limit - len(rows))).fetchall()
@@ -81,13 +86,16 @@ async def changes(read: Read, span: EpkRange, after_lsn: int, limit: int, since_
     return rows
 
 
-async def versions(read: Read, span: EpkRange, after_lsn: int, limit: int) -> list[Version]:
+async def versions(
+    read: Read, span: EpkRange, after_lsn: int, limit: int, partition: int | None
+) -> list[Version]:
     """Versions of a range in their order, as the contract promises them."""
     found: list[Version] = []
+    last_lsn = _last_lsn(read, partition)
     bounds = (span.min, span.max)
     while (reading := read()) is not None:
         connection = reading.connection
-        upto = _end_of_window(connection, _NEXT_VERSION, after_lsn)
+        upto = _end_of_window(connection, _NEXT_VERSION, after_lsn, last_lsn)
         if upto is None:
             break
         rows: Any = connection.execute(_VERSIONS, (after_lsn, *bounds, upto, limit - len(found))).fetchall()
@@ -103,10 +111,19 @@ async def versions(read: Read, span: EpkRange, after_lsn: int, limit: int) -> li
     return found
 
 
-def _end_of_window(connection: apsw.Connection, statement: str, after_lsn: int) -> int | None:
+def _end_of_window(connection: apsw.Connection, statement: str, after_lsn: int, last_lsn: int) -> int | None:
     """The last LSN of the window that begins with the next LSN in use; None when there is none."""
     found: Any = connection.execute(statement, (after_lsn,)).fetchone()
-    return None if found[0] is None else int(found[0]) + _WINDOW_LSNS
+    if found[0] is None or found[0] > last_lsn:
+        return None
+    return min(int(found[0]) + _WINDOW_LSNS, last_lsn)
+
+
+def _last_lsn(read: Read, partition: int | None) -> int:
+    """The last LSN of a partition now, or the highest there can be."""
+    reading = read()
+    found: Any = reading and reading.connection.execute(_LAST_LSN, (partition,)).fetchone()
+    return int(found[0]) if found else _LSN_MAX
 
 
 def _version(columns: Sequence[Any]) -> Version:

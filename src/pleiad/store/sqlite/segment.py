@@ -73,11 +73,15 @@ class SqliteSegment(SegmentFile):
         found = reading.connection.execute(statements.scan(span), (after, span.min, span.max, limit))
         return list(map(as_row, found))
 
-    async def changes(self, span: EpkRange, after_lsn: int, limit: int, since_ts: int = 0) -> Sequence[Row]:
-        return await changing.changes(self._reading, span, after_lsn, limit, since_ts)
+    async def changes(
+        self, span: EpkRange, after_lsn: int, limit: int, since_ts: int = 0, partition: int | None = None
+    ) -> Sequence[Row]:
+        return await changing.changes(self._reading, span, after_lsn, limit, since_ts, partition)
 
-    async def versions(self, span: EpkRange, after_lsn: int, limit: int) -> Sequence[Version]:
-        return await changing.versions(self._reading, span, after_lsn, limit)
+    async def versions(
+        self, span: EpkRange, after_lsn: int, limit: int, partition: int | None = None
+    ) -> Sequence[Version]:
+        return await changing.versions(self._reading, span, after_lsn, limit, partition)
 
     async def forget_versions(self, before_ts: int, limit: int) -> int:
         reading = self._reading()
