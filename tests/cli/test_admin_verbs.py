@@ -192,9 +192,11 @@ def test_throughput_is_shown_and_set(server: RunningServer) -> None:
     assert out(server, "throughput", "town/people", "400") == "400 RU/s\n"
 
 
-def test_throughput_of_the_account_is_shown_without_a_name(server: RunningServer) -> None:
+def test_throughput_of_the_account_is_shown_without_a_name(
+    server: RunningServer, start_server: StartServer
+) -> None:
     assert out(server, "throughput") == "800 RU/s in all, without a limit\n"
-    with pleiad.start(limits=Limits(account_throughput_ru=4_000)) as limited:
+    with start_server(limits=Limits(account_throughput_ru=4_000)) as limited:
         assert out(limited, "throughput") == "0 RU/s in all, of 4,000 RU/s at most\n"
 
 

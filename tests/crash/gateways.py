@@ -46,15 +46,17 @@ class Verdict(Enum):
 class Gateway:
     """One of the servers; when it is killed another one takes its place."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, store: str) -> None:
         self.name = name
+        self._store = store
         self.successes: list[float] = []
         self._stack = ExitStack()
         self.start()
 
     def start(self) -> None:
-        """Starts a server; the database is the one that PLEIAD_STORE names."""
-        self.server: RunningServer = self._stack.enter_context(pleiad.start(child_process=True))
+        self.server: RunningServer = self._stack.enter_context(
+            pleiad.start(store=self._store, child_process=True)
+        )
 
     def kill(self) -> None:
         os.kill(self.server.process_id, signal.SIGKILL)

@@ -222,12 +222,9 @@ def run_turns(drill: Drill, workers: list[Worker], stop: threading.Event, ledger
 
 @pytest.mark.filterwarnings("ignore")  # the client's own threads complain that a server is gone
 @pytest.mark.timeout(120 + 15 * TURNS)
-def test_nothing_acknowledged_is_lost_or_doubled_whatever_fails(
-    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_acknowledged_is_lost_or_doubled_whatever_fails(server: PostgresServer) -> None:
     dsn = server.new_database()
-    monkeypatch.setenv("PLEIAD_STORE", dsn)
-    gateways = [Gateway("one"), Gateway("two")]
+    gateways = [Gateway("one", dsn), Gateway("two", dsn)]
     ledger, stop, drill = Ledger(), threading.Event(), Drill(server, gateways)
     try:
         prepare(gateways[0])
