@@ -18,7 +18,7 @@ from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS
 from pleiad.engine.phase import Phase
-from pleiad.engine.reshape import ChangedElsewhereError
+from pleiad.engine.reshape_failure import ChangedElsewhereError
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.limits import GB, Limits

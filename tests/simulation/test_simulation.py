@@ -16,7 +16,8 @@ from unittest import mock
 import apsw
 import pytest
 
-from pleiad.engine.reshape import Reshaper, _MismatchError, _Source
+from pleiad.engine.reshape import Reshaper, _Source
+from pleiad.engine.reshape_failure import MismatchError
 from pleiad.store.contract import PartitionState, PartitionWrite, Segment
 from pleiad.store.sqlite import relocate
 from pleiad.store.sqlite.mutate import Applier, Counters
@@ -144,6 +145,6 @@ def test_a_fault_is_found_within_few_seeds(
         for seed in range(SEEDS_TO_FIND_A_FAULT):
             try:
                 run_seed(seed, tmp_path / str(seed))
-            except (ViolationError, StuckError, _MismatchError):
+            except (ViolationError, StuckError, MismatchError):
                 return
     pytest.fail(f"{SEEDS_TO_FIND_A_FAULT} seeds did not find the fault")

@@ -80,6 +80,24 @@ async def test_a_partition_that_was_never_written_can_be_fenced(opened: Opened) 
         assert await results(segment, write(put(1, "a"), partition=3)) == [Result.GONE]
 
 
+async def test_a_partition_is_opened_again_with_its_counters_and_never_under_an_older_epoch(
+    opened: Opened,
+) -> None:
+    async with opened() as store:
+        segment = store.segment("s")
+        await segment.commit(write(put(1, "a")))
+        await segment.fence(0, 1)
+        reopened = await segment.reopen(0, 3)
+        assert (reopened.epoch, reopened.lsn, reopened.items) == (3, 1, 1)
+        assert await segment.fence(0, 1) is None
+        assert await results(segment, write(put(1, "b"), epoch=3)) == [Result.CREATED]
+        late = await segment.reopen(0, 2)
+        assert (late.epoch, late.lsn, late.items) == (3, 2, 2)
+        assert await results(segment, write(put(1, "c"), epoch=2)) == [Result.GONE]
+        assert (await segment.reopen(5, 4)).epoch == 4
+        assert await results(segment, write(put(1, "d"), partition=5, epoch=4)) == [Result.CREATED]
+
+
 async def test_a_division_opens_two_partitions_over_the_same_rows(opened: Opened) -> None:
     async with opened() as store:
         segment = store.segment("s")

@@ -372,6 +372,7 @@ async def test_the_leases_of_a_dead_server_are_free_at_once_and_those_of_a_livin
         async with other.lease("map/x") as is_theirs:
             assert not is_theirs
         await one._company.leave()
+        await asyncio.sleep(company._JUDGE_SECONDS)
         async with other.lease("map/x") as is_theirs:
             assert is_theirs
 

@@ -212,40 +212,55 @@ class Catalog:
         self._hide(old)
         self._show(new)
 
-    async def begin_operation(self, container_rid: str, operation: Operation) -> None:
-        """Notes that a change of a container's map begins, before it fences anything."""
+    async def begin_operation(self, container_rid: str, operation: Operation) -> bool:
+        """Notes that a change of a container's map begins, before it fences anything.
+
+        False, and no change, when another one is under way, or when another server changed the catalog.
+        """
         if container_rid not in self._placements:
             raise errors.UNAVAILABLE(reason="The container is being deleted.")
         record = operation.to_record(container_rid)
-        await self._store.save_records([record], [])
+        is_free = container_rid not in self._operations
+        if not is_free or not await self._store.save_records([record], [], unless_behind=True):
+            return False
         self._operations[container_rid] = record
+        return True
+
+    async def take_over(self, container_rid: str, operation: Operation) -> bool:
+        """Puts an operation in place of the one that is under way; False when that is not as it was."""
+        record = operation.to_record(container_rid)
+        if not await self._store.save_records([record], [], [self._operations[container_rid]]):
+            return False
+        self._operations[container_rid] = record
+        return True
 
     async def change_map(
         self,
         container_rid: str,
+        operation: Operation,
         old: Sequence[Placement],
         new: Sequence[Placement],
-        ends_operation: bool = False,
+        ends: bool = False,
     ) -> bool:
-        """Puts new placements in the place of old ones, in one durable step.
+        """Puts new placements in the place of old ones, in one durable step of an operation, which it may end.
 
-        Old ones whose id is not among the new are kept as retired. False, and no change, when an old one is not as
-        given.
+        Old ones whose id is not among the new are kept as retired. False, and no change, when the operation or an old
+        one is not as given.
         """
         now = int(time.time())
         ids = {placement.id for placement in new}
         retired = [replace(placement, retired_at=now) for placement in old if placement.id not in ids]
         changed = [*retired, *new]
-        operation = self._operations.get(container_rid) if ends_operation else None
+        under = operation.to_record(container_rid)
         is_saved = await self._store.save_records(
             [placement.to_record() for placement in changed],
-            [operation] if operation is not None else [],
-            [placement.to_record() for placement in old],
+            [under] if ends else [],
+            [under, *(placement.to_record() for placement in old)],
         )
         if not is_saved:
             return False
-        if operation is not None:
-            del self._operations[container_rid]
+        if ends:
+            self._operations.pop(container_rid, None)
         kept = {placement.id: placement for placement in self._placements[container_rid]}
         kept.update((placement.id, placement) for placement in changed)
         self._placements[container_rid] = list(kept.values())

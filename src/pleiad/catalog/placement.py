@@ -2,7 +2,8 @@
 
 Invariant: the live records of a container tile the whole hash space, without a gap or an overlap. Ids are never
 used twice in a container, and `parents` lists every ancestor. While a change of the map may have fenced partitions
-its operation record is there, so that a restart knows which containers to mend.
+its operation record is there, so that a restart knows which containers to mend; and every step of the change expects
+that record, so that who has taken it over is alone in changing the map.
 """
 
 from __future__ import annotations
@@ -90,20 +91,30 @@ def changes_of(history: Iterable[Placement]) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A change of a container's map that is under way: the partitions it may fence, the segments it uses or makes."""
+    """A change of a container's map that is under way: the partitions it may fence, the segments it uses or makes.
+
+    The token is that of the one who makes the change, or has taken it over to undo it.
+    """
 
     kind: str
     partitions: tuple[int, ...]
     segments: tuple[str, ...]
+    token: str
 
     def to_record(self, container_rid: str) -> Record:
-        body = {"partitions": list(self.partitions), "segments": list(self.segments)}
+        body = {
+            "partitions": list(self.partitions),
+            "segments": list(self.segments),
+            "token": self.token,
+        }
         return Record(OPERATION, container_rid, container_rid, self.kind, body)
 
 
 def operation_from_record(record: Record) -> Operation:
     """The operation a catalog record holds."""
-    return Operation(record.name, tuple(record.body["partitions"]), tuple(record.body.get("segments", ())))
+    body = record.body
+    segments = tuple(body.get("segments", ()))
+    return Operation(record.name, tuple(body["partitions"]), segments, body.get("token", ""))
 
 
 def segment_name(container_number: int, id: int) -> str:

@@ -26,7 +26,8 @@ from pleiad.engine.keeper import Keeper
 from pleiad.engine.metadata_budget import MetadataBudget
 from pleiad.engine.provisioning import Migration, Provisioning, check_fixed
 from pleiad.engine.refresh import HasRefresher, Refresher, on_a_fresh_catalog
-from pleiad.engine.reshape import ChangedElsewhereError, Reshaper
+from pleiad.engine.reshape import Reshaper
+from pleiad.engine.reshape_failure import ChangedElsewhereError
 from pleiad.engine.script_source import ContainerScripts
 from pleiad.engine.shared_budget import SharedBudget
 from pleiad.engine.steady import to_the_end

@@ -11,8 +11,8 @@ Invariants:
 - the commit of the catalog is the moment of the change; before it everything can be undone, after it nothing;
 - a partition that was fenced without that commit is opened again under a new epoch, so that neither a writer nor a
   mover who knows an older one can do anything;
-- a change whose commit was not confirmed is neither done nor undone until the store says which: to undo it changes
-  the very records that the commit expects, so only one of them takes place;
+- every step expects the record of the operation as its maker wrote it, and to undo a change begins with taking that
+  record over: so a commit that was not confirmed is done or can no more take place, whoever finds it half done;
 - what cannot be undone because the store does not answer is undone by `mend` when it does;
 - who was fenced out waits for `Container.adopt_map`, which ends every change, done or undone;
 - one change at a time in a container.
@@ -35,6 +35,7 @@ from pleiad.catalog.placement import Operation, Placement, segment_name
 from pleiad.engine.container import Container, partition_of
 from pleiad.engine.faults import Faults, Rule
 from pleiad.engine.phase import Phase
+from pleiad.engine.reshape_failure import ChangedElsewhereError, MismatchError, OvertakenError, StoppedError
 from pleiad.engine.steady import to_the_end
 from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange, midpoint
@@ -55,14 +56,6 @@ _LOOK_SECONDS = 0.02
 """How often a change that is held looks whether it still is: a hold also ends by its time."""
 
 
-class ChangedElsewhereError(PleiadError):
-    """Another server is changing the partitions of the container."""
-
-    def __init__(self) -> None:
-        reason = "Another server is changing the physical partitions of this container; retry."
-        super().__init__(errors.UNAVAILABLE, errors.UNAVAILABLE(reason=reason).message)
-
-
 Report = Callable[[Container, Phase], Awaitable[None]]
 
 
@@ -72,26 +65,6 @@ async def _nothing(container: Container, phase: Phase) -> None:
 
 async def _known(container: Container) -> None:
     """Knows already."""
-
-
-class StoppedError(PleiadError):
-    """The database is being closed: the change was undone and can be made again after a restart."""
-
-    def __init__(self) -> None:
-        reason = "The server stops; the change of the physical partitions was undone."
-        super().__init__(errors.UNAVAILABLE, errors.UNAVAILABLE(reason=reason).message)
-
-
-class _OvertakenError(PleiadError):
-    """Somebody else changed the partition meanwhile."""
-
-    def __init__(self) -> None:
-        reason = "The physical partitions of this container were changed meanwhile; retry."
-        super().__init__(errors.UNAVAILABLE, errors.UNAVAILABLE(reason=reason).message)
-
-
-class _MismatchError(Exception):
-    """A copy does not hold what its source holds."""
 
 
 @dataclass(slots=True)
@@ -163,13 +136,13 @@ class Reshaper:
             at = await self._where(container, parent)
             old = self._placement(container, parent)
             left_id = 1 + max(placement.id for placement in self._catalog.history(old.container_rid))
-            await self._begin(container, "split", [parent], {parent.segment_name})
+            operation = await self._begin(container, "split", [parent], {parent.segment_name})
             await self._enter(container, Phase.DIVIDING)
             try:
                 division = Division(parent.id, parent.epoch, parent.span, at, left_id, left_id + 1)
                 halves = await parent.segment.divide(division)
                 if halves is None:
-                    raise _OvertakenError
+                    raise OvertakenError
                 await self._enter(container, Phase.COMMITTING)
                 children = [
                     replace(
@@ -182,7 +155,7 @@ class Reshaper:
                     )
                     for state, span in zip(halves, _cut(parent.span, at), strict=True)
                 ]
-                await self._commit(container, [old], children)
+                await self._commit(container, operation, [old], children)
             except Exception:
                 await self._try_to_undo(container)
                 raise
@@ -266,7 +239,7 @@ class Reshaper:
         target = self._store.segment(new.segment)
         segments = {partition.segment_name: partition.segment for partition in partitions}
         sources: list[_Source] = []
-        await self._begin(container, kind, partitions, {new.segment, *segments})
+        operation = await self._begin(container, kind, partitions, {new.segment, *segments})
         try:
             for segment in segments.values():
                 await segment.track_deletes(True)
@@ -280,13 +253,13 @@ class Reshaper:
             for source in sources:
                 source.fenced = await source.segment.fence(source.partition.id, source.partition.epoch)
                 if source.fenced is None:
-                    raise _OvertakenError
+                    raise OvertakenError
             await self._enter(container, Phase.FENCED)
             await self._catch_up(target, sources)
             state = _together(new, sources)
             await target.open_partition(state)
             await self._enter(container, Phase.COMMITTING)
-            await self._commit(container, old, [new])
+            await self._commit(container, operation, old, [new])
         except Exception:
             await self._try_to_undo(container)
             raise
@@ -350,8 +323,7 @@ class Reshaper:
         """Undoes the change that the last process, or this one, left half done."""
         if self._is_half_done(container):
             async with self._turn(container):
-                if self._is_half_done(container):
-                    await self._undo(container)
+                pass  # to have a turn is to find everything mended
 
     def _is_half_done(self, container: Container) -> bool:
         rid = container.resource.rid
@@ -366,6 +338,8 @@ class Reshaper:
                 raise ChangedElsewhereError
             if self._store.is_shared:
                 await self.renew(container)
+            if self._is_half_done(container):
+                await self._undo(container)
             yield
 
     def is_changing(self, container: Container) -> bool:
@@ -381,17 +355,29 @@ class Reshaper:
 
     async def _begin(
         self, container: Container, kind: str, partitions: Sequence[Partition], segments: Iterable[str]
-    ) -> None:
+    ) -> Operation:
         await self._enter(container, Phase.PREPARING)
-        operation = Operation(kind, tuple(each.id for each in partitions), tuple(sorted(segments)))
-        async with self._catalog.lock:
-            await self._catalog.begin_operation(container.resource.rid, operation)
-        self._unsettled[container.resource.rid] = operation
+        rid = container.resource.rid
+        ids = tuple(each.id for each in partitions)
+        operation = Operation(kind, ids, tuple(sorted(segments)), secrets.token_hex(8))
+        history = self._catalog.history(rid)
+        self._unsettled[rid] = operation
+        while True:
+            async with self._catalog.lock:
+                if await self._catalog.begin_operation(rid, operation):
+                    return operation
+            # Something in the catalog is new; if it is not this container, nothing has changed for it.
+            await self.renew(container)
+            if self._catalog.is_interrupted(rid) or self._catalog.history(rid) != history:
+                del self._unsettled[rid]
+                raise ChangedElsewhereError
 
-    async def _commit(self, container: Container, old: Sequence[Placement], new: Sequence[Placement]) -> None:
+    async def _commit(
+        self, container: Container, operation: Operation, old: Sequence[Placement], new: Sequence[Placement]
+    ) -> None:
         async with self._catalog.lock:
-            if not await self._catalog.change_map(container.resource.rid, old, new, ends_operation=True):
-                raise _OvertakenError
+            if not await self._catalog.change_map(container.resource.rid, operation, old, new, ends=True):
+                raise OvertakenError
 
     def _adopt(self, container: Container, old: Sequence[Partition], new: Sequence[Partition]) -> None:
         stay = [partition for partition in container.map.partitions if partition not in old]
@@ -400,42 +386,53 @@ class Reshaper:
     async def _try_to_undo(self, container: Container) -> None:
         """Undoes what failed, for as long as the store answers; the failure itself is what the caller is told."""
         try:
-            await self._undo(container)
+            await self._undo(container, takes_over=False)
         except PleiadError as error:
             _log.warning("a change of %s is undone later: %s", container.path, error.message)
 
-    async def _undo(self, container: Container) -> None:
+    async def _undo(self, container: Container, takes_over: bool = True) -> None:
         """Opens again what a change has fenced, and frees what nobody names; all of it has no effect the second time.
 
-        What was committed unknown to this server is done, and stays so.
+        What was committed unknown to this server is done, and stays so. An operation that is not, or no more, this
+        server's own is taken over by who has just got the lease.
         """
         rid = container.resource.rid
         await self.renew(container)
-        known = [self._unsettled.get(rid), self._catalog.operation(rid)]
-        operations = [operation for operation in known if operation is not None]
-        ids = {id for operation in operations for id in operation.partitions}
-        if self._catalog.placements(rid):  # else the container was deleted, and its segments with it
-            fenced = [partition for partition in container.map.partitions if partition.id in ids]
-            reopened = [await self._reopen(container, partition) for partition in fenced]
-            async with self._catalog.lock:
-                await self._catalog.change_map(rid, (), (), ends_operation=True)
+        own, found = self._unsettled.get(rid), self._catalog.operation(rid)
+        if found is not None:
+            if found != own:
+                if not takes_over:
+                    raise OvertakenError
+                found = await self._take_over(container, found, own)
+            fenced = [each for each in container.map.partitions if each.id in found.partitions]
+            reopened = [await self._reopen(container, found, partition) for partition in fenced]
+            await self._commit(container, found, (), ())
             self._adopt(container, fenced, reopened)
-        await self._drop_unused({name for operation in operations for name in operation.segments})
+        left = found or own
+        await self._drop_unused(left.segments if left is not None else ())
         self._unsettled.pop(rid, None)
 
-    async def _reopen(self, container: Container, partition: Partition) -> Partition:
+    async def _take_over(self, container: Container, found: Operation, last: Operation | None) -> Operation:
+        """Makes an operation that somebody else has left this server's own: now nobody else can go on with it."""
+        segments = {*found.segments, *(last.segments if last is not None else ())}
+        own = replace(found, segments=tuple(sorted(segments)), token=secrets.token_hex(8))
+        self._unsettled[container.resource.rid] = own
+        async with self._catalog.lock:
+            if not await self._catalog.take_over(container.resource.rid, own):
+                raise OvertakenError
+        return own
+
+    async def _reopen(self, container: Container, operation: Operation, partition: Partition) -> Partition:
         """Opens a partition under an epoch nobody knows yet: first the catalog learns it, then the segment.
 
-        It is fenced before, also when it seems not to be: a fence or a commit of the change may still be on its way,
-        and finds neither the epoch nor the placement that it expects.
+        Also when it seems to be open: a fence of the change may still be on its way, and then finds another epoch.
         """
         old = self._placement(container, partition)
-        state = await partition.segment.fence(partition.id, old.epoch) or await partition.state()
-        new = replace(old, epoch=max(state.epoch, old.epoch) + 1)
+        new = replace(old, epoch=max((await partition.state()).epoch, old.epoch) + 1)
         async with self._catalog.lock:
-            if not await self._catalog.change_map(container.resource.rid, [old], [new]):
-                raise _OvertakenError
-        await partition.segment.open_partition(replace(state, epoch=new.epoch))
+            if not await self._catalog.change_map(container.resource.rid, operation, [old], [new]):
+                raise OvertakenError
+        state = await partition.segment.reopen(partition.id, new.epoch)
         return partition_of(new, self._store, state.lsn)
 
 
@@ -477,7 +474,7 @@ def _together(new: Placement, sources: Sequence[_Source]) -> PartitionState:
         fenced = source.fenced
         assert fenced is not None
         if (source.items, source.size_bytes) != (fenced.items, fenced.size_bytes):
-            raise _MismatchError(
+            raise MismatchError(
                 f"the copy of partition {fenced.partition} holds {source.items} items of {source.size_bytes} bytes "
                 f"and not {fenced.items} of {fenced.size_bytes}"
             )

@@ -392,9 +392,12 @@ class Segment(Protocol):
         """
 
     def open_partition(self, state: PartitionState) -> Awaitable[None]:
-        """Sets the counters of a partition durably, and with its epoch who may write.
+        """Sets the counters of a partition durably, and with its epoch who may write."""
 
-        No change when the partition has a later epoch: somebody else has opened it since.
+    def reopen(self, partition: int, epoch: int) -> Awaitable[PartitionState]:
+        """Lets those write who know this epoch, durably, unless the partition has a later one; its counters stay.
+
+        The counters and the epoch as they are then.
         """
 
     def track_deletes(self, on: bool) -> Awaitable[None]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import uuid
 from collections.abc import AsyncIterator, Callable
 
@@ -29,12 +30,16 @@ _LEASE_SECONDS = 15.0
 _AGAIN_SECONDS = 0.5
 _CHECK_SECONDS = 5.0
 _ANSWER_SECONDS = 5.0
+_JUDGE_SECONDS = 2.0
+"""How long a server must have been here to take another one for dead: after a restart of the database all of them
+come back, and none is the first."""
 _TAKE = (
     "INSERT INTO pleiad.lease(name, owner, expires) VALUES (%s, %s, clock_timestamp() + make_interval(secs => %s)) "
     "ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, expires = excluded.expires "
-    "WHERE lease.owner = excluded.owner OR lease.expires < clock_timestamp() OR NOT EXISTS (SELECT FROM pg_locks "
-    f"WHERE locktype = 'advisory' AND classid = {_NAME_LOCK} AND objid = hashtext(lease.owner)::oid AND objsubid = 2 "
-    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND granted) RETURNING owner"
+    "WHERE lease.owner = excluded.owner OR lease.expires < clock_timestamp() OR %s AND NOT EXISTS ("
+    f"SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = {_NAME_LOCK} AND objsubid = 2 AND granted "
+    "AND objid = hashtext(lease.owner)::oid "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) RETURNING owner"
 )
 _RELEASE = "DELETE FROM pleiad.lease WHERE name = %s AND owner = %s"
 
@@ -50,6 +55,7 @@ class Company:
         self._listener: asyncio.Task[None] | None = None
         self._present: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._connection: Connection | None = None
+        self._here_since = math.inf
 
     async def join(self) -> None:
         """Begins to listen, and returns when the others can tell that this server is here.
@@ -121,7 +127,7 @@ class Company:
             if not self._present.done():
                 self._present.set_result(None)
             self._tell()
-            checked = loop.time()
+            self._here_since = checked = loop.time()
             while True:
                 # A short wait at a time: other statements of this connection go between two of them.
                 async for _ in connection.notifies(timeout=_AGAIN_SECONDS):
@@ -133,6 +139,7 @@ class Company:
                     checked = loop.time()
         finally:
             self._connection = None
+            self._here_since = math.inf
             await connection.close()
 
     def _tell(self) -> None:
@@ -160,7 +167,8 @@ class Company:
 
     async def _take(self, name: str) -> bool:
         async def take(connection: Connection) -> bool:
-            cursor = await connection.execute(_TAKE, (name, self._owner, _LEASE_SECONDS))
+            is_judge = asyncio.get_running_loop().time() > self._here_since + _JUDGE_SECONDS
+            cursor = await connection.execute(_TAKE, (name, self._owner, _LEASE_SECONDS, is_judge))
             return bool(await cursor.fetchall())
 
         try:

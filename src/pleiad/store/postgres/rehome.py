@@ -44,18 +44,21 @@ async def divide(
         ):
             counts = await _rows(connection, statements.TOTALS.format(s=schema), (low, high))
             half = PartitionState(id, 1, fenced.lsn, 1, *counts[0])
-            await _rows(connection, statements.SAVE_PARTITION.format(s=schema), _columns(half))
+            await save_partition(connection, schema, half)
             halves.append(half)
     return halves[0], halves[1]
 
 
-async def open_partition(connection: Connection, schema: str, state: PartitionState) -> None:
-    """Sets the counters and the epoch of a partition, unless it was opened again under a later one."""
-    await _rows(connection, statements.OPEN_PARTITION.format(s=schema), _columns(state))
+async def reopen(connection: Connection, schema: str, partition: int, epoch: int) -> PartitionState:
+    """Raises the epoch of a partition unless it has a later one; what it holds then."""
+    rows = await _rows(connection, statements.REOPEN.format(s=schema), (partition, epoch))
+    return PartitionState(*rows[0])
 
 
-def _columns(state: PartitionState) -> tuple[int, ...]:
-    return (state.partition, state.epoch, state.lsn, state.next_sequence, state.items, state.size_bytes)
+async def save_partition(connection: Connection, schema: str, state: PartitionState) -> None:
+    """Sets the counters and the epoch of a partition."""
+    params = (state.partition, state.epoch, state.lsn, state.next_sequence, state.items, state.size_bytes)
+    await _rows(connection, statements.SAVE_PARTITION.format(s=schema), params)
 
 
 async def track_deletes(connection: Connection, schema: str, on: bool) -> None:

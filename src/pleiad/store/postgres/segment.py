@@ -343,7 +343,12 @@ class PostgresSegment:
         return await self._change(lambda connection: rehome.divide(connection, self._schema, division))
 
     async def open_partition(self, state: PartitionState) -> None:
-        await self._change(lambda connection: rehome.open_partition(connection, self._schema, state))
+        await self._change(lambda connection: rehome.save_partition(connection, self._schema, state))
+
+    async def reopen(self, partition: int, epoch: int) -> PartitionState:
+        return await self._change(
+            lambda connection: rehome.reopen(connection, self._schema, partition, epoch)
+        )
 
     async def track_deletes(self, on: bool) -> None:
         await self._change(lambda connection: rehome.track_deletes(connection, self._schema, on))

@@ -61,8 +61,10 @@ SAVE_PARTITION = (
     "ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, lsn = excluded.lsn, "
     "next_sequence = excluded.next_sequence, items = excluded.items, size_bytes = excluded.size_bytes"
 )
-OPEN_PARTITION = SAVE_PARTITION.replace("INTO {s}.partition(", "INTO {s}.partition AS p (") + (
-    " WHERE p.epoch <= excluded.epoch"
+REOPEN = (
+    "INSERT INTO {s}.partition AS p (id, epoch, lsn, next_sequence, items, size_bytes) VALUES (%s, %s, 0, 1, 0, 0) "
+    "ON CONFLICT (id) DO UPDATE SET epoch = greatest(p.epoch, excluded.epoch) "
+    "RETURNING id, epoch, lsn, next_sequence, items, size_bytes"
 )
 # A partition nobody has written to has no row; it is fenced like any other.
 FENCE = (

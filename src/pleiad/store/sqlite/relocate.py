@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +104,14 @@ def save(writer: apsw.Connection, state: PartitionState) -> None:
     )
 
 
-def open_partition(writer: apsw.Connection, state: PartitionState) -> None:
-    """Writes the counters and the epoch of a partition, unless it has a later epoch."""
-    found: Any = writer.execute(statements.STATE, (state.partition,)).fetchone()
-    if found is None or PartitionState(*found).epoch <= state.epoch:
-        save(writer, state)
+def reopen(writer: apsw.Connection, partition: int, epoch: int) -> PartitionState:
+    """Raises the epoch of a partition unless it has a later one; what it holds then."""
+    with _transaction(writer):
+        found: Any = writer.execute(statements.STATE, (partition,)).fetchone()
+        state = PartitionState(partition, epoch, 0, 1, 0, 0) if found is None else PartitionState(*found)
+        opened = replace(state, epoch=max(state.epoch, epoch))
+        save(writer, opened)
+    return opened
 
 
 def fence(writer: apsw.Connection, partition: int, epoch: int) -> PartitionState | None:

@@ -191,7 +191,10 @@ class SqliteSegment(SegmentFile):
         return await self._alone_on_writer(lambda file: relocate.fence(file.writer, partition, epoch))
 
     async def open_partition(self, state: PartitionState) -> None:
-        await self._alone_on_writer(lambda file: relocate.open_partition(file.writer, state))
+        await self._alone_on_writer(lambda file: relocate.save(file.writer, state))
+
+    async def reopen(self, partition: int, epoch: int) -> PartitionState:
+        return await self._alone_on_writer(lambda file: relocate.reopen(file.writer, partition, epoch))
 
     async def divide(self, division: Division) -> tuple[PartitionState, PartitionState] | None:
         below = EpkRange(division.span.min, division.at)
