@@ -37,7 +37,7 @@ conformance: $(READY)  ## the official Python SDK's own tests against Pleiad on 
 javascript: $(READY)  ## every operation of the official JavaScript SDK; needs Node and npm
 	$(BIN)/python -m conformance.javascript.run
 
-crash: $(READY)  ## kill -9 the real server a hundred times under load, and as often in splits and merges
+crash: $(READY)  ## kill -9 the real server, and PostgreSQL beneath two, a hundred times under load and in splits
 	PLEIAD_CRASH_KILLS=100 $(BIN)/python -m pytest tests/crash tests/splits/test_kills.py --store both
 
 simulate: $(READY)  ## 1,000 seeds of splits, merges, rehomes and crashes under load, 200 on PostgreSQL; PLEIAD_SEED=n repeats one

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -16,6 +17,7 @@ from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS
 from pleiad.engine.phase import Phase
+from pleiad.engine.reshape_failure import ChangedElsewhereError
 from pleiad.errors import REQUEST_TIMEOUT, PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
@@ -162,11 +164,8 @@ async def test_a_step_of_a_change_that_takes_place_long_after_the_server_gave_up
 
             async def wait_from_here(_: Container, reached: Phase) -> None:
                 if reached is phase:
-                    engine.reshaper.report = quietly
+                    engine.reshaper.report = _nothing
                     await begin()
-
-            async def quietly(_: Container, reached: Phase) -> None:
-                pass
 
             engine.reshaper.report = wait_from_here
             with pytest.raises(PleiadError) as told:
@@ -174,3 +173,50 @@ async def test_a_step_of_a_change_that_takes_place_long_after_the_server_gave_up
             assert told.value.row is REQUEST_TIMEOUT
         await check(engine, container, dsn)
     own_server.give_back(dsn)
+
+
+@pytest.mark.parametrize("change", [split, merge, rehome])
+@pytest.mark.parametrize("phase", [Phase.PREPARING, Phase.COPYING, Phase.FENCED, Phase.COMMITTING])
+async def test_who_goes_on_without_a_lease_while_another_server_changes_the_map_changes_nothing(
+    postgres_server: PostgresServer, change: Change, phase: Phase
+) -> None:
+    dsn = postgres_server.new_database()
+    async with AsyncExitStack() as stack:
+        engine, other = await opened(stack, dsn), await opened(stack, dsn)
+        container = await filled(engine)
+        waits, go_on = asyncio.Event(), asyncio.Event()
+
+        async def wait_here(_: Container, reached: Phase) -> None:
+            if reached is (Phase.DIVIDING if phase is Phase.COPYING and change is split else phase):
+                engine.reshaper.report = _nothing
+                waits.set()
+                await go_on.wait()
+
+        engine.reshaper.report = wait_here
+        changing = asyncio.create_task(change(engine, container))
+        if change is split and phase is Phase.FENCED:
+            go_on.set()  # a split has no such phase
+        else:
+            await waits.wait()
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute("DELETE FROM pleiad.lease")
+        twin = await other.container("db", "c")
+        await other.refresher.look()
+        with contextlib.suppress(ChangedElsewhereError):
+            await other.split(twin, twin.map.partitions[-1].range_id)
+        go_on.set()
+        with contextlib.suppress(PleiadError):
+            await changing
+        await check(other, twin, dsn)
+        await engine.refresher.look()
+        assert identities(container) == identities(twin)
+        await check(engine, container, dsn)
+    postgres_server.give_back(dsn)
+
+
+def identities(container: Container) -> list[tuple[int, int, str]]:
+    return [(each.id, each.epoch, each.segment_name) for each in container.map.partitions]
+
+
+async def _nothing(_: Container, phase: Phase) -> None:
+    """Waits no more."""

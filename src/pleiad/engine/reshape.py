@@ -357,21 +357,21 @@ class Reshaper:
     async def _begin(
         self, container: Container, kind: str, partitions: Sequence[Partition], segments: Iterable[str]
     ) -> Operation:
-        await self._enter(container, Phase.PREPARING)
         rid = container.resource.rid
+        history = self._catalog.history(rid)
+        await self._enter(container, Phase.PREPARING)
         ids = tuple(each.id for each in partitions)
         operation = Operation(kind, ids, tuple(sorted(segments)), secrets.token_hex(8))
-        history = self._catalog.history(rid)
-        self._unsettled[rid] = operation
         while True:
             async with self._catalog.lock:
+                # What the caller chose, ids above all, holds for the map that it saw.
+                if self._catalog.history(rid) != history or self._catalog.is_interrupted(rid):
+                    raise ChangedElsewhereError
+                self._unsettled[rid] = operation
                 if await self._catalog.begin_operation(rid, operation):
                     return operation
-            # Something in the catalog is new; if it is not this container, nothing has changed for it.
-            await self.renew(container)
-            if self._catalog.is_interrupted(rid) or self._catalog.history(rid) != history:
                 del self._unsettled[rid]
-                raise ChangedElsewhereError
+            await self.renew(container)
 
     async def _commit(
         self, container: Container, operation: Operation, old: Sequence[Placement], new: Sequence[Placement]

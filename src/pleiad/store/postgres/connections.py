@@ -116,6 +116,7 @@ class Connections:
             except _LOST_A_RACE:
                 if attempt == _ATTEMPTS - 1:
                     raise errors.UNAVAILABLE(reason=_BUSY) from None
+                await asyncio.sleep(_RETRY_SECONDS)  # so that the winner goes first
                 continue
             except psycopg.errors.ReadOnlySqlTransaction as error:
                 await self._leave_standby()
