@@ -11,7 +11,6 @@ import pytest
 
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.store.contract import (
-    Division,
     Mutation,
     PartitionState,
     PartitionWrite,
@@ -20,11 +19,11 @@ from pleiad.store.contract import (
     Segment,
     SegmentDroppedError,
     Store,
-    Totals,
     Verb,
     Version,
     WholeRow,
 )
+from pleiad.store.moves import Division, Totals
 
 pytestmark = pytest.mark.every_store
 

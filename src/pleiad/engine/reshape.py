@@ -42,7 +42,8 @@ from pleiad.keys.range import EpkRange, midpoint
 from pleiad.limits import Limits
 from pleiad.partition.map import PartitionMap
 from pleiad.partition.partition import Partition
-from pleiad.store.contract import Division, PartitionState, Segment, Store
+from pleiad.store.contract import PartitionState, Segment, Store
+from pleiad.store.moves import Division
 
 _log = logging.getLogger(__name__)
 

@@ -37,6 +37,7 @@ from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange
 from pleiad.store.budget import BudgetClaim, BudgetParts
 from pleiad.store.commits import CommitCounts
+from pleiad.store.moves import CaughtUp, Division, Totals
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 
 
@@ -226,36 +227,6 @@ class Record:
     parent: str
     name: str
     body: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """What a range of hashes holds."""
-
-    items: int
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Division:
-    """A physical partition to be divided in two: rows with an epk below `at` go to `left`, the others to `right`."""
-
-    partition: int
-    epoch: int
-    span: EpkRange
-    at: bytes
-    left: int
-    right: int
-
-
-@dataclass(frozen=True, slots=True)
-class CaughtUp:
-    """What `catch_up` did: rows written anew, the last tracked delete it saw, and how it changed the totals."""
-
-    rows: int
-    last_delete: int
-    items_change: int
-    size_bytes_change: int
 
 
 class SegmentDroppedError(PleiadError):

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from pleiad.keys.range import EpkRange
-from pleiad.store.contract import CaughtUp, Division, PartitionState
+from pleiad.store.contract import PartitionState
+from pleiad.store.moves import CaughtUp, Division
 from pleiad.store.postgres import statements
 from pleiad.store.postgres.connections import Connection
 from pleiad.store.postgres.schema import sql

@@ -17,8 +17,6 @@ from pleiad import errors
 from pleiad.keys.range import EpkRange
 from pleiad.store.commits import CommitCounts
 from pleiad.store.contract import (
-    CaughtUp,
-    Division,
     ItemKey,
     LogicalPartition,
     Mutation,
@@ -29,12 +27,12 @@ from pleiad.store.contract import (
     Row,
     Segment,
     SegmentDroppedError,
-    Totals,
     Verb,
     Version,
     WholeRow,
 )
 from pleiad.store.index_use import IndexSettings
+from pleiad.store.moves import CaughtUp, Division, Totals
 from pleiad.store.postgres import mutate, rehome, schema, statements
 from pleiad.store.postgres import restore as restoring
 from pleiad.store.postgres.arrays import byteas, texts

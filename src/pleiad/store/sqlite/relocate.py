@@ -20,7 +20,8 @@ from typing import Any
 import apsw
 
 from pleiad.keys.range import EpkRange
-from pleiad.store.contract import CaughtUp, Division, PartitionState, Totals
+from pleiad.store.contract import PartitionState
+from pleiad.store.moves import CaughtUp, Division, Totals
 from pleiad.store.sqlite import schema, statements
 from pleiad.store.sqlite.mutate import Applier, Watch
 

@@ -13,19 +13,17 @@ import apsw
 
 from pleiad.keys.range import EpkRange
 from pleiad.store.contract import (
-    CaughtUp,
-    Division,
     ItemKey,
     LogicalPartition,
     PartitionState,
     Row,
     Segment,
     SegmentDroppedError,
-    Totals,
     Version,
     WholeRow,
     as_row,
 )
+from pleiad.store.moves import CaughtUp, Division, Totals
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 from pleiad.store.sqlite import changes as changing
 from pleiad.store.sqlite import logical, relocate, schema, statements
