@@ -138,8 +138,8 @@ class Reshaper:
             old = self._placement(container, parent)
             left_id = 1 + max(placement.id for placement in self._catalog.history(old.container_rid))
             operation = await self._begin(container, "split", [parent], {parent.segment_name})
-            await self._enter(container, Phase.DIVIDING)
             try:
+                await self._enter(container, Phase.DIVIDING)
                 division = Division(parent.id, parent.epoch, parent.span, at, left_id, left_id + 1)
                 halves = await parent.segment.divide(division)
                 if halves is None:

@@ -32,27 +32,25 @@ _RESULTS = {
     segment_sql.PARTITION_FULL: Result.PARTITION_FULL,
 }
 _CASTS = (
-    *("bigint",) * 5,
+    *("bigint",) * 6,
     "boolean",
     *("int[]", "bytea[]", "text[]", "bytea[]", "text[]", "bigint[]", "bigint[]", "bigint[]", "bigint[]"),
     *("bigint[]", "int[]", "text[]", "int[]", "bytea[]"),
 )
 CALL = ", ".join(f"%b::{name}" if name == "bytea[]" else f"%s::{name}" for name in _CASTS)
-"""The arguments of `write_1` and `batch_1` as placeholders."""
-CALL_LIMITED = f"{CALL}, a_partition_limit => %s::bigint"
-"""The same for a physical partition that has a limit."""
+"""The arguments of `write_2` and `batch_2` as placeholders."""
 
 
 def arguments(write: PartitionWrite, mutations: Sequence[Mutation]) -> tuple[Any, ...]:
     """The values of the placeholders for some mutations under the terms of a write."""
     preconditions = [mutation.precondition for mutation in mutations]
-    limited = (write.partition_bytes,) if write.partition_bytes else ()
     return (
         write.partition,
         write.epoch,
         write.now,
         write.default_ttl,
         write.logical_partition_bytes,
+        write.partition_bytes,
         write.keep_versions,
         int4s([_VERBS[mutation.verb] for mutation in mutations]),
         byteas([mutation.epk for mutation in mutations]),
@@ -73,7 +71,6 @@ def arguments(write: PartitionWrite, mutations: Sequence[Mutation]) -> tuple[Any
         texts([None if m.new_id is None else to_text(m.new_id) for m in mutations]),
         int4s([len(mutation.unique_values) for mutation in mutations]),
         byteas([unique_key(value) for mutation in mutations for value in mutation.unique_values]),
-        *limited,
     )
 
 

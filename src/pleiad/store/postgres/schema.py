@@ -140,6 +140,16 @@ async def make_segment(connection: psycopg.AsyncConnection[Any], schema: str, na
     return True
 
 
+async def upgrade_segment(connection: psycopg.AsyncConnection[Any], schema: str, name: str) -> None:
+    """Makes what a segment lacks that a server of an older version has made."""
+    if await _value(connection, "SELECT to_regproc(%s)", (f"{schema}.{segment_sql.NEWEST}",)) is None:
+        async with connection.transaction():
+            await connection.execute(
+                "SELECT pg_advisory_xact_lock(%s::int, hashtext(%s))", (_SEGMENT_LOCK, name)
+            )
+            await connection.execute(sql(segment_sql.upgrade(schema)))
+
+
 async def note_drop(connection: psycopg.AsyncConnection[Any], name: str) -> int:
     """Remembers that a segment is dropped; the sequence of this drop."""
     insert = "INSERT INTO pleiad.dropped(name) VALUES (%s) RETURNING sequence"

@@ -92,6 +92,7 @@ class PostgresSegment:
 
         async def look(connection: Connection) -> bool:
             if await schema.is_made(connection, self._schema):
+                await schema.upgrade_segment(connection, self._schema, self._name)
                 await self._indexes.load(connection)
                 return True
             self._dropped = await schema.is_dropped(connection, self._name, self._last_drop)
@@ -317,9 +318,8 @@ class PostgresSegment:
         await self.snapshots_begun()
         if not self._is_made:
             await self._make()
-        call = "batch_1" if write.atomic else "write_1"
-        placeholders = mutate.CALL_LIMITED if write.partition_bytes else mutate.CALL
-        text = f"SELECT * FROM {self._schema}.{call}({placeholders})"
+        call = "batch_2" if write.atomic else "write_2"
+        text = f"SELECT * FROM {self._schema}.{call}({mutate.CALL})"
         params = mutate.arguments(write, mutations)
 
         async def apply(connection: Connection) -> list[tuple[Any, ...]]:

@@ -1,11 +1,11 @@
 """The tables of one segment and the functions that write to them, as one script.
 
-`write_1` applies the mutations of one write, in order, each whole or not at all, in one call: it locks the partition
+`write_2` applies the mutations of one write, in order, each whole or not at all, in one call: it locks the partition
 row, compares the epoch, decides each mutation against the row of that moment, and saves the counters. The lock makes
-the order of LSNs the order of commits. `batch_1` does the same for a write that is all or nothing.
+the order of LSNs the order of commits. `batch_2` does the same for a write that is all or nothing.
 
 Functions carry the version of their meaning in their names, so that servers of two versions can work side by side
-while they are upgraded.
+while they are upgraded. A segment that an older server made gets what it lacks when it is first used.
 """
 
 from __future__ import annotations
@@ -98,14 +98,15 @@ BEGIN
 END $$;
 """
 
-_ARGUMENTS = """a_partition bigint, a_epoch bigint, a_now bigint, a_default_ttl bigint, a_limit bigint, a_keep boolean,
+_ARGUMENTS = """a_partition bigint, a_epoch bigint, a_now bigint, a_default_ttl bigint, a_limit bigint,
+  a_partition_limit bigint, a_keep boolean,
   a_verb int[], a_epk bytea[], a_id text[], a_body bytea[], a_doc text[], a_size bigint[], a_terms bigint[],
   a_ttl bigint[], a_lsn bigint[], a_not_lsn bigint[], a_flags int[], a_new_id text[], a_unique_count int[],
   a_unique bytea[]"""
 _ANSWER = """result int, lsn bigint, number bigint, old_number bigint, old_lsn bigint, old_ts bigint, old_ttl bigint,
   old_size_bytes bigint, old_terms bigint, old_body bytea, unique_key int"""
-_PASSED = """a_partition, a_epoch, a_now, a_default_ttl, a_limit, a_keep, a_verb, a_epk, a_id, a_body, a_doc, a_size,
-  a_terms, a_ttl, a_lsn, a_not_lsn, a_flags, a_new_id, a_unique_count, a_unique"""
+_PASSED = """a_partition, a_epoch, a_now, a_default_ttl, a_limit, a_partition_limit, a_keep, a_verb, a_epk, a_id,
+  a_body, a_doc, a_size, a_terms, a_ttl, a_lsn, a_not_lsn, a_flags, a_new_id, a_unique_count, a_unique"""
 
 
 def _expired(row: str) -> str:
@@ -145,8 +146,7 @@ _NOTE_REPLACED = _version(
 )
 
 _WRITE = f"""
-CREATE FUNCTION {{s}}.write_1({_ARGUMENTS}, a_atomic boolean DEFAULT false,
-  a_partition_limit bigint DEFAULT 0) RETURNS TABLE({_ANSWER})
+CREATE FUNCTION {{s}}.write_2({_ARGUMENTS}, a_atomic boolean DEFAULT false) RETURNS TABLE({_ANSWER})
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -262,14 +262,13 @@ BEGIN
   UPDATE {{s}}.partition AS x SET lsn = p.lsn, next_sequence = p.next_sequence, items = p.items,
     size_bytes = p.size_bytes WHERE x.id = a_partition;
 END $$;
-CREATE FUNCTION {{s}}.batch_1({_ARGUMENTS}, a_partition_limit bigint DEFAULT 0) RETURNS TABLE({_ANSWER})
-LANGUAGE plpgsql AS $$
+CREATE FUNCTION {{s}}.batch_2({_ARGUMENTS}) RETURNS TABLE({_ANSWER}) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_refused boolean := false;
 BEGIN
   FOR result, lsn, number, old_number, old_lsn, old_ts, old_ttl, old_size_bytes, old_terms, old_body, unique_key IN
-      SELECT * FROM {{s}}.write_1({_PASSED}, true, a_partition_limit) LOOP
+      SELECT * FROM {{s}}.write_2({_PASSED}, true) LOOP
     RETURN NEXT;
     v_refused := v_refused OR lsn = 0;
   END LOOP;
@@ -321,7 +320,16 @@ END $$;
 """
 
 
+NEWEST = "batch_2"
+"""The function that segments of older versions lack, and the script below makes last."""
+
+
 def tables(schema: str) -> str:
     """The script that makes the schema of a segment."""
     script = _TABLES + _INDEX + _WRITE + _BUILD
     return script.replace("{s}", schema).replace("{not_ready}", NOT_READY)
+
+
+def upgrade(schema: str) -> str:
+    """The script that makes what the segment of an older version lacks, or makes it again."""
+    return _WRITE.replace("{s}", schema).replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
