@@ -185,8 +185,12 @@ class _Queries:
         self._warm(_order_query("n"), {})
         indexed, scanned = [], []
         for number in range(self._settings.rounds):
-            scanned.append(self._once("query_orderby_scan", self._query(_order_query(f"m{number}"), {})))
-            indexed.append(self._alone("query_orderby_index", [self._query(_order_query("n"), {})]))
+            scanned.append(
+                self._once("query_orderby_scan", self._query(_order_query(f"m{number}"), {}, page_items=100))
+            )
+            indexed.append(
+                self._alone("query_orderby_index", [self._query(_order_query("n"), {}, page_items=100)])
+            )
         bar = Bar(
             name="orderby_top100_index_vs_scan",
             ratio=_time_ratio(scanned, indexed),
