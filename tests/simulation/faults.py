@@ -115,11 +115,7 @@ def _skips_the_last_catch_up() -> AbstractContextManager[object]:
 
 def _mends_nothing() -> AbstractContextManager[object]:
     """What a crash interrupted stays as it is."""
-
-    async def idle(self: Reshaper, container: object) -> None:
-        return None
-
-    return mock.patch.object(Reshaper, "mend", idle)
+    return mock.patch.object(Reshaper, "_is_half_done", return_value=False)
 
 
 FAULTS: dict[str, dict[str, Break]] = {

@@ -26,6 +26,9 @@ SEEDS = {"sqlite": 50, "postgres": 12}
 SEEDS_LONG = {"sqlite": 1_000, "postgres": 200}
 SEEDS_TO_FIND_A_FAULT = 40
 
+# The driver complains of the connections that a simulated crash has cut.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 
 Grounds = Callable[[Path], AbstractContextManager[Ground]]
 
