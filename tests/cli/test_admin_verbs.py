@@ -146,9 +146,12 @@ def test_watching_goes_on_until_it_is_stopped(server: RunningServer) -> None:
         "--json",
     ]
     environment = {**os.environ, "PLEIAD_ENDPOINT": server.endpoint, "PLEIAD_KEY": server.key}
+    # A test run in the background of a shell ignores Ctrl-C, and so would what it starts.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     )
+    signal.signal(signal.SIGINT, before)
     assert process.stdout is not None
     looks = [json.loads(process.stdout.readline()) for _ in range(3)]
     process.send_signal(signal.SIGINT)

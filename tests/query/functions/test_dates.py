@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -151,11 +151,10 @@ def test_every_tick_reads_back_from_its_text(ticks: int) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1)), st.integers(-1000, 1000))
+@given(st.datetimes(datetime(4, 1, 1), datetime(9997, 1, 1)), st.integers(-1000, 1000))
 def test_adding_days_agrees_with_the_calendar(moment: datetime, days: int) -> None:
     ticks = clock.parse(moment.isoformat(sep="T", timespec="microseconds"))
     assert ticks is not None
     moved = clock.add(ticks, "day", days)
-    expected = moment + timedelta(days=days) if date.min < moment.date() else None
-    assert expected is not None
+    expected = moment + timedelta(days=days)
     assert moved == clock.parse(expected.isoformat(sep="T", timespec="microseconds"))
