@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
-from pleiad.charge import Charge
 from pleiad.catalog.resource import Resource
+from pleiad.charge import Charge
 from pleiad.engine.container import Container, ascii_path
 from pleiad.errors import PleiadError
 from pleiad.heads.nosql.call import Call
