@@ -90,22 +90,6 @@ def test_deleting_a_partition_key_is_done_when_it_is_answered(container: Contain
     assert list(container.read_all_items()) == []
 
 
-def test_a_batch_in_binary_form_is_refused(pleiad_server: RunningServer, container: ContainerProxy) -> None:
-    """The service also reads batches as HybridRow, the binary form that the .NET client sends. That format is one
-    client's own and would take a second codec; the refusal says which form is supported."""
-    status, answer = post_item(
-        pleiad_server,
-        container.container_link,
-        bytes.fromhex("81000000800200000001") + b"\x00" * 20,
-        '["a"]',
-        x_ms_cosmos_is_batch_request="True",
-        x_ms_cosmos_batch_atomic="True",
-    )
-    assert status == 400
-    assert "HybridRow" in answer["message"]
-    assert "JSON array" in answer["message"]
-
-
 def test_a_permission_is_for_a_container_or_an_item(pleiad_database: DatabaseProxy) -> None:
     """The service also takes links of scripts and users. A token is checked by container, item and partition
     key here, and a link that none of these can narrow would grant more than it says."""
