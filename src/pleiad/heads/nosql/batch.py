@@ -22,7 +22,7 @@ async def execute(call: Call) -> Response:
     if is_atomic and len(raw) > limits.batch_bytes:
         raise errors.ITEM_TOO_LARGE(size=len(raw), limit=limits.batch_bytes)
     form = batch_rows if batch_rows.is_stream(raw) else batch_text
-    entries = form.read(raw, call.key, container, limits)
+    entries = await form.read(raw, call.key, container, limits)
     operations = [entry.operation for entry in entries]
     level = call.consistency()
     session_token = call.session_token(level)

@@ -1,6 +1,7 @@
 """A batch as a stream of HybridRow records, the form of the .NET client; its answer is one too.
 
-One record is one operation or one result. What a record may say and Pleiad cannot do is refused, never passed over.
+One record is one operation or one result; the item in an operation may be binary JSON, the one in a result is text.
+What a record may say and Pleiad cannot do is refused, never passed over.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pleiad.engine.batch import OperationKind
 from pleiad.engine.container import Container
 from pleiad.engine.items import Key
 from pleiad.heads.nosql.batch_entry import Entry, Fields, Result, check_count, entry_of, error_body, invalid
+from pleiad.heads.nosql.encoding import is_binary, texts_of
 from pleiad.limits import Limits
 from pleiad.wire import MalformedError
 from pleiad.wire.hybridrow.recordio import TooManyRecordsError, is_stream, read_rows, write_rows
@@ -34,7 +36,7 @@ _UNSUPPORTED = ("effectivePartitionKey", "binaryId", "timeToLiveInSeconds")
 __all__ = ["is_stream", "read", "write"]
 
 
-def read(raw: bytes, key: Key | None, container: Container, limits: Limits) -> list[Entry]:
+async def read(raw: bytes, key: Key | None, container: Container, limits: Limits) -> list[Entry]:
     """The operations of a request."""
     try:
         rows = [_OPERATION.read(row) for row in read_rows(raw, limits.batch_operations)]
@@ -46,7 +48,21 @@ def read(raw: bytes, key: Key | None, container: Container, limits: Limits) -> l
     except MalformedError as error:
         raise errors.BAD_REQUEST(reason=f"The batch is not a good HybridRow stream: {error}.") from error
     check_count(len(rows), limits.batch_operations)
+    await _read_bodies(rows, limits)
     return [entry_of(index, _fields(index, row), key, container) for index, row in enumerate(rows)]
+
+
+async def _read_bodies(rows: list[Row], limits: Limits) -> None:
+    """Puts text in place of bodies in binary JSON, which bulk sends when the application asks for it."""
+    bodies = {
+        index: body
+        for index, row in enumerate(rows)
+        if isinstance(body := row.get("resourceBody"), bytes) and is_binary(body)
+    }
+    if bodies:
+        texts = await texts_of(list(bodies.values()), limits)
+        for index, text in zip(bodies, texts, strict=True):
+            rows[index]["resourceBody"] = text
 
 
 def _fields(index: int, row: Row) -> Fields:

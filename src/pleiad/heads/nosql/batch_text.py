@@ -24,7 +24,7 @@ _DEPTH_AROUND_VALUE = 5
 _STARTS = {kind: b'{"operationType":"%b","resourceBody":' % kind.value.encode() for kind in OperationKind}
 
 
-def read(raw: bytes, key: Key | None, container: Container, limits: Limits) -> list[Entry]:
+async def read(raw: bytes, key: Key | None, container: Container, limits: Limits) -> list[Entry]:
     """The operations of a request."""
     entries = load(raw)
     if not isinstance(entries, list):

@@ -28,6 +28,7 @@ from pleiad.heads.nosql import (
     conflicts,
     containers,
     databases,
+    encoding,
     faults,
     items,
     offers,
@@ -65,6 +66,11 @@ ITEM_OPERATIONS: dict[_Operation | None, str] = {
     scripts.execute: "script",
 }
 """Operations on items by the names that metrics and faults have for them; everything else is metadata or admin."""
+
+
+_BINARY_WHERE_OFFERED = frozenset({items.read, items.create, items.upsert, items.replace, queries.query})
+_BINARY_WHERE_WISHED = _BINARY_WHERE_OFFERED | {items.feed_page, changes.page}
+"""Operations whose answers may be binary JSON: patches, batches, scripts and metadata never are."""
 
 
 class _Choice:
@@ -114,6 +120,8 @@ class NoSqlHead:
             operation = self._operation(call)
             if not self._authenticator.proves_master_key(request.method, raw_path, request.headers):
                 await self._check_access(call)
+            if encoding.is_binary(request.body):
+                request.body = await encoding.text_of(request.body, self._engine.limits)
             try:
                 answer = await self._answer(call, operation)
             except PleiadError as error:
@@ -121,6 +129,8 @@ class NoSqlHead:
                     raise
                 answer = await self._answer(call, operation)
             charge_ru = call.charge_ru
+            if answer.body and _is_answered_in_binary(operation, request.headers):
+                answer.body = await encoding.written(answer.body)
         except PleiadError as error:
             charge_ru = error.charge_ru or 0.0
             answer = error_answer(error, activity_id)
@@ -253,6 +263,13 @@ def _activity_ids() -> Iterator[str]:
     prefix = str(start)[:24]
     for number in itertools.count(start.node):
         yield f"{prefix}{number & 0xFFFFFFFFFFFF:012x}"
+
+
+def _is_answered_in_binary(operation: _Operation, headers: Mapping[bytes, bytes]) -> bool:
+    """Whether the service gives the answer of an operation in binary JSON to a client that sends these headers."""
+    if operation in _BINARY_WHERE_OFFERED and encoding.offers_binary(headers):
+        return True
+    return operation in _BINARY_WHERE_WISHED and encoding.wishes_binary(headers)
 
 
 def _is_query(call: Call) -> bool:
