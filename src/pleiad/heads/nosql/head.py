@@ -37,7 +37,7 @@ from pleiad.heads.nosql import (
     scripts,
 )
 from pleiad.heads.nosql.auth import Authenticator, ResourceToken, SignedParts
-from pleiad.heads.nosql.call import Call, path_segments
+from pleiad.heads.nosql.call import Call, path_of, path_segments
 from pleiad.heads.nosql.render import error_answer
 from pleiad.heads.nosql.users import UserOperations
 from pleiad.item import rid as rids
@@ -115,8 +115,8 @@ class NoSqlHead:
         if not activity_id or not activity_id.isascii() or not activity_id.isprintable():
             activity_id = next(self._activity_ids)
         try:
-            raw_path = request.raw_path
-            call = Call(request, self._engine, raw_path, path_segments(raw_path), activity_id)
+            raw_path = path_of(request)
+            call = Call(request, self._engine, raw_path, path_segments(raw_path), activity_id, began_at)
             operation = self._operation(call)
             if not self._authenticator.proves_master_key(request.method, raw_path, request.headers):
                 await self._check_access(call)

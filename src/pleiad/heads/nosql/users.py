@@ -13,7 +13,7 @@ from pleiad.catalog.resource import Kind, Resource
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.metadata import feed_answer
-from pleiad.heads.nosql.render import resource_answer
+from pleiad.heads.nosql.render import described, resource_answer
 from pleiad.server.message import Response
 
 _BY_SEGMENT = {kind.segment: kind for kind in (Kind.USER, Kind.PERMISSION, Kind.ENCRYPTION_KEY)}
@@ -35,11 +35,12 @@ class UserOperations:
         if not isinstance(id, str):
             raise errors.MISSING_ID()
         child, is_new = await call.engine.create_child(kind, parent, id, properties, call.is_upsert)
-        answer = self._render(call)(child)
-        return resource_answer(201 if is_new else 200, call, charge.metadata_write(), answer)
+        status = 201 if is_new else 200
+        return described(status, call, charge.metadata_write(), child, self._render(call)(child))
 
     async def read(self, call: Call) -> Response:
-        return resource_answer(200, call, charge.metadata_read(), self._render(call)(self._find(call)))
+        found = self._find(call)
+        return described(200, call, charge.metadata_read(), found, self._render(call)(found))
 
     async def replace(self, call: Call) -> Response:
         old = self._find(call)
@@ -47,7 +48,7 @@ class UserOperations:
         id = body.get("id", old.id)
         properties = _properties(old.kind, body)
         new = await call.engine.replace_child(old, id, properties, call.conditions.if_match)
-        return resource_answer(200, call, charge.metadata_write(), self._render(call)(new))
+        return described(200, call, charge.metadata_write(), new, self._render(call)(new))
 
     async def delete(self, call: Call) -> Response:
         await call.engine.delete(self._find(call), call.conditions.if_match)
