@@ -1,8 +1,8 @@
 """Pages of a query that looks at everything before its first result: groups, rank, and DISTINCT in an order.
 
 The results stand in an order that the partition map has no part in: groups by their keys, ranked rows by score and
-document number, the rest by document number. So the next page goes on behind the number of results given, and finds the same
-ones there when it has to gather them again.
+document number, the rest by document number. So the next page goes on behind the number of results given, and finds
+the same ones there when it has to gather them again.
 """
 
 from __future__ import annotations
