@@ -44,7 +44,11 @@ def throughput_of(call: Call) -> Throughput | None:
 
 def query_of(call: Call) -> tuple[str, dict[str, Any]]:
     """The text and the parameters of a query request."""
-    body = call.json_object()
+    return query_parts(call.json_object())
+
+
+def query_parts(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The text and the parameters in the body of a query request."""
     text = body.get("query")
     if not isinstance(text, str):
         raise errors.BAD_REQUEST(reason="A query request needs a text 'query'.")
