@@ -14,6 +14,7 @@ from pleiad.engine.token import fingerprint, whole_number
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.render import resource_answer
 from pleiad.query import QueryContext, compile_query
+from pleiad.query.parameters import parameter_values
 from pleiad.server.message import Response
 
 _MANUAL = b"x-ms-offer-throughput"
@@ -55,13 +56,10 @@ def query_parts(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     parameters = body.get("parameters") or []
     if not isinstance(parameters, list):
         raise errors.BAD_REQUEST(reason="'parameters' must be a list of objects with 'name' and 'value'.")
-    values: dict[str, Any] = {}
     for parameter in parameters:
         if not isinstance(parameter, dict) or not isinstance(parameter.get("name"), str):
             raise errors.BAD_REQUEST(reason="Each parameter needs a 'name' such as @id.")
-        if "value" in parameter:
-            values[parameter["name"]] = parameter["value"]
-    return text, values
+    return text, parameter_values(parameters)
 
 
 def feed_answer(
