@@ -16,7 +16,7 @@ from typing import Any
 from pleiad import errors
 from pleiad.catalog import placement as placements
 from pleiad.catalog.placement import Operation, Placement
-from pleiad.catalog.resource import Kind, Resource, from_record, is_resource_record, new_etag
+from pleiad.catalog.resource import PARENTS, Kind, Resource, from_record, is_resource_record, new_etag
 from pleiad.item import rid as rids
 from pleiad.limits import Limits
 from pleiad.store.contract import Record, Store
@@ -110,6 +110,17 @@ class Catalog:
 
     def by_rid(self, kind: Kind, rid: str) -> Resource | None:
         return self._by_rid.get((kind, rid))
+
+    def parent_of(self, resource: Resource) -> Resource | None:
+        """The resource that another one stands under; None for what stands under the account."""
+        kind = PARENTS.get(resource.kind)
+        return None if kind is None else self._by_rid.get((kind, resource.parent_rid))
+
+    def path_of(self, resource: Resource) -> str:
+        """The path of a resource by names, such as dbs/d/colls/c."""
+        parent = self.parent_of(resource)
+        owner = "" if parent is None else f"{self.path_of(parent)}/"
+        return f"{owner}{resource.kind.segment}/{resource.id}"
 
     def children(self, kind: Kind, parent_rid: str) -> list[Resource]:
         """All resources of a kind under a parent, oldest first."""

@@ -13,28 +13,34 @@ from pleiad.item import rid as rids
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.server.message import Response
 
+_MEANT = b"x-ms-cosmos-intended-collection-rid"
+_SESSION_TOKEN = b"x-ms-session-token"
 _PRE_TRIGGERS = b"x-ms-documentdb-pre-trigger-include"
 _POST_TRIGGERS = b"x-ms-documentdb-post-trigger-include"
 
 
 def opened(call: Call) -> Container | None:
     """The container a request names, when it is at work and surely the one meant: without a wait."""
-    names = call.segments
+    names, headers = call.segments, call.request.headers
     container = call.engine.open_container(names[1], names[3])
-    meant = call.request.headers.get(b"x-ms-cosmos-intended-collection-rid")
-    if container is None or (meant is not None and meant != container.rid_bytes):
+    meant = headers.get(_MEANT)
+    if container is None or (meant and meant != container.rid_bytes):
         return None
+    if headers.get(_SESSION_TOKEN):
+        session.check_form(call.text(_SESSION_TOKEN))
     return container
 
 
 async def container_of(call: Call) -> Container:
     """The container a request names, if it is still the one the client means."""
-    names = call.segments
+    names, headers = call.segments, call.request.headers
+    if headers.get(_SESSION_TOKEN):
+        session.check_form(call.text(_SESSION_TOKEN))
     container = call.engine.open_container(names[1], names[3]) or await call.engine.container(
         names[1], names[3]
     )
-    meant = call.request.headers.get(b"x-ms-cosmos-intended-collection-rid")
-    if meant is not None and meant.decode("latin-1") != container.resource.rid:
+    meant = headers.get(_MEANT)
+    if meant and meant.decode("latin-1") != container.resource.rid:
         raise errors.CONTAINER_RID_MISMATCH(
             id=container.resource.id, found=container.resource.rid, given=meant.decode("latin-1")
         )

@@ -17,7 +17,7 @@ from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.grants import bind, container_named
 from pleiad.heads.nosql.metadata import feed_answer
-from pleiad.heads.nosql.render import resource_answer
+from pleiad.heads.nosql.render import described, resource_answer
 from pleiad.keys.value import parse_header
 from pleiad.server.message import Response
 
@@ -43,13 +43,13 @@ class UserOperations:
             _expiry(call)
             _check_key_levels(call, properties)
         child, is_new = await call.engine.create_child(kind, parent, id, properties, call.is_upsert)
-        answer = (await self._renderer(call, [child]))(child)
-        return resource_answer(201 if is_new else 200, call, charge.metadata_write(), answer)
+        render = await self._renderer(call, [child])
+        return described(201 if is_new else 200, call, charge.metadata_write(), child, render(child))
 
     async def read(self, call: Call) -> Response:
         found = self._find(call)
         render = await self._renderer(call, [found])
-        return resource_answer(200, call, charge.metadata_read(), render(found))
+        return described(200, call, charge.metadata_read(), found, render(found))
 
     async def replace(self, call: Call) -> Response:
         old = self._find(call)
@@ -61,7 +61,7 @@ class UserOperations:
             _check_key_levels(call, properties)
         new = await call.engine.replace_child(old, id, properties, call.conditions.if_match)
         render = await self._renderer(call, [new])
-        return resource_answer(200, call, charge.metadata_write(), render(new))
+        return described(200, call, charge.metadata_write(), new, render(new))
 
     async def delete(self, call: Call) -> Response:
         await call.engine.delete(self._find(call), call.conditions.if_match)
