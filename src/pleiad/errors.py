@@ -84,6 +84,12 @@ BAD_REQUEST = ErrorRow(400, 0, "{reason}")
 BAD_JSON = ErrorRow(400, 0, "The request body is not valid JSON: {reason}")
 BAD_HEADER = ErrorRow(400, 0, "The value '{value}' specified for the header '{name}' is invalid.{hint}")
 BAD_SESSION_TOKEN = ErrorRow(400, 0, "The session token provided '{token}' is invalid.")
+UNKNOWN_HOST = ErrorRow(
+    400,
+    0,
+    "The request was sent to '{host}', which is none of this server's names. If it shall be one, start the server with "
+    "--host-name and that name, or with PLEIAD_HOST_NAME.",
+)
 BAD_ID = ErrorRow(400, 0, "The input name '{id}' is invalid. {reason}")
 MISSING_ID = ErrorRow(
     400, 0, "The input content is invalid because the required properties - 'id; ' - are missing"

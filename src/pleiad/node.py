@@ -22,6 +22,7 @@ from pleiad.item.body import dump
 from pleiad.limits import Limits
 from pleiad.partition.governor import SYSTEM, Throttle
 from pleiad.sample import sample_containers
+from pleiad.server.host_names import HostNames, is_host_name
 from pleiad.server.lifecycle import Server
 from pleiad.store.contract import Store
 from pleiad.store.postgres.store import PostgresStore
@@ -44,6 +45,8 @@ class Settings:
     store: str = SQLITE
     """`sqlite`, or the connection string of a PostgreSQL database."""
     host: str = "127.0.0.1"
+    host_names: tuple[str, ...] = ()
+    """Names by which clients reach the server, beside loopback names, its address and the name of the machine."""
     port: int = 8081
     key: str = EMULATOR_KEY
     read_only_key: str | None = None
@@ -63,6 +66,11 @@ class Settings:
             raise SettingsError(
                 "there is no such store: give 'sqlite', or a PostgreSQL database as postgresql://user@host/database"
             )
+        for name in self.host_names:
+            if not is_host_name(name):
+                raise SettingsError(
+                    f"'{name}' is no host name: give the name or address alone, without a port"
+                )
         if self.key == EMULATOR_KEY and not self.allow_emulator_key and not is_loopback(self.host):
             raise SettingsError(
                 f"listening on {self.host} with the well-known emulator key would let anyone in: give a key of your "
@@ -100,9 +108,10 @@ class Node:
         admin = AdminOperations(
             self._authenticator, is_loopback(settings.host), lambda: self.server.connections
         )
-        head = NoSqlHead(self.engine, self._authenticator, admin)
+        hosts = HostNames(settings.host, settings.host_names)
+        head = NoSqlHead(self.engine, self._authenticator, admin, hosts)
         self.server = Server(
-            head.handle, settings.limits, settings.host, settings.port, self.directory, _names(settings.host)
+            head.handle, settings.limits, settings.host, settings.port, self.directory, _names(settings)
         )
         try:
             await self.server.start()
@@ -168,5 +177,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _names(host: str) -> tuple[str, ...]:
-    return () if host in ("", "0.0.0.0", "::") else (host,)
+def _names(settings: Settings) -> tuple[str, ...]:
+    """What the certificate names beside loopback."""
+    bound = () if settings.host in ("", "0.0.0.0", "::") else (settings.host,)
+    return (*bound, *settings.host_names)

@@ -47,6 +47,15 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
     help="The address to listen on. Beyond loopback a key of your own is required.",
 )
 @_option(
+    "--host-name",
+    "host_names",
+    metavar="NAME",
+    multiple=True,
+    help="A name by which clients reach the server, such as that of a service in a container network; may be given "
+    "several times. Loopback names, the address and the name of the machine need not be given; requests to other names "
+    "are refused, since a page in a browser could have sent them.",
+)
+@_option(
     "--port",
     default=8081,
     show_default=True,
@@ -122,6 +131,7 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
 def serve(
     data: Path,
     host: str,
+    host_names: tuple[str, ...],
     port: int,
     key: str,
     read_only_key: str | None,
@@ -154,6 +164,7 @@ def serve(
             data=None if ephemeral else data,
             store=store,
             host=host,
+            host_names=tuple(name for given in host_names for name in given.replace(",", " ").split()),
             port=port,
             key=key,
             read_only_key=read_only_key,

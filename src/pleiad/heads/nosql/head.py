@@ -27,6 +27,7 @@ from pleiad.heads.nosql.route import Choice, Methods, Route
 from pleiad.heads.nosql.routes import routes
 from pleiad.heads.nosql.users import UserOperations
 from pleiad.item import rid as rids
+from pleiad.server.host_names import HostNames
 from pleiad.server.message import ConnectionCut, Request, Response
 
 _log = logging.getLogger(__name__)
@@ -50,8 +51,13 @@ class NoSqlHead:
     """Answers the REST protocol for one engine."""
 
     def __init__(
-        self, engine: Engine, authenticator: Authenticator, admin: AdminOperations | None = None
+        self,
+        engine: Engine,
+        authenticator: Authenticator,
+        admin: AdminOperations | None = None,
+        hosts: HostNames | None = None,
     ) -> None:
+        self._hosts = hosts or HostNames("127.0.0.1")
         self._engine = engine
         self._faults = engine.faults
         self._traffic = engine.traffic
@@ -77,6 +83,8 @@ class NoSqlHead:
             route = self._route(call)
             if not self._authenticator.proves_master_key(request.method, raw_path, request.headers):
                 await self._check_access(call, route.operation)
+            if route.operation is not Operation.READ_HEALTH:
+                self._hosts.check(request)
             if encoding.is_binary(request.body):
                 request.body = await encoding.text_of(request.body, self._engine.limits)
             try:
