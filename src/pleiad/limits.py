@@ -32,7 +32,8 @@ class Limits:
     physical_partition_ru: int = 10_000
     manual_sizing_ru: int = 6_000
     partition_key_levels: int = 3
-    partition_key_bytes_v1: int = 101
+    partition_key_bytes_v1: int = 2048
+    """As the service takes them; its hash sees the first 101 bytes alone, so 101 here is the strict setting."""
     partition_key_bytes_v2: int = 2048
 
     # throughput
