@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from pleiad.limits import Limits
 from pleiad.server.certificate import ensure_certificate
 from pleiad.server.connections import ConnectionTable
-from pleiad.server.message import Handler
+from pleiad.server.message import Gate, Handler
 from pleiad.server.tls import FirstByte
 
 try:
@@ -37,7 +37,10 @@ COLLECT_AFTER_ALLOCATIONS = 50_000
 
 
 class Server:
-    """An HTTP server on one address; with a TLS directory it speaks HTTPS on the same port too."""
+    """An HTTP server on one address; with a TLS directory it speaks HTTPS on the same port too.
+
+    With a gate, callers are asked for it before their bodies are read.
+    """
 
     def __init__(
         self,
@@ -47,8 +50,10 @@ class Server:
         port: int,
         tls_directory: Path | None = None,
         extra_hosts: Iterable[str] = (),
+        gate: Gate | None = None,
     ) -> None:
         self._handler = handler
+        self._gate = gate
         self._limits = limits
         self._host = host
         self._wanted_port = port
@@ -72,7 +77,7 @@ class Server:
         if self._tls_directory is not None:
             context = ensure_certificate(self._tls_directory, self._extra_hosts).server_context()
         loop = asyncio.get_running_loop()
-        table = ConnectionTable(self._handler, self._limits, loop)
+        table = ConnectionTable(self._handler, self._limits, loop, self._gate)
 
         async def listen(port: int) -> asyncio.Server:
             return await loop.create_server(

@@ -112,7 +112,9 @@ class NoSqlHead:
             raw_path = request.raw_path
             call = Call(request, self._engine, raw_path, path_segments(raw_path), activity_id)
             operation = self._operation(call)
-            if not self._authenticator.proves_master_key(request.method, raw_path, request.headers):
+            if request.proof is not access.MASTER and not self._authenticator.proves_master_key(
+                request.method, raw_path, request.headers
+            ):
                 await self._check_access(call)
             try:
                 answer = await self._answer(call, operation)
@@ -132,6 +134,31 @@ class NoSqlHead:
         kind = ITEM_OPERATIONS.get(operation) or self._other_kind(request)
         self._traffic.note(kind, answer.status, perf_counter() - began_at, charge_ru)
         return answer
+
+    def admit(self, request: Request) -> Response | None:
+        """The gate of the server: whether a request may send its body, by who asks and not yet by what for.
+
+        The proof is left in the request, so that it is made once.
+        """
+        began_at = perf_counter()
+        raw_path = request.raw_path
+        try:
+            if self._authenticator.proves_master_key(request.method, raw_path, request.headers):
+                request.proof = access.MASTER
+            elif raw_path in self._open_paths:
+                raise errors.BAD_REQUEST(reason="A request that needs no key takes no body.")
+            else:
+                request.proof = self._proof(
+                    Call(request, self._engine, raw_path, path_segments(raw_path), "")
+                )
+        except PleiadError as error:
+            activity_id = request.header(b"x-ms-activity-id")
+            if not activity_id or not activity_id.isascii() or not activity_id.isprintable():
+                activity_id = next(self._activity_ids)
+            answer = error_answer(error, activity_id)
+            self._traffic.note(self._other_kind(request), answer.status, perf_counter() - began_at, 0.0)
+            return answer
+        return None
 
     def _other_kind(self, request: Request) -> str:
         """What is counted as one operation beside those on items."""
@@ -187,6 +214,8 @@ class NoSqlHead:
 
     def _proof(self, call: Call) -> Caller | ResourceToken:
         request = call.request
+        if isinstance(request.proof, Caller | ResourceToken):
+            return request.proof
         plain_date = request.header(b"date") if b"date" in request.headers else ""
         return self._authenticator.authenticate(
             request.header(b"authorization"), request.header(b"x-ms-date"), plain_date, _signed_parts(call)
