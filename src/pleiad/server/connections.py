@@ -80,7 +80,11 @@ class ConnectionTable:
         self.limits = limits
         self.loop = loop
         self.memory = Memory(limits)
+        # Who waits for its 503 has a descriptor of the reserve.
+        self._refusals_max = min(REFUSALS_MAX, limits.descriptors_reserved // 4)
         self._descriptors_end = descriptors_for_connections(limits)
+        if self._descriptors_end is not None:
+            self._refusals_max = min(self._refusals_max, self._descriptors_end // 4)
         self._connections_max = limits.connections
         self._per_address_max = limits.connections_per_address
         if self._descriptors_end is not None and self._descriptors_end < limits.connections:
@@ -133,7 +137,7 @@ class ConnectionTable:
 
     @property
     def refuses_silently(self) -> bool:
-        return len(self._refusals) >= REFUSALS_MAX
+        return len(self._refusals) >= self._refusals_max
 
     def answer_later(self, answerer: Answerer) -> None:
         """Have a connection's requests answered when this turn of the loop has read those of all connections.

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gc
+import logging
 import signal
 import ssl
 import sys
@@ -30,6 +32,7 @@ except ImportError:  # there is none for Windows
     uvloop = None  # type: ignore[assignment]
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 BACKLOG_CONNECTIONS = 1024
 ABORT_SECONDS = 5.0
@@ -122,7 +125,20 @@ async def _happens(event: asyncio.Event, seconds: float) -> bool:
 
 def new_loop() -> asyncio.AbstractEventLoop:
     """A new event loop of the fast kind where there is one."""
-    return asyncio.new_event_loop() if uvloop is None else uvloop.new_event_loop()
+    if uvloop is not None:
+        return uvloop.new_event_loop()
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(_note_failure)
+    return loop
+
+
+def _note_failure(loop: asyncio.AbstractEventLoop, failure: dict[str, Any]) -> None:
+    """What a loop does with failures, except that it does not log each connection it has no descriptor for."""
+    error = failure.get("exception")
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        _log.debug("no descriptor for a connection: %s", error)
+    else:
+        loop.default_exception_handler(failure)
 
 
 def install_loop() -> None:
