@@ -117,12 +117,12 @@ async def read(
 
 
 @over_moves
-async def id_of_rid(container: Container, number: int) -> str | None:
-    """The id of the item with a document number, for clients that address items by rid."""
+async def row_of_number(container: Container, number: int) -> Row | None:
+    """The row with a document number, for clients that address items by rid."""
     for partition in container.map.partitions:
         row = await partition.find(number)
         if row is not None:
-            return row.id
+            return row
     return None
 
 
@@ -142,7 +142,22 @@ async def replace(
     container: Container, id: str, raw: bytes, key: Key | None, conditions: Conditions, lane: Lane = NORMAL
 ) -> ItemAnswer:
     """Replaces an existing item; a body with another id renames it, its partition key cannot change."""
-    return await _write(container, Verb.REPLACE, raw, key, conditions, lane, id)
+    try:
+        return await _write(container, Verb.REPLACE, raw, key, conditions, lane, id)
+    except PleiadError as error:
+        if error.status == 400 and key is not None:
+            await _check_exists(container, id, key)
+        raise
+
+
+@over_moves
+async def _check_exists(container: Container, id: str, key: Key) -> None:
+    """Whether there is an item to replace comes before what is wrong with its replacement."""
+    epk = container.epk_of(container.full_key(key))
+    partition = container.map.find(epk)
+    row = await partition.read(epk, id)
+    if row is None or _is_expired(container, row):
+        raise failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.failed())
 
 
 async def delete(
@@ -364,6 +379,7 @@ def failed(container: Container, partition: Partition, error: PleiadError, cost:
     error.charge_ru = cost.ru
     error.range_id = partition.range_id
     error.session_token = container.session_token(partition)
+    error.lsn = partition.lsn
     return error
 
 
