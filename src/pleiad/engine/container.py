@@ -237,7 +237,8 @@ class Container:
         prefix, template = self._rid_prefix, self._item_template
         texts = []
         for number, _, _, lsn, ts, _, _, _, body in rows:
-            rid = b2a_base64(prefix + (number << 8).to_bytes(8, "big"), newline=False).replace(b"/", b"-")
+            raw = prefix + (number | rids.LOWEST_BYTE_FIRST).to_bytes(8, "little")
+            rid = b2a_base64(raw, newline=False).replace(b"/", b"-")
             comma = b"," if len(body) > 2 else b""
             texts.append(template % (body[:-1], comma, rid, rid, lsn & 0xFFFFFFFF, lsn >> 32, ts, ts))
         return texts

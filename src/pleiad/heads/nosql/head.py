@@ -19,7 +19,7 @@ from pleiad.engine.engine import Engine
 from pleiad.engine.operation import Area, Operation
 from pleiad.errors import PleiadError
 from pleiad.heads.admin.head import AdminOperations
-from pleiad.heads.nosql import faults, grants
+from pleiad.heads.nosql import encoding, faults, grants
 from pleiad.heads.nosql.auth import Authenticator, ResourceToken, SignedParts
 from pleiad.heads.nosql.call import Call, path_of, path_segments
 from pleiad.heads.nosql.render import error_answer
@@ -31,6 +31,19 @@ from pleiad.server.message import ConnectionCut, Request, Response
 
 _log = logging.getLogger(__name__)
 _VERBS = {method: method.lower() for method in ("GET", "POST", "PUT", "PATCH", "DELETE")}
+
+
+_BINARY_WHERE_OFFERED = frozenset(
+    {
+        Operation.READ_ITEM,
+        Operation.CREATE_ITEM,
+        Operation.UPSERT_ITEM,
+        Operation.REPLACE_ITEM,
+        Operation.QUERY_ITEMS,
+    }
+)
+_BINARY_WHERE_WISHED = _BINARY_WHERE_OFFERED | {Operation.LIST_ITEMS, Operation.READ_CHANGES}
+"""Operations whose answers may be binary JSON: patches, batches, scripts and metadata never are."""
 
 
 class NoSqlHead:
@@ -91,6 +104,8 @@ class NoSqlHead:
                 request.method, raw_path, request.headers
             ):
                 await self._check_access(call, route.operation)
+            if encoding.is_binary(request.body):
+                request.body = await encoding.text_of(request.body, self._engine.limits)
             try:
                 answer = await self._answer(call, route)
             except PleiadError as error:
@@ -101,6 +116,8 @@ class NoSqlHead:
                     await self._check_access(call, route.operation)
                 answer = await self._answer(call, route)
             charge_ru = call.charge_ru
+            if answer.body and _is_answered_in_binary(route.operation, request.headers):
+                answer.body = await encoding.written(answer.body)
         except PleiadError as error:
             charge_ru = error.charge_ru or 0.0
             answer = error_answer(error, activity_id)
@@ -189,6 +206,13 @@ def _kind_of_no_route(request: Request) -> str:
     if request.target.startswith((b"/_pleiad", b"/metrics")):
         return "admin"
     return "metadata_read" if request.method == "GET" else "metadata_write"
+
+
+def _is_answered_in_binary(operation: Operation, headers: Mapping[bytes, bytes]) -> bool:
+    """Whether the service gives the answer of an operation in binary JSON to a client that sends these headers."""
+    if operation in _BINARY_WHERE_OFFERED and encoding.offers_binary(headers):
+        return True
+    return operation in _BINARY_WHERE_WISHED and encoding.wishes_binary(headers)
 
 
 def _signed_parts(call: Call) -> SignedParts:

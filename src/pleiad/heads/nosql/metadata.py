@@ -14,6 +14,7 @@ from pleiad.engine.token import fingerprint, whole_number
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.render import resource_answer
 from pleiad.query import QueryContext, compile_query
+from pleiad.query.parameters import parameter_values
 from pleiad.server.message import Response
 
 _MANUAL = b"x-ms-offer-throughput"
@@ -44,20 +45,21 @@ def throughput_of(call: Call) -> Throughput | None:
 
 def query_of(call: Call) -> tuple[str, dict[str, Any]]:
     """The text and the parameters of a query request."""
-    body = call.json_object()
+    return query_parts(call.json_object())
+
+
+def query_parts(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The text and the parameters in the body of a query request."""
     text = body.get("query")
     if not isinstance(text, str):
         raise errors.BAD_REQUEST(reason="A query request needs a text 'query'.")
     parameters = body.get("parameters") or []
     if not isinstance(parameters, list):
         raise errors.BAD_REQUEST(reason="'parameters' must be a list of objects with 'name' and 'value'.")
-    values: dict[str, Any] = {}
     for parameter in parameters:
         if not isinstance(parameter, dict) or not isinstance(parameter.get("name"), str):
             raise errors.BAD_REQUEST(reason="Each parameter needs a 'name' such as @id.")
-        if "value" in parameter:
-            values[parameter["name"]] = parameter["value"]
-    return text, values
+    return text, parameter_values(parameters)
 
 
 def feed_answer(
