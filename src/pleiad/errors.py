@@ -238,6 +238,7 @@ SCRIPT_RESPONSE_TOO_LARGE = ErrorRow(
     413, 0, "The response body that the script set is larger than {limit} bytes."
 )
 HEADERS_TOO_LARGE = ErrorRow(431, 0, "The request's headers are larger than {limit} bytes.")
+HEADERS_TOO_MANY = ErrorRow(431, 0, "The request has more than {limit} headers.")
 
 # -- 423 to 503: not now --------------------------------------------------------------------------
 OFFER_PENDING = ErrorRow(

@@ -120,6 +120,11 @@ class Limits:
     # connections
     header_bytes: int = 64 * KB
     connections: int = 10_000
+    connections_per_address: int = 5_000
+    descriptors_reserved: int = 1_024
+    heads_bytes: int = 16 * MB
+    bodies_bytes: int = 64 * MB
+    unsent_bytes: int = 128 * MB
     idle_seconds: float = 120.0
     request_read_seconds: float = 30.0
 
