@@ -12,6 +12,7 @@ from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput, from_autoscale_settings
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.render import resource_answer
+from pleiad.item.numbers import has_double, shortest
 from pleiad.query import QueryContext, compile_query
 from pleiad.server.message import Response
 
@@ -59,7 +60,8 @@ def query_parts(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         if not isinstance(parameter, dict) or not isinstance(parameter.get("name"), str):
             raise errors.BAD_REQUEST(reason="Each parameter needs a 'name' such as @id.")
         if "value" in parameter:
-            values[parameter["name"]] = parameter["value"]
+            value = parameter["value"]
+            values[parameter["name"]] = shortest(value) if has_double(value) else value
     return text, values
 
 
