@@ -3,7 +3,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-GROUPS := --select foundation --select query --select search --select scripts --select split
 
 .PHONY: run test test-postgres lint bench conformance javascript crash simulate truth isolation requirements clean
 
@@ -31,8 +30,8 @@ bench: $(READY)  ## ratios against the same HTTP loop answering a constant; writ
 	$(BIN)/python -m bench
 
 conformance: $(READY)  ## the official Python SDK's own tests against Pleiad on both stores; writes docs/compatibility.md
-	$(BIN)/python -m conformance.python_suite $(GROUPS) --write
-	$(BIN)/python -m conformance.python_suite --store postgres $(GROUPS) --write
+	$(BIN)/python -m conformance.python_suite --select all --write
+	$(BIN)/python -m conformance.python_suite --store postgres --select all --write
 
 javascript: $(READY)  ## every operation of the official JavaScript SDK; needs Node and npm
 	$(BIN)/python -m conformance.javascript.run

@@ -47,6 +47,7 @@ class PleiadError(Exception):
         self.charge_ru: float | None = None
         self.range_id: str | None = None
         self.session_token: str | None = None
+        self.lsn: int | None = None
 
     @property
     def status(self) -> int:
@@ -82,6 +83,7 @@ class ErrorRow:
 BAD_REQUEST = ErrorRow(400, 0, "{reason}")
 BAD_JSON = ErrorRow(400, 0, "The request body is not valid JSON: {reason}")
 BAD_HEADER = ErrorRow(400, 0, "The value '{value}' specified for the header '{name}' is invalid.{hint}")
+BAD_SESSION_TOKEN = ErrorRow(400, 0, "The session token provided '{token}' is invalid.")
 BAD_ID = ErrorRow(400, 0, "The input name '{id}' is invalid. {reason}")
 MISSING_ID = ErrorRow(
     400, 0, "The input content is invalid because the required properties - 'id; ' - are missing"
@@ -195,7 +197,8 @@ OWNER_NOT_FOUND = ErrorRow(404, 1003, "Owner resource does not exist: there is n
 SESSION_NOT_AVAILABLE = ErrorRow(
     404,
     1002,
-    "The read session is not available: the token asks for LSN {given} of range {range}, which stands at {found}.",
+    "The read session is not available for the input session token. It asks for LSN {given} of range {range}, which "
+    "stands at {found}.",
 )
 ROUTE_NOT_FOUND = ErrorRow(404, 0, "There is nothing at this path: {path}")
 METHOD_NOT_ALLOWED = ErrorRow(405, 0, "{method} is not allowed on this resource.")

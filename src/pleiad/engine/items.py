@@ -118,12 +118,12 @@ async def read(
 
 
 @over_moves
-async def id_of_rid(container: Container, number: int) -> str | None:
-    """The id of the item with a document number, for clients that address items by rid."""
+async def row_of_number(container: Container, number: int) -> Row | None:
+    """The row with a document number, for clients that address items by rid."""
     for partition in container.map.partitions:
         row = await partition.find(number)
         if row is not None:
-            return row.id
+            return row
     return None
 
 
@@ -143,7 +143,22 @@ async def replace(
     container: Container, id: str, raw: bytes, key: Key | None, conditions: Conditions, lane: Lane = NORMAL
 ) -> ItemAnswer:
     """Replaces an existing item; a body with another id renames it, its partition key cannot change."""
-    return await _write(container, Verb.REPLACE, raw, key, conditions, lane, id)
+    try:
+        return await _write(container, Verb.REPLACE, raw, key, conditions, lane, id)
+    except PleiadError as error:
+        if error.status == 400 and key is not None:
+            await _check_exists(container, id, key)
+        raise
+
+
+@over_moves
+async def _check_exists(container: Container, id: str, key: Key) -> None:
+    """Whether there is an item to replace comes before what is wrong with its replacement."""
+    epk = container.epk_of(container.full_key(key))
+    partition = container.map.find(epk)
+    row = await partition.read(epk, id)
+    if row is None or _is_expired(container, row):
+        raise failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.failed())
 
 
 async def delete(
@@ -163,12 +178,22 @@ async def delete(
 async def patch(
     container: Container, id: str, raw: bytes, key: Key | None, conditions: Conditions, lane: Lane = NORMAL
 ) -> ItemAnswer:
-    """Applies patch operations to an item as one change.
+    """Applies patch operations to an item as one change."""
+    return await patch_as_planned(container, id, plan_patch(container, raw), key, conditions, lane)
 
-    The item is read, changed and put back only if nobody else changed it meanwhile; then it starts over. Patches
-    of one item in this process wait for each other, so a counter under load makes progress on every turn.
+
+async def patch_as_planned(
+    container: Container,
+    id: str,
+    planned: PlannedPatch,
+    key: Key | None,
+    conditions: Conditions,
+    lane: Lane = NORMAL,
+) -> ItemAnswer:
+    """Reads the item, changes it and puts it back only if nobody else changed it meanwhile; then it starts over.
+
+    Patches of one item in this process wait for each other, so a counter under load makes progress on every turn.
     """
-    planned = plan_patch(container, raw)
     epk = container.epk_of(container.full_key(key))
     demanded = precondition(container, conditions)
     with container.map.find(epk).turn(lane) as turn:
@@ -248,7 +273,19 @@ async def _write(
     lane: Lane,
     id: str | None = None,
 ) -> ItemAnswer:
-    item = measure(container, raw, container.limits)
+    return await put(container, verb, measure(container, raw, container.limits), key, conditions, lane, id)
+
+
+async def put(
+    container: Container,
+    verb: Verb,
+    item: NewItem,
+    key: Key | None,
+    conditions: Conditions,
+    lane: Lane,
+    id: str | None = None,
+) -> ItemAnswer:
+    """Puts a measured item into its logical partition; `id` is the one it replaces, which a body may rename."""
     epk = container.epk_of(container.key_of(item.value, key))
     mutation = mutation_of(container, verb, item, epk, precondition(container, conditions))
     if id is not None and item.id != id:
@@ -369,6 +406,7 @@ def failed(container: Container, partition: Partition, error: PleiadError, cost:
     error.charge_ru = cost.ru
     error.range_id = partition.range_id
     error.session_token = container.session_token(partition)
+    error.lsn = partition.lsn
     return error
 
 

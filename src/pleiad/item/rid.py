@@ -135,11 +135,18 @@ def document_parts(rid: str) -> tuple[int, int, int]:
     return int.from_bytes(raw[:4], "big"), container_number, number
 
 
-def looks_like_database_rid(text: str) -> bool:
-    """Whether a path segment has the form of a database rid: 8 characters that decode to 4 bytes."""
-    if len(text) != 8 or not text.endswith("=="):
-        return False
+PATH_SIZES_BYTES: Final = (4, 8, 16)
+"""How long the rids of a path are, from the database down."""
+
+
+def is_rid(text: str, size_bytes: int) -> bool:
+    """Whether a text has the form of a rid of so many bytes."""
     try:
-        return len(decode(text)) == 4
+        return len(decode(text)) == size_bytes
     except PleiadError:
         return False
+
+
+def looks_like_database_rid(text: str) -> bool:
+    """Whether a path segment has the form of a database rid: 8 characters that decode to 4 bytes."""
+    return len(text) == 8 and text.endswith("==") and is_rid(text, 4)

@@ -70,8 +70,10 @@ class KeyDefinition:
         return cls(_paths(paths, kind, limits), kind, version, system_key is True)
 
     def to_json(self) -> dict[str, Any]:
-        """The definition as clients read it: always with kind and version, so that nobody has to guess."""
-        answer: dict[str, Any] = {"paths": list(self.paths), "kind": self.kind, "version": self.version}
+        """The definition as clients read it: as on the service, no version means version 1."""
+        answer: dict[str, Any] = {"paths": list(self.paths), "kind": self.kind}
+        if self.version != 1:
+            answer["version"] = self.version
         if self.system_key:
             answer["systemKey"] = True
         return answer
@@ -159,6 +161,9 @@ def _kind(value: object) -> Kind:
 def _version(value: object, kind: Kind) -> Version:
     if value is None:
         return 1 if kind == "Hash" else 2
+    if value in ("V1", "V2"):
+        # As the Java client writes it.
+        value = 1 if value == "V1" else 2
     if type(value) is not int or value not in (1, 2):
         raise _refused("'version' must be 1 or 2")
     if kind == "MultiHash" and value == 1:

@@ -6,18 +6,16 @@ from typing import Any
 
 from pleiad import charge
 from pleiad.catalog.resource import Kind, Resource
-from pleiad.engine.container import ascii_path
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.metadata import feed_answer, throughput_of
-from pleiad.heads.nosql.render import resource_answer
+from pleiad.heads.nosql.render import described, resource_answer
 from pleiad.server.message import Response
 
 
 async def create(call: Call) -> Response:
     database = call.engine.database(call.segments[1], owner=True)
     container = await call.engine.create_container(database, call.json_object(), throughput_of(call))
-    paths = {"x_ms_alt_content_path": ascii_path(f"dbs/{database.id}"), "x_ms_content_path": database.rid}
-    return resource_answer(201, call, charge.metadata_write(), container.to_json(), **paths)
+    return described(201, call, charge.metadata_write(), container, container.to_json())
 
 
 async def read(call: Call) -> Response:
@@ -30,7 +28,7 @@ async def read(call: Call) -> Response:
     body = container.to_json()
     if call.flag(b"x-ms-documentdb-populatepartitionstatistics"):
         body["statistics"] = await _statistics(call)
-    return resource_answer(200, call, charge.metadata_read(), body, **extra)
+    return described(200, call, charge.metadata_read(), container, body, **extra)
 
 
 async def replace(call: Call) -> Response:
@@ -38,7 +36,7 @@ async def replace(call: Call) -> Response:
     container = await call.engine.replace_container(
         database, call.segments[3], call.json_object(), call.conditions.if_match
     )
-    return resource_answer(200, call, charge.metadata_write(), container.to_json())
+    return described(200, call, charge.metadata_write(), container, container.to_json())
 
 
 async def delete(call: Call) -> Response:

@@ -14,7 +14,7 @@ from pleiad.catalog.resource import Kind, Resource
 from pleiad.engine.provisioning import Migration
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.metadata import feed_answer
-from pleiad.heads.nosql.render import resource_answer
+from pleiad.heads.nosql.render import described
 from pleiad.server.message import Response
 
 _TO_AUTOSCALE = b"x-ms-cosmos-migrate-offer-to-autopilot"
@@ -27,9 +27,8 @@ async def read(call: Call) -> Response:
     if call.engine.provisioning.is_pending(call.engine.find(Kind.OFFER, None, rid)):
         await call.engine.keeper.splits_for_throughput()
     offer = call.engine.find(Kind.OFFER, None, rid)
-    return resource_answer(
-        200, call, charge.metadata_read(), _to_json(call, offer), **await _state(call, offer)
-    )
+    state = await _state(call, offer)
+    return described(200, call, charge.metadata_read(), offer, _to_json(call, offer), **state)
 
 
 async def replace(call: Call) -> Response:
@@ -40,7 +39,7 @@ async def replace(call: Call) -> Response:
     )
     headers = await _state(call, offer)
     status = 202 if headers["x_ms_offer_replace_pending"] == "true" else 200
-    return resource_answer(status, call, charge.metadata_write(), _to_json(call, offer), **headers)
+    return described(status, call, charge.metadata_write(), offer, _to_json(call, offer), **headers)
 
 
 async def list_or_query(call: Call) -> Response:

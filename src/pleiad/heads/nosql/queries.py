@@ -75,11 +75,6 @@ async def query(call: Call) -> Response:
             error.additional_info = orjson.dumps(_plan(container, text, parameters, None)).decode()
         raise
     block = item_headers(call, container, page.partitions[0], page.charge_ru)
-    if len(page.partitions) > 1:
-        block = block.replace(
-            f"x-ms-session-token: {container.session_token(page.partitions[0])}\r\n",
-            f"x-ms-session-token: {','.join(map(container.session_token, page.partitions))}\r\n",
-        )
     block += f"x-ms-item-count: {len(page.results)}\r\n" + _extra_headers(call, container, request, page)
     feed = feed_body(container.resource.rid, "Documents", page.results, len(page.results))
     return Response(200, block.encode("latin-1"), feed)

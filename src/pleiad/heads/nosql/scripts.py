@@ -13,7 +13,7 @@ from pleiad.engine import scripts
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of
 from pleiad.heads.nosql.metadata import feed_answer
-from pleiad.heads.nosql.render import item_headers, resource_answer
+from pleiad.heads.nosql.render import described, item_headers, resource_answer
 from pleiad.item.body import load
 from pleiad.server.message import Response
 
@@ -27,16 +27,17 @@ async def create(call: Call) -> Response:
     script, is_new = await scripts.create(
         call.engine, script_kind(call.segments[4]), container, call.json_object(), call.is_upsert
     )
-    return resource_answer(201 if is_new else 200, call, charge.metadata_write(), script.to_json())
+    return described(201 if is_new else 200, call, charge.metadata_write(), script, script.to_json())
 
 
 async def read(call: Call) -> Response:
-    return resource_answer(200, call, charge.metadata_read(), _find(call).to_json())
+    script = _find(call)
+    return described(200, call, charge.metadata_read(), script, script.to_json())
 
 
 async def replace(call: Call) -> Response:
     script = await scripts.replace(call.engine, _find(call), call.json_object(), call.conditions.if_match)
-    return resource_answer(200, call, charge.metadata_write(), script.to_json())
+    return described(200, call, charge.metadata_write(), script, script.to_json())
 
 
 async def delete(call: Call) -> Response:
