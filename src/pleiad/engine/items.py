@@ -117,12 +117,12 @@ async def read(
 
 
 @over_moves
-async def id_of_rid(container: Container, number: int) -> str | None:
-    """The id of the item with a document number, for clients that address items by rid."""
+async def row_of_number(container: Container, number: int) -> Row | None:
+    """The row with a document number, for clients that address items by rid."""
     for partition in container.map.partitions:
         row = await partition.find(number)
         if row is not None:
-            return row.id
+            return row
     return None
 
 
