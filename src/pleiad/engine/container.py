@@ -19,6 +19,7 @@ from pleiad.engine.allotment import Allotment
 from pleiad.engine.heat import Heat
 from pleiad.engine.kept import KeptWork
 from pleiad.engine.script_source import ContainerScripts
+from pleiad.engine.seal import Seal
 from pleiad.index.policy import ELEMENT
 from pleiad.index.terms import TermCounter
 from pleiad.item import rid as rids
@@ -47,8 +48,14 @@ class Container:
     """Its stored procedures, triggers and functions; the engine that opens it sets this."""
 
     def __init__(
-        self, resource: Resource, database: Resource, partition_map: PartitionMap, limits: Limits
+        self,
+        resource: Resource,
+        database: Resource,
+        partition_map: PartitionMap,
+        catalog: Catalog,
+        limits: Limits,
     ) -> None:
+        self.seal = Seal(lambda: catalog.secret)
         self.look_again: Callable[[], Awaitable[None]] | None = None
         """Learns what other servers changed; None when there can be no others."""
         self._map_changed: asyncio.Event = asyncio.Event()
@@ -230,7 +237,8 @@ class Container:
         prefix, template = self._rid_prefix, self._item_template
         texts = []
         for number, _, _, lsn, ts, _, _, _, body in rows:
-            rid = b2a_base64(prefix + (number << 8).to_bytes(8, "big"), newline=False).replace(b"/", b"-")
+            raw = prefix + (number | rids.LOWEST_BYTE_FIRST).to_bytes(8, "little")
+            rid = b2a_base64(raw, newline=False).replace(b"/", b"-")
             comma = b"," if len(body) > 2 else b""
             texts.append(template % (body[:-1], comma, rid, rid, lsn & 0xFFFFFFFF, lsn >> 32, ts, ts))
         return texts
@@ -279,7 +287,7 @@ async def open_container(
     partitions = [partition_of(placement, store) for placement in catalog.placements(resource.rid)]
     for partition in partitions:
         await partition.load()
-    return Container(resource, database, PartitionMap(partitions), limits)
+    return Container(resource, database, PartitionMap(partitions), catalog, limits)
 
 
 def partition_of(placement: Placement, store: Store, lsn: int = 0) -> Partition:

@@ -29,6 +29,7 @@ from pleiad.engine.refresh import HasRefresher, Refresher, on_a_fresh_catalog
 from pleiad.engine.reshape import Reshaper
 from pleiad.engine.reshape_failure import ChangedElsewhereError
 from pleiad.engine.script_source import ContainerScripts
+from pleiad.engine.seal import Seal
 from pleiad.engine.shared_budget import SharedBudget
 from pleiad.engine.steady import to_the_end
 from pleiad.engine.sweeper import sweep_for_ever
@@ -64,6 +65,7 @@ class Engine(HasRefresher):
         self.limits = limits
         self.consistency = consistency
         self.catalog = Catalog(store, limits)
+        self.seal = Seal(lambda: self.catalog.secret)
         self.faults = Faults()
         self.traffic = Traffic()
         self.script_pool = ScriptPool(limits)
@@ -100,6 +102,7 @@ class Engine(HasRefresher):
         """Loads the catalog, removes what deleted containers left behind, and starts the background work."""
         try:
             await self.catalog.load()
+            await self.catalog.keep_secret()
             self.provisioning.check_account()
             if self.store.is_shared:
                 await self.budget.try_turn()

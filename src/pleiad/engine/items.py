@@ -117,12 +117,12 @@ async def read(
 
 
 @over_moves
-async def id_of_rid(container: Container, number: int) -> str | None:
-    """The id of the item with a document number, for clients that address items by rid."""
+async def row_of_number(container: Container, number: int) -> Row | None:
+    """The row with a document number, for clients that address items by rid."""
     for partition in container.map.partitions:
         row = await partition.find(number)
         if row is not None:
-            return row.id
+            return row
     return None
 
 
@@ -177,12 +177,22 @@ async def delete(
 async def patch(
     container: Container, id: str, raw: bytes, key: Key | None, conditions: Conditions, lane: Lane = NORMAL
 ) -> ItemAnswer:
-    """Applies patch operations to an item as one change.
+    """Applies patch operations to an item as one change."""
+    return await patch_as_planned(container, id, plan_patch(container, raw), key, conditions, lane)
 
-    The item is read, changed and put back only if nobody else changed it meanwhile; then it starts over. Patches
-    of one item in this process wait for each other, so a counter under load makes progress on every turn.
+
+async def patch_as_planned(
+    container: Container,
+    id: str,
+    planned: PlannedPatch,
+    key: Key | None,
+    conditions: Conditions,
+    lane: Lane = NORMAL,
+) -> ItemAnswer:
+    """Reads the item, changes it and puts it back only if nobody else changed it meanwhile; then it starts over.
+
+    Patches of one item in this process wait for each other, so a counter under load makes progress on every turn.
     """
-    planned = plan_patch(container, raw)
     epk = container.epk_of(container.full_key(key))
     demanded = precondition(container, conditions)
     with container.map.find(epk).turn(lane) as turn:
@@ -262,7 +272,19 @@ async def _write(
     lane: Lane,
     id: str | None = None,
 ) -> ItemAnswer:
-    item = measure(container, raw, container.limits)
+    return await put(container, verb, measure(container, raw, container.limits), key, conditions, lane, id)
+
+
+async def put(
+    container: Container,
+    verb: Verb,
+    item: NewItem,
+    key: Key | None,
+    conditions: Conditions,
+    lane: Lane,
+    id: str | None = None,
+) -> ItemAnswer:
+    """Puts a measured item into its logical partition; `id` is the one it replaces, which a body may rename."""
     epk = container.epk_of(container.key_of(item.value, key))
     mutation = mutation_of(container, verb, item, epk, precondition(container, conditions))
     if id is not None and item.id != id:

@@ -1,8 +1,8 @@
 """Pages of a query that looks at everything before its first result: groups, rank, and DISTINCT in an order.
 
 The results stand in an order that the partition map has no part in: groups by their keys, ranked rows by score and
-`_rid`, the rest by document number. So the next page goes on behind the number of results given, and finds the same
-ones there when it has to gather them again.
+document number, the rest by document number. So the next page goes on behind the number of results given, and finds
+the same ones there when it has to gather them again.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class _RankGathering:
         return (self.job.item_of(row),)
 
     def add(self, row: Row, number: int, part: Any) -> None:
-        if self.ranking.take((part,), part["_rid"]):
+        if self.ranking.take((part,), row.number):
             self.size_bytes += row.size_bytes
 
 
@@ -191,9 +191,6 @@ class _ItemGathering(_RowGathering):
     def parts(self, row: Row) -> Iterable[Any]:
         self.size_bytes += row.size_bytes
         return (self.job.item_of(row),)
-
-    def add(self, row: Row, number: int, part: Any) -> None:
-        self._found.append(((part["_rid"] if self.job.query.is_ranked else row.number, number), part))
 
 
 # -- one count that the store makes ------------------------------------------------------------------

@@ -47,21 +47,36 @@ async def container_of(call: Call) -> Container:
     return container
 
 
-async def item_id(segments: list[str], container: Container) -> str:
-    """The id of the item a path names, by id or by rid."""
-    id = segments[5]
-    if segments[3] == container.resource.rid and len(id) == 24 and id.endswith("=="):
-        found = await items.id_of_rid(container, rids.document_parts(id)[2])
-        if found is not None:
-            return found
-    return id
+def document_number(container: Container, segments: list[str]) -> int | None:
+    """The number of the document that a path by rids names; None for a path by names.
+
+    A rid is found in its own container only: a signature of a path by rids covers no more than the last of them.
+    """
+    rid = segments[5]
+    if segments[3] != container.resource.rid or not rids.is_rid(rid, rids.PATH_SIZES_BYTES[-1]):
+        return None
+    database, owner, number = rids.document_parts(rid)
+    if (database, owner) != (container.database.number, container.resource.number):
+        raise errors.ITEM_NOT_FOUND(id=rid)
+    return number
+
+
+async def item_id(call: Call, container: Container) -> str:
+    """The id of the item a path names, by id or by rid; a rid goes with the partition key of its item only."""
+    number = document_number(container, call.segments)
+    if number is None:
+        return call.segments[5]
+    row = await items.row_of_number(container, number)
+    if row is None or container.epk_of(container.full_key(call.key)) != row.epk:
+        raise errors.ITEM_NOT_FOUND(id=call.segments[5])
+    return row.id
 
 
 async def read(call: Call) -> Response:
     container = opened(call) or await container_of(call)
     level = call.consistency()
     segments = call.segments
-    id = segments[5] if segments[3] != container.resource.rid else await item_id(segments, container)
+    id = segments[5] if segments[3] != container.resource.rid else await item_id(call, container)
     answer = await items.read(
         container,
         id,
@@ -93,7 +108,7 @@ async def upsert(call: Call) -> Response:
 
 async def replace(call: Call) -> Response:
     container = await container_of(call)
-    id = await item_id(call.segments, container)
+    id = await item_id(call, container)
     if _names_triggers(call):
         operation = Operation(OperationKind.REPLACE, id, call.request.body, call.conditions)
         return await _with_triggers(call, container, operation)
@@ -103,7 +118,7 @@ async def replace(call: Call) -> Response:
 
 async def patch(call: Call) -> Response:
     container = await container_of(call)
-    id = await item_id(call.segments, container)
+    id = await item_id(call, container)
     if _names_triggers(call):
         operation = Operation(OperationKind.PATCH, id, call.request.body, call.conditions)
         return await _with_triggers(call, container, operation)
@@ -113,7 +128,7 @@ async def patch(call: Call) -> Response:
 
 async def delete(call: Call) -> Response:
     container = await container_of(call)
-    id = await item_id(call.segments, container)
+    id = await item_id(call, container)
     if _names_triggers(call):
         return await _with_triggers(
             call, container, Operation(OperationKind.DELETE, id, b"", call.conditions)
