@@ -41,6 +41,7 @@ from pleiad.engine.transaction import (
 from pleiad.errors import PleiadError
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
+from pleiad.query.pace import Pace
 from pleiad.store.contract import Outcome, SegmentDroppedError
 
 __all__ = ["Answer", "BatchAnswer", "Operation", "OperationKind", "charged_ru", "run_bulk", "run_transaction"]
@@ -157,11 +158,15 @@ async def run_transaction(
     partition = container.map.find(epk)
     if session_token and any(each.kind is OperationKind.READ for each in operations):
         session.check(session_token, partition, container.resource.number)
-    plans = [plan_operation(container, key, operation) for operation in operations]
-    with partition.turn(lane) as turn:
-        answer = await _transact(container, partition, epk, plans, multiplier)
-        turn.ru = answer.charge_ru
-    return answer
+    with Pace.of_request(container.limits) as pace:
+        plans = []
+        for operation in operations:
+            plans.append(await plan_operation(container, key, operation, pace))
+            await pace.rest()
+        with partition.turn(lane) as turn:
+            answer = await _transact(container, partition, epk, plans, multiplier)
+            turn.ru = answer.charge_ru
+        return answer
 
 
 async def _transact(
