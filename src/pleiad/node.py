@@ -111,7 +111,13 @@ class Node:
         hosts = HostNames(settings.host, settings.host_names)
         head = NoSqlHead(self.engine, self._authenticator, admin, hosts)
         self.server = Server(
-            head.handle, settings.limits, settings.host, settings.port, self.directory, _names(settings)
+            head.handle,
+            settings.limits,
+            settings.host,
+            settings.port,
+            self.directory,
+            _names(settings),
+            head.admit,
         )
         try:
             await self.server.start()
