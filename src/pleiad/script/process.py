@@ -220,7 +220,9 @@ class ScriptProcess:
             self.kill()
             raise errors.SCRIPT_LIMIT(reason="it gave more than its memory can hold.")
         end = worker.REPLY.size + length
-        return Reply(ending, bytes(buffer[worker.REPLY.size : end])) if len(buffer) >= end else None
+        return (
+            Reply(ending, bytes(memoryview(buffer)[worker.REPLY.size : end])) if len(buffer) >= end else None
+        )
 
     def _ended(self) -> PleiadError:
         """The error of a process that ended: by its alarm or our watchdog, or because the engine broke."""
