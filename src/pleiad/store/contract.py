@@ -250,8 +250,11 @@ class Snapshot(Protocol):
     def find(self, number: int) -> Awaitable[Row | None]:
         """The row with a document number."""
 
-    def scan(self, span: EpkRange, after: int, limit: int) -> Awaitable[Sequence[Row]]:
-        """Up to `limit` rows of the range with a document number above `after`, in the order of their numbers."""
+    def scan(self, span: EpkRange, after: int, limit: int, bytes_max: int) -> Awaitable[Sequence[Row]]:
+        """Up to `limit` rows of the range with a document number above `after`, in the order of their numbers.
+
+        It ends with the row that fills `bytes_max`, so a page is never larger than that and one row.
+        """
 
     def close(self) -> None:
         """Ends the snapshot; closing it again does nothing."""

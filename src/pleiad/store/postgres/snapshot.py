@@ -64,9 +64,9 @@ class PostgresSnapshot:
         rows = await self._rows(statements.FIND, (number,))
         return row_of(rows[0]) if rows else None
 
-    async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
-        text = statements.SCAN_KEY if span.min and span.max.startswith(span.min) else statements.SCAN
-        return [row_of(row) for row in await self._rows(text, (after, span.min, span.max, limit))]
+    async def scan(self, span: EpkRange, after: int, limit: int, bytes_max: int) -> Sequence[Row]:
+        found = await self._rows(statements.SCAN_BYTES, (after, span.min, span.max, limit, bytes_max))
+        return [row_of(row) for row in found]
 
     async def _rows(self, text: str, params: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         connection = await asyncio.shield(self.begun)

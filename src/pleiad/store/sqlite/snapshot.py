@@ -36,8 +36,19 @@ class SqliteSnapshot:
         found = self._rows(statements.FIND, (number,))
         return found[0] if found else None
 
-    async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
-        return self._rows(statements.scan(span), (after, span.min, span.max, limit))
+    async def scan(self, span: EpkRange, after: int, limit: int, bytes_max: int) -> Sequence[Row]:
+        if self._connection is None:
+            return []
+        rows: list[Row] = []
+        room_bytes = bytes_max
+        found: Any = self._connection.execute(statements.scan(span), (after, span.min, span.max, limit))
+        for each in found:
+            rows.append(Row._make(each))
+            room_bytes -= rows[-1].size_bytes
+            if room_bytes <= 0:
+                found.close()
+                break
+        return rows
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
