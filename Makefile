@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test test-postgres lint bench conformance javascript dotnet crash simulate truth isolation requirements clean
+.PHONY: run test test-postgres lint bench attack conformance javascript dotnet crash simulate truth isolation requirements clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,9 @@ lint: $(READY)  ## style, types, and the direction of imports between rooms
 
 bench: $(READY)  ## ratios against the same HTTP loop answering a constant; writes build/bench.json
 	$(BIN)/python -m bench
+
+attack: $(READY)  ## every class of attack on real servers, both stores; 1,000,000 fuzzed requests and queries; takes hours
+	$(BIN)/python -m attack
 
 conformance: $(READY)  ## the official Python SDK's own tests against Pleiad on both stores; writes docs/compatibility.md
 	$(BIN)/python -m conformance.python_suite --select all --write
