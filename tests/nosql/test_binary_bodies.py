@@ -148,6 +148,13 @@ def test_a_feed_is_binary_where_the_older_header_asks_for_it(place: Any, wire: A
     assert place.read("1", ["a"], **{WISH: "JsonText"}).json["id"] == "1"
 
 
+def test_a_wish_for_a_form_that_there_is_not_is_refused_before_anything_is_done(place: Any) -> None:
+    refused = place.create(to_binary(ITEM), ["a"], **{WISH: "Not a valid value"})
+    assert refused.status == 400
+    assert WISH in refused.message
+    assert place.read("1", ["a"]).status == 404
+
+
 def test_an_answer_without_a_body_has_none_in_binary_either(place: Any, wire: Any) -> None:
     created = wire.send(
         "POST", [*place.path, "docs"], to_binary(ITEM), {**BINARY, "prefer": "return=minimal"}, ["a"]

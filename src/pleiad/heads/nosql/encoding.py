@@ -30,7 +30,7 @@ _BINARY = "cosmosbinary"
 _THREAD_BYTES_MIN = 32 * 1024
 _WORKER = ThreadPoolExecutor(1, thread_name_prefix="binary-json")
 
-__all__ = ["is_binary", "offers_binary", "text_of", "texts_of", "wishes_binary", "written"]
+__all__ = ["check_wish", "is_binary", "offers_binary", "text_of", "texts_of", "wishes_binary", "written"]
 
 
 async def text_of(body: bytes, limits: Limits) -> bytes:
@@ -65,6 +65,13 @@ def wishes_binary(headers: Mapping[bytes, bytes]) -> bool:
     """Whether a client wants binary JSON in the older words, which name one form."""
     wish = headers.get(_WISH)
     return wish is not None and wish.strip().lower() == _BINARY.encode()
+
+
+def check_wish(headers: Mapping[bytes, bytes]) -> None:
+    """Refuses a wish for a form that there is not; the newer header is an offer, and may say anything."""
+    wish = headers.get(_WISH)
+    if wish is not None and wish.strip().lower().decode("latin-1") not in _FORMATS:
+        raise errors.BAD_HEADER(name=_WISH.decode(), value=wish.decode("latin-1")[:100], hint="")
 
 
 @lru_cache(maxsize=64)

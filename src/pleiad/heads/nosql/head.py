@@ -104,6 +104,7 @@ class NoSqlHead:
                 request.method, raw_path, request.headers
             ):
                 await self._check_access(call, route.operation)
+            encoding.check_wish(request.headers)
             if encoding.is_binary(request.body):
                 request.body = await encoding.text_of(request.body, self._engine.limits)
             try:
