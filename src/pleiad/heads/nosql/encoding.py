@@ -4,13 +4,14 @@ The first byte tells the form of a request, whatever its headers say; so every o
 file there is text only. An answer is in binary where the client offers to read it and the operation is one the
 service answers so. Text is right for every client, so whatever cannot be written in binary is sent as text.
 
-Large bodies are worked on in a thread: the codec is Python, and no other request should wait for it.
+Large bodies are worked on in a thread, and one at a time: the codec is Python, and other requests go on beside it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
 import orjson
@@ -26,9 +27,10 @@ OFFER = b"x-ms-cosmos-supported-serialization-formats"
 _WISH = b"x-ms-documentdb-content-serialization-format"
 _FORMATS = frozenset({"jsontext", "cosmosbinary", "hybridrow"})
 _BINARY = "cosmosbinary"
-_THREAD_BYTES_MIN = 16 * 1024
+_THREAD_BYTES_MIN = 32 * 1024
+_WORKER = ThreadPoolExecutor(1, thread_name_prefix="binary-json")
 
-__all__ = ["is_binary", "offers_binary", "text_of", "texts_of", "wishes_binary", "written"]
+__all__ = ["check_wish", "is_binary", "offers_binary", "text_of", "texts_of", "wishes_binary", "written"]
 
 
 async def text_of(body: bytes, limits: Limits) -> bytes:
@@ -40,7 +42,7 @@ async def texts_of(bodies: Sequence[bytes], limits: Limits) -> list[bytes]:
     """The texts of several bodies, some or all in binary JSON."""
     if sum(map(len, bodies)) < _THREAD_BYTES_MIN:
         return _texts(bodies, limits)
-    return await asyncio.to_thread(_texts, bodies, limits)
+    return await asyncio.get_running_loop().run_in_executor(_WORKER, _texts, bodies, limits)
 
 
 def _texts(bodies: Sequence[bytes], limits: Limits) -> list[bytes]:
@@ -65,6 +67,13 @@ def wishes_binary(headers: Mapping[bytes, bytes]) -> bool:
     return wish is not None and wish.strip().lower() == _BINARY.encode()
 
 
+def check_wish(headers: Mapping[bytes, bytes]) -> None:
+    """Refuses a wish for a form that there is not; the newer header is an offer, and may say anything."""
+    wish = headers.get(_WISH)
+    if wish is not None and wish.strip().lower().decode("latin-1") not in _FORMATS:
+        raise errors.BAD_HEADER(name=_WISH.decode(), value=wish.decode("latin-1")[:100], hint="")
+
+
 @lru_cache(maxsize=64)
 def _names_binary(offer: bytes) -> bool:
     """Whether binary JSON is in a list of formats; a list with a name that there is not means text.
@@ -79,7 +88,7 @@ async def written(text: bytes) -> bytes:
     """The binary form of an answer's text."""
     if len(text) < _THREAD_BYTES_MIN:
         return _written(text)
-    return await asyncio.to_thread(_written, text)
+    return await asyncio.get_running_loop().run_in_executor(_WORKER, _written, text)
 
 
 def _written(text: bytes) -> bytes:

@@ -112,6 +112,7 @@ class NoSqlHead:
                 await self._check_access(call, route.operation)
             if route.operation is not Operation.READ_HEALTH:
                 self._hosts.check(request)
+            encoding.check_wish(request.headers)
             if encoding.is_binary(request.body):
                 request.body = await encoding.text_of(request.body, self._engine.limits)
             try:
