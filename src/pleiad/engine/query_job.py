@@ -111,8 +111,12 @@ class Deadline:
     def restart(self) -> None:
         self._ends_at = time.perf_counter() + self._seconds
 
+    @property
+    def is_over(self) -> bool:
+        return time.perf_counter() > self._ends_at
+
     def check(self) -> None:
-        if time.perf_counter() > self._ends_at:
+        if self.is_over:
             raise errors.REQUEST_TIMEOUT(
                 reason=f"The query was stopped: it worked on one item for more than {self._seconds:g} seconds."
             )
