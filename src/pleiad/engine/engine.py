@@ -16,7 +16,13 @@ from typing import Any
 from pleiad import errors
 from pleiad.catalog import placement, throughput
 from pleiad.catalog.catalog import ACCOUNT_RID, Catalog
-from pleiad.catalog.container import check_spatial, define, redefine, with_versions_since
+from pleiad.catalog.container import (
+    check_encryption_keys,
+    check_spatial,
+    define,
+    redefine,
+    with_versions_since,
+)
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine.consistency import Consistency
@@ -246,6 +252,8 @@ class Engine(HasRefresher):
             self.find(Kind.DATABASE, None, database.rid, owner=True)
             self.catalog.check_absent(Kind.CONTAINER, database.rid, id)
             self.catalog.check_count()
+            keys = self.catalog.children(Kind.ENCRYPTION_KEY, database.rid)
+            check_encryption_keys(definition, {key.id for key in keys})
             shared = self.provisioning.shared_throughput(database) if given is None else None
             own = given or Throughput(self.limits.throughput_ru_default)
             own.checked(self.limits)

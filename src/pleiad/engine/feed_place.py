@@ -26,6 +26,7 @@ from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange
 from pleiad.partition.governor import Lane, admit_all, spend_all
 from pleiad.partition.partition import Partition
+from pleiad.query.pace import Pace
 from pleiad.store.contract import Row, Version
 
 _CHUNK = 100
@@ -115,7 +116,15 @@ class Walk(Generic[Change]):
     fetch: Fetch[Change]
     is_shown: Callable[[Change], bool]
     items_max: int
+    is_wanted: Callable[[Change], bool] = lambda change: True
+    """Whether a change that is shown is one of those the client asks for."""
+    is_over: Callable[[], bool] = lambda: False
+    """Whether the page has looked for wanted changes long enough."""
+    pace: Pace | None = None
+    """The pace at which it is decided what is wanted."""
     changes: list[Change] = field(default_factory=list)
+    sizes_bytes: list[int] = field(default_factory=list)
+    """The sizes of the changes that were looked at."""
     place: list[Piece] = field(default_factory=list)
     polled: list[Partition] = field(default_factory=list)
     is_full: bool = False
@@ -159,23 +168,28 @@ class Walk(Generic[Change]):
             found = await self.fetch(partition, piece.span, after, wanted)
             shown_before = len(self.changes)
             for lsn, group in groupby(found, _lsn):
-                if not self._take(list(group)):
+                changes = list(group)
+                taken = self._take(changes) if self.pace is None else await self.pace.run(self._take, changes)
+                if not taken:
                     return after
                 after = lsn
             if len(found) < wanted:
                 return max(after, upto)
             if len(self.changes) == shown_before:
+                self.is_full = self.is_full or self.is_over()
                 await asyncio.sleep(0)
         return after
 
     def _take(self, group: list[Change]) -> bool:
         """Adds the changes of one LSN; False when the page has no room for them."""
         shown = [change for change in group if self.is_shown(change)]
-        size_bytes = sum(change.size_bytes for change in shown)
+        wanted = [change for change in shown if self.is_wanted(change)]
+        size_bytes = sum(change.size_bytes for change in wanted)
         if self.changes and size_bytes > self._room_bytes:
             self.is_full = True
             return False
-        self.changes += shown
+        self.sizes_bytes += [change.size_bytes for change in shown]
+        self.changes += wanted
         self._room_bytes -= size_bytes
         self.is_full = len(self.changes) >= self.items_max
         return True

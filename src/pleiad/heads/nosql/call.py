@@ -20,7 +20,9 @@ from pleiad.limits import Limits
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.server.message import Request
 
-_DIGITS_MAX = 9
+_COUNT_MAX = 2**31 - 1
+"""The largest page a client may ask for; .NET asks for it where a program sets no limit."""
+_COUNT_DIGITS_MAX = 10
 _PRIORITY = b"x-ms-cosmos-priority-level"
 _BUCKET = b"x-ms-cosmos-throughput-bucket"
 
@@ -133,8 +135,8 @@ class Call:
         value = self.text(b"x-ms-max-item-count")
         if value in ("", "-1"):
             return self.limits.page_items if not value else self.limits.page_items_max
-        count = int(value) if value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX else 0
-        if count < 1:
+        count = int(value) if value.isascii() and value.isdigit() and len(value) <= _COUNT_DIGITS_MAX else 0
+        if not 1 <= count <= _COUNT_MAX:
             raise errors.BAD_HEADER(
                 name="x-ms-max-item-count", value=value[:100], hint=" It must be -1 or at least 1."
             )
