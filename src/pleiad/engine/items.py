@@ -20,6 +20,7 @@ from pleiad.errors import PleiadError
 from pleiad.item import body as bodies
 from pleiad.item import patch as patches
 from pleiad.item.id import check_item_id
+from pleiad.item.numbers import in_shortest_form
 from pleiad.item.ttl import check_item_ttl
 from pleiad.keys.range import prefix_range
 from pleiad.keys.value import KeyValue
@@ -333,8 +334,12 @@ def measure(container: Container, raw: bytes, limits: Limits) -> NewItem:
     ttl = check_item_ttl(value, limits) if "ttl" in value else None
     stored = bodies.stored_body(raw, value)
     bodies.strip_system(value)
-    size_bytes = len(bodies.dump(value))
-    return NewItem(id, value, stored, size_bytes, container.terms.count(value), ttl)
+    written = bodies.dump(value)
+    shortest = in_shortest_form(stored, value, written)
+    if shortest is not stored:
+        stored, value = shortest, bodies.load(shortest)
+        written = bodies.dump(value)
+    return NewItem(id, value, stored, len(written), container.terms.count(value), ttl)
 
 
 def mutation_of(

@@ -13,6 +13,7 @@ from pleiad.catalog.throughput import Throughput, from_autoscale_settings
 from pleiad.engine.token import fingerprint, whole_number
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.render import resource_answer
+from pleiad.item.numbers import has_double, shortest
 from pleiad.query import QueryContext, compile_query
 from pleiad.query.parameters import parameter_values
 from pleiad.server.message import Response
@@ -59,7 +60,8 @@ def query_parts(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     for parameter in parameters:
         if not isinstance(parameter, dict) or not isinstance(parameter.get("name"), str):
             raise errors.BAD_REQUEST(reason="Each parameter needs a 'name' such as @id.")
-    return text, parameter_values(parameters)
+    values = parameter_values(parameters)
+    return text, {name: shortest(value) if has_double(value) else value for name, value in values.items()}
 
 
 def feed_answer(
