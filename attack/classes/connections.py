@@ -19,7 +19,7 @@ from attack.wire import LOOPBACK, Connection, NoAnswerError, path_of, request_by
 
 HONEST = "127.0.0.2"
 """Another address of this machine, which no flood comes from."""
-OPEN_FILES = 400
+OPEN_FILES = 1024
 CONTAINERS = 30
 READ_SECONDS = 3.0
 
