@@ -147,6 +147,12 @@ VERSIONS_FORGOTTEN = ErrorRow(
     "for which the container keeps all versions and deletes; start again from now.",
 )
 QUERY_ERROR = ErrorRow(400, 0, "{reason}")
+QUERY_OUT_OF_MEMORY = ErrorRow(
+    400,
+    0,
+    "The query was stopped: what it sorts, groups, lists or builds takes more than {limit} of memory. Let it read or "
+    "return less.",
+)
 SCRIPT_NOT_COMPILED = ErrorRow(
     400, 65535, "Encountered exception while compiling Javascript. Exception = {reason}"
 )
@@ -268,6 +274,11 @@ TOO_MANY_METADATA_REQUESTS = ErrorRow(
     3201,
     "The request did not complete due to a high rate of metadata requests: databases, containers, offers and other "
     "metadata of the account have {limit} RU/s. Please retry this request later.",
+)
+QUERIES_OUT_OF_MEMORY = ErrorRow(
+    429,
+    3200,
+    "The queries that run now take the {limit} of memory that queries have together. Please retry this request later.",
 )
 RETRY_WITH = ErrorRow(449, 0, "The item is being changed by concurrent requests; retry.")
 INTERNAL = ErrorRow(

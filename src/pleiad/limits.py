@@ -98,6 +98,8 @@ class Limits:
     query_udfs: int = 10
     query_in_items: int = 16_000
     query_nesting: int = 128
+    query_memory_bytes: int = 64 * MB
+    queries_memory_bytes: int = 160 * MB
     continuation_kb: int = 16
 
     # scripts

@@ -34,7 +34,7 @@ from pleiad.limits import Limits
 from pleiad.partition.map import PartitionMap
 from pleiad.partition.partition import Partition
 from pleiad.query import QueryContext, compile_query
-from pleiad.query.context import no_tick
+from pleiad.query.pace import Pace
 from pleiad.query.pushdown import policy_paths
 from pleiad.store.contract import Mutation, Outcome, Row, Store
 from pleiad.store.selection import IndexedPath
@@ -278,10 +278,14 @@ class Container:
     def is_expired(self, row: Row, now: float) -> bool:
         return is_expired(row.ts, row.ttl, self.default_ttl, now)
 
+    def condition_context(self, pace: Pace) -> QueryContext:
+        """What the condition of a patch knows: the item, and nothing of the container's policies."""
+        return QueryContext(limits=self.limits, pace=pace)
+
     def query_context(
-        self, tick: Callable[[], None] = no_tick, udfs: Mapping[str, Callable[..., Any]] | None = None
+        self, pace: Pace | None = None, udfs: Mapping[str, Callable[..., Any]] | None = None
     ) -> QueryContext:
-        """What a query on this container knows beside its text; `tick` is called now and then and may stop it."""
+        """What a query on this container knows beside its text; `pace` may stop it."""
         properties = self.definition.properties
         return QueryContext(
             limits=self.limits,
@@ -289,7 +293,7 @@ class Container:
             computed_properties=self._computed,
             vector_policy=properties.get("vectorEmbeddingPolicy"),
             full_text_policy=properties.get("fullTextPolicy"),
-            tick=tick,
+            pace=pace or Pace(),
         )
 
     def session_token(self, partition: Partition) -> str:

@@ -49,7 +49,7 @@ async def delete(call: Call) -> Response:
 async def list_or_query(call: Call) -> Response:
     database = call.engine.database(call.segments[1], owner=True)
     children = call.engine.catalog.children(Kind.CONTAINER, database.rid)
-    return feed_answer(call, Kind.CONTAINER, database.rid, children)
+    return await feed_answer(call, Kind.CONTAINER, database.rid, children)
 
 
 def _sharing(call: Call, container: Resource) -> dict[str, str]:

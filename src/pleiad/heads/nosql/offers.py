@@ -53,7 +53,9 @@ async def list_or_query(call: Call) -> Response:
     call.engine.check_has_offers()
     if any(map(call.engine.provisioning.is_pending, call.engine.catalog.all(Kind.OFFER))):
         await call.engine.keeper.splits_for_throughput()
-    return feed_answer(call, Kind.OFFER, "", call.engine.catalog.all(Kind.OFFER), partial(_to_json, call))
+    return await feed_answer(
+        call, Kind.OFFER, "", call.engine.catalog.all(Kind.OFFER), partial(_to_json, call)
+    )
 
 
 def _to_json(call: Call, offer: Resource) -> dict[str, Any]:

@@ -49,7 +49,7 @@ async def delete(call: Call) -> Response:
 
 async def list_or_query(call: Call) -> Response:
     container, kind = _container(call), script_kind(call.segments[4])
-    return feed_answer(call, kind, container.rid, call.engine.catalog.children(kind, container.rid))
+    return await feed_answer(call, kind, container.rid, call.engine.catalog.children(kind, container.rid))
 
 
 async def execute(call: Call) -> Response:

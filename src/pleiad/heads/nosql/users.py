@@ -70,7 +70,7 @@ class UserOperations:
     async def list_or_query(self, call: Call) -> Response:
         kind, parent = self._place(call)
         children = call.engine.catalog.children(kind, parent.rid)
-        return feed_answer(call, kind, parent.rid, children, await self._renderer(call, children))
+        return await feed_answer(call, kind, parent.rid, children, await self._renderer(call, children))
 
     def _place(self, call: Call) -> tuple[Kind, Resource]:
         """The kind a path is about and the resource it stands under."""
