@@ -177,6 +177,7 @@ def _on_account() -> list[Probe]:
     permission = {"permissionMode": "All", "resource": "/".join(OWN), "resourcePartitionKey": ["a"]}
     return [
         Probe("GET", []),
+        Probe("GET", ["addresses"]),
         Probe("GET", ["dbs"]),
         Probe("POST", ["dbs"], {**QUERY_ALL, "id": "made"}),
         Probe("GET", database),

@@ -21,6 +21,8 @@ class Settings:
     seed: int = 1
     thorough: bool = True
     """Whether every route is asked with every flag one by one, aimed at every neighbour."""
+    brief: bool = False
+    """Whether only so much is done as still shows each promise, for the tests."""
     shots: int = 0
     """How many of the hostile requests; 0: all."""
     operation_seconds: float = 5.0
