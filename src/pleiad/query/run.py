@@ -227,8 +227,8 @@ class Execution:
         return Groups(kinds, self._functions["keys"], self._functions["arguments"])
 
     def finish(self, groups: Groups) -> list[Any]:
-        """The result of the whole query from its groups, in the order of their keys where it asks for no other."""
-        rows: list[Row] = sorted(groups.results(), key=lambda row: tuple(map(order_key, row[0])))
+        """The result of the whole query from its groups; they come by their first rows where it asks for no order."""
+        rows: list[Row] = list(groups.results())
         if self.block.order_by:
             rows = self.sorted_rows(rows)
         return self.outputs(rows)
@@ -386,7 +386,7 @@ class _ComputedValue:
 
 
 def _without_computed(context: QueryContext) -> QueryContext:
-    return QueryContext(now=context.now, limits=context.limits, tick=context.tick)
+    return QueryContext(now=context.now, limits=context.limits, pace=context.pace)
 
 
 def _tags(names: tuple[str, ...], parameters: Mapping[str, Any], limits: Limits) -> dict[str, str]:

@@ -40,6 +40,7 @@ class UserOperations:
         if not isinstance(id, str):
             raise errors.MISSING_ID()
         if kind is Kind.PERMISSION:
+            _expiry(call)
             _check_key_levels(call, properties)
         child, is_new = await call.engine.create_child(kind, parent, id, properties, call.is_upsert)
         render = await self._renderer(call, [child])
@@ -56,6 +57,7 @@ class UserOperations:
         id = body.get("id", old.id)
         properties = _properties(old.kind, body)
         if old.kind is Kind.PERMISSION:
+            _expiry(call)
             _check_key_levels(call, properties)
         new = await call.engine.replace_child(old, id, properties, call.conditions.if_match)
         render = await self._renderer(call, [new])
@@ -68,7 +70,7 @@ class UserOperations:
     async def list_or_query(self, call: Call) -> Response:
         kind, parent = self._place(call)
         children = call.engine.catalog.children(kind, parent.rid)
-        return feed_answer(call, kind, parent.rid, children, await self._renderer(call, children))
+        return await feed_answer(call, kind, parent.rid, children, await self._renderer(call, children))
 
     def _place(self, call: Call) -> tuple[Kind, Resource]:
         """The kind a path is about and the resource it stands under."""
