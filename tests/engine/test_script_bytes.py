@@ -1,4 +1,4 @@
-"""How much a script moves at once: rounds end by bytes, and its queries gather no more than it may hold."""
+"""How much a script moves at once: rounds end by bytes, and its queries hold no more than others."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ async def test_a_round_ends_when_its_results_fill_one_response(
     assert max(sent) < 3 * RESPONSE_BYTES
 
 
-async def test_a_query_of_a_script_holds_no_more_than_the_script_may(engine: Opened) -> None:
-    limits = Limits(response_bytes=RESPONSE_BYTES, script_memory_bytes=8_000_000)
+async def test_a_query_of_a_script_holds_no_more_than_any_query_may(engine: Opened) -> None:
+    limits = Limits(response_bytes=RESPONSE_BYTES, query_memory_bytes=8_000_000)
     async with engine(limits) as opened:
         container = await filled(opened, 90, 100_000)
         assert await run(opened, container, QUERY, "SELECT VALUE COUNT(1) FROM c WHERE c.n > 9") == [80]
@@ -92,7 +92,7 @@ async def test_a_query_of_a_script_holds_no_more_than_the_script_may(engine: Ope
         assert groups == [{"r": remainder, "c": 30} for remainder in range(3)]
         assert await run(opened, container, QUERY, "SELECT VALUE c.n FROM c WHERE c.n < 3") == [0, 1, 2]
         refused = await run(opened, container, QUERY, "SELECT TOP 2 VALUE c.n FROM c ORDER BY c.n DESC")
-        assert "more than 7.62939 MB of items at once" in refused
+        assert "more than 7.62939 MB of memory" in refused
 
 
 async def test_an_operation_larger_than_a_request_is_refused_where_it_is_made(engine: Opened) -> None:

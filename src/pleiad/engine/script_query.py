@@ -21,7 +21,7 @@ from pleiad.engine.transaction import Transaction
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
 from pleiad.keys.range import prefix_range
-from pleiad.limits import MB, size_text
+from pleiad.limits import MB
 from pleiad.query import Execution, Query, compile_query, compile_turn
 from pleiad.query.order_rules import check_order_by
 from pleiad.query.pace import Pace
@@ -173,13 +173,13 @@ class ScriptQueries:
 
     async def _whole(self, execution: Execution, most: int, given: int) -> ScriptPage:
         """A page of a query that looks at everything first: order, groups, DISTINCT, TOP and OFFSET."""
-        query, pace = execution.query, execution.context.pace
+        query = execution.query
         if query.is_aggregate and query.is_per_item and query.reads_items:
             values, loaded = await self._grouped(execution)
         else:
-            rows = await self._gathered()
+            rows = await self._gathered(execution.context.pace)
             loaded = [row.size_bytes for row in rows]
-            values = await pace.run(execution.run, map(self._item_of, rows))
+            values = await execution.context.pace.run(execution.run, map(self._item_of, rows))
         texts = list(map(orjson.dumps, values))
         results: list[bytes] = []
         room_bytes = self._container.limits.response_bytes
@@ -206,18 +206,12 @@ class ScriptQueries:
             loaded.append(row.size_bytes)
         return await execution.context.pace.run(execution.finish, groups), loaded
 
-    async def _gathered(self) -> list[Row]:
-        """All rows, as long as a script might have them in its memory."""
-        limit = self._container.limits.script_memory_bytes
+    async def _gathered(self, pace: Pace) -> list[Row]:
+        """All rows, within the memory of a query."""
         rows: list[Row] = []
-        room_bytes = limit
         async for row in self._rows():
+            pace.hold(row.size_bytes)
             rows.append(row)
-            room_bytes -= row.size_bytes
-            if room_bytes < 0:
-                raise errors.BAD_REQUEST(
-                    reason=f"The query of the script has to look at more than {size_text(limit)} of items at once."
-                )
         return rows
 
 
