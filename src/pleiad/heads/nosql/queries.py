@@ -195,7 +195,7 @@ def _planned(
         if keys is None:
             return [_range("", "FF", False)]
         if not keys:
-            return [_range("", "", False)]
+            return [_range("", "", True)]
         points = {container.span_of(key) for key in keys if len(key) == container.key.levels}
         found = []
         for span in disjoint(container.span_of(key) for key in keys):
