@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from typing import NamedTuple
 
 from pleiad import charge, errors
@@ -42,6 +42,7 @@ from pleiad.engine.transaction import (
 from pleiad.errors import PleiadError
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
+from pleiad.query.pace import Pace
 from pleiad.store.contract import Outcome, SegmentDroppedError
 
 __all__ = ["Answer", "BatchAnswer", "Operation", "OperationKind", "charged_ru", "run_bulk", "run_transaction"]
@@ -89,16 +90,22 @@ async def run_bulk(
     `partition` is the one the client sent them to; the keys alone decide where they go. Without `continue_on_error`
     they run one after the other, and those behind the first failure do not run. Each is admitted by itself.
     """
-    plans = [plan_operation(container, each.key, each) for each in operations]
-    answers: list[Answer] = []
-    if continue_on_error:
-        answers = await _in_order_by_item(container, plans, session_token, multiplier, lane)
-    else:
-        for plan in plans:
-            if answers and isinstance(answers[-1], PleiadError):
-                answers.append(errors.FAILED_DEPENDENCY())
-            else:
-                answers.append(await _single(container, plan, session_token, multiplier, lane))
+    with ExitStack() as paces:
+        plans: list[Plan] = []
+        for each in operations:
+            # They run side by side, so each has a pace of its own.
+            pace = paces.enter_context(Pace.of_request(container.limits))
+            plans.append(await plan_operation(container, each.key, each, pace))
+            await pace.rest()
+        answers: list[Answer] = []
+        if continue_on_error:
+            answers = await _in_order_by_item(container, plans, session_token, multiplier, lane)
+        else:
+            for plan in plans:
+                if answers and isinstance(answers[-1], PleiadError):
+                    answers.append(errors.FAILED_DEPENDENCY())
+                else:
+                    answers.append(await _single(container, plan, session_token, multiplier, lane))
     if partition is None:
         done = (answer.partition for answer in answers if isinstance(answer, ItemAnswer))
         partition = next(done, container.map.partitions[0])
@@ -188,11 +195,15 @@ async def run_transaction(
     partition = container.map.find(epk)
     if session_token and any(each.kind is OperationKind.READ for each in operations):
         session.check(session_token, partition, container.resource.number)
-    plans = [plan_operation(container, key, operation) for operation in operations]
-    with partition.turn(lane) as turn:
-        answer = await _transact(container, partition, epk, plans, multiplier)
-        turn.ru = answer.charge_ru
-    return answer
+    with Pace.of_request(container.limits) as pace:
+        plans = []
+        for operation in operations:
+            plans.append(await plan_operation(container, key, operation, pace))
+            await pace.rest()
+        with partition.turn(lane) as turn:
+            answer = await _transact(container, partition, epk, plans, multiplier)
+            turn.ru = answer.charge_ru
+        return answer
 
 
 async def _transact(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import logging
 from binascii import b2a_base64
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -25,7 +26,7 @@ from pleiad.index.terms import TermCounter
 from pleiad.item import rid as rids
 from pleiad.item.system import etag_of, item_template, lsn_of_etag
 from pleiad.item.ttl import is_expired
-from pleiad.keys.hash import epk
+from pleiad.keys.hash import V1_STRING_BYTES_MAX, epk
 from pleiad.keys.range import EpkRange, prefix_range
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.keys.value import KeyValue, check_size, same, to_json_text
@@ -33,12 +34,13 @@ from pleiad.limits import Limits
 from pleiad.partition.map import PartitionMap
 from pleiad.partition.partition import Partition
 from pleiad.query import QueryContext, compile_query
-from pleiad.query.context import no_tick
+from pleiad.query.pace import Pace
 from pleiad.query.pushdown import policy_paths
 from pleiad.store.contract import Mutation, Outcome, Row, Store
 from pleiad.store.selection import IndexedPath
 
 _LOOK_AGAIN_SECONDS = 0.2
+_log = logging.getLogger("pleiad.engine")
 
 
 class Container:
@@ -66,6 +68,7 @@ class Container:
         self.map = partition_map
         self.allotment = Allotment()
         self.rid_bytes = resource.rid.encode()
+        self._told_of_long_keys = False
         self.kept = KeptWork()
         self._docs_link = f"{resource.self_link}docs/"
         self._rid_prefix = rids.document_rid_prefix(database.number, resource.number)
@@ -202,7 +205,25 @@ class Container:
         if not same(named, found):
             raise errors.PARTITION_KEY_MISMATCH(found=to_json_text(found), given=to_json_text(named))
         check_size(found, self.key, self.limits)
+        if self.key.version == 1 and not self._told_of_long_keys:
+            self._tell_of_long_key(found)
         return found
+
+    def _tell_of_long_key(self, key: tuple[KeyValue, ...]) -> None:
+        """Says once that keys of version 1 which begin alike are one logical partition."""
+        if any(
+            isinstance(value, str) and len(value.encode("utf-8", "replace")) > V1_STRING_BYTES_MAX
+            for value in key
+        ):
+            self._told_of_long_keys = True
+            _log.warning(
+                "%s has a partition key of version 1 and a key value of more than %d bytes: values that are alike up "
+                "to there share one logical partition; a key of version 2, or the limit partition_key_bytes_v1 = %d, "
+                "prevents it",
+                self.path,
+                V1_STRING_BYTES_MAX,
+                V1_STRING_BYTES_MAX,
+            )
 
     def epk_of(self, key: tuple[KeyValue, ...]) -> bytes:
         return epk(key, self.key)
@@ -257,10 +278,14 @@ class Container:
     def is_expired(self, row: Row, now: float) -> bool:
         return is_expired(row.ts, row.ttl, self.default_ttl, now)
 
+    def condition_context(self, pace: Pace) -> QueryContext:
+        """What the condition of a patch knows: the item, and nothing of the container's policies."""
+        return QueryContext(limits=self.limits, pace=pace)
+
     def query_context(
-        self, tick: Callable[[], None] = no_tick, udfs: Mapping[str, Callable[..., Any]] | None = None
+        self, pace: Pace | None = None, udfs: Mapping[str, Callable[..., Any]] | None = None
     ) -> QueryContext:
-        """What a query on this container knows beside its text; `tick` is called now and then and may stop it."""
+        """What a query on this container knows beside its text; `pace` may stop it."""
         properties = self.definition.properties
         return QueryContext(
             limits=self.limits,
@@ -268,7 +293,7 @@ class Container:
             computed_properties=self._computed,
             vector_policy=properties.get("vectorEmbeddingPolicy"),
             full_text_policy=properties.get("fullTextPolicy"),
-            tick=tick,
+            pace=pace or Pace(),
         )
 
     def session_token(self, partition: Partition) -> str:

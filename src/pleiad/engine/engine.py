@@ -16,7 +16,13 @@ from typing import Any
 from pleiad import errors
 from pleiad.catalog import placement, throughput
 from pleiad.catalog.catalog import ACCOUNT_RID, Catalog
-from pleiad.catalog.container import check_encryption_keys, define, redefine, with_versions_since
+from pleiad.catalog.container import (
+    check_encryption_keys,
+    check_spatial,
+    define,
+    redefine,
+    with_versions_since,
+)
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine.consistency import Consistency
@@ -241,6 +247,7 @@ class Engine(HasRefresher):
         id = check_resource_name(body.get("id"), self.limits)
         self._check_given(given, "Setting offer throughput or autopilot on container")
         definition = define(body, self.limits)
+        check_spatial(body, definition)
         async with self.catalog.lock:
             self.find(Kind.DATABASE, None, database.rid, owner=True)
             self.catalog.check_absent(Kind.CONTAINER, database.rid, id)
@@ -285,6 +292,7 @@ class Engine(HasRefresher):
                 raise errors.BAD_REQUEST(reason=f"The id of a container cannot be changed: it is '{old.id}'.")
             _check_etag(old, if_match)
             definition = redefine(define(old.properties, self.limits), body, self.limits)
+            check_spatial(body, definition)
             new = old.changed(with_versions_since(old.properties, definition))
             await self.catalog.replace(old, new)
         container = self._containers.get(new.rid) or await self._container_of(new)

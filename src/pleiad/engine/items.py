@@ -27,7 +27,8 @@ from pleiad.keys.value import KeyValue
 from pleiad.limits import Limits, size_text
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
-from pleiad.query import Query, QueryContext, compile_condition
+from pleiad.query import Query, compile_condition, compile_turn
+from pleiad.query.pace import Pace
 from pleiad.store.contract import (
     NEVER,
     Mutation,
@@ -77,10 +78,11 @@ class NewItem(NamedTuple):
 
 
 class PlannedPatch(NamedTuple):
-    """A patch ready to be applied: its operations, and its condition compiled."""
+    """A patch ready to be applied: its operations, and its condition compiled, with the pace of the request."""
 
     patch: patches.Patch
     condition: Query | None
+    pace: Pace
 
 
 async def read(
@@ -179,7 +181,9 @@ async def patch(
     container: Container, id: str, raw: bytes, key: Key | None, conditions: Conditions, lane: Lane = NORMAL
 ) -> ItemAnswer:
     """Applies patch operations to an item as one change."""
-    return await patch_as_planned(container, id, plan_patch(container, raw), key, conditions, lane)
+    with Pace.of_request(container.limits) as pace:
+        planned = await plan_patch(container, raw, pace)
+        return await patch_as_planned(container, id, planned, key, conditions, lane)
 
 
 async def patch_as_planned(
@@ -218,7 +222,7 @@ async def _patch(
             raise failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.failed())
         if not holds(demanded, row):
             raise failed(container, partition, errors.PRECONDITION_FAILED(), charge.failed())
-        item = apply_patch(container, partition, planned, row)
+        item = await apply_patch(container, partition, planned, row)
         mutation = mutation_of(container, Verb.REPLACE, item, epk, Precondition(lsn=row.lsn))
         try:
             partition, outcome = await _commit(container, mutation)
@@ -307,19 +311,21 @@ def write_charge(container: Container, old: Row | None, item: NewItem, patched: 
     return charge.replace(old.size_bytes, item.size_bytes, removed, added)
 
 
-def plan_patch(container: Container, raw: bytes) -> PlannedPatch:
+async def plan_patch(container: Container, raw: bytes, pace: Pace) -> PlannedPatch:
     """The patch in a request body, checked before any item is read."""
     parsed = patches.parse_patch(raw, container.limits, container.key.path_steps)
     if parsed.condition is None:
-        return PlannedPatch(parsed, None)
-    return PlannedPatch(parsed, compile_condition(parsed.condition, container.limits))
+        return PlannedPatch(parsed, None, pace)
+    async with compile_turn(pace, parsed.condition):
+        condition = await pace.run(compile_condition, parsed.condition, container.limits)
+    return PlannedPatch(parsed, condition, pace)
 
 
-def apply_patch(container: Container, partition: Partition, planned: PlannedPatch, row: Row) -> NewItem:
+async def apply_patch(container: Container, partition: Partition, planned: PlannedPatch, row: Row) -> NewItem:
     """The item a patch makes of a row, unless its condition does not hold."""
     if planned.condition is not None:
-        seen = bodies.load(container.render(row))
-        if not planned.condition.matches(seen, {}, QueryContext(limits=container.limits)):
+        seen, context = bodies.load(container.render(row)), container.condition_context(planned.pace)
+        if not await planned.pace.run(planned.condition.matches, seen, {}, context):
             raise failed(container, partition, errors.PATCH_CONDITION_FAILED(), charge.failed())
     patched = patches.apply(bodies.parse_exact(row.body), planned.patch)
     return measure(container, bodies.dump_exact(patched), container.limits)

@@ -58,6 +58,7 @@ class Operation(Enum):
 
     READ_HEALTH = ("read_health", Area.OPEN, Effect.READ, Reach.ANY)
     READ_METRICS = ("read_metrics", Area.OPEN, Effect.READ, Reach.ANY)
+    READ_ADDRESSES = ("read_addresses", Area.OPEN, Effect.READ, Reach.ANY)
     READ_ACCOUNT = ("read_account", Area.ACCOUNT, Effect.READ, Reach.ANY)
 
     LIST_DATABASES = ("list_databases", Area.DATABASE, Effect.READ, Reach.OUTSIDE)

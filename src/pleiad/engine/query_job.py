@@ -6,7 +6,6 @@ at all. Everything here is decided before the first row is read.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +24,9 @@ from pleiad.keys.value import KeyValue
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
 from pleiad.query import Execution, Query, compile_query, plan
+from pleiad.query.measure import BYTES_OF_A_STEP
 from pleiad.query.order_rules import check_order_by
+from pleiad.query.pace import Pace
 from pleiad.query.pushdown import PathOrder, Pushdown, path_order, pushdown
 from pleiad.query.routing import key_values
 from pleiad.store.contract import ItemKey, Row
@@ -33,10 +34,10 @@ from pleiad.store.selection import IndexedPath
 
 SLICE_ROWS = 500
 """Rows decoded and filtered before other requests get their turn."""
-ITEM_SECONDS_MIN = 1.0
-"""What one item may take even where a page has less time."""
 ROUTES_MAX = 1_000
 ROUTE_TEXT_CHARS_MAX = 2_000
+ROW_STEPS = 16
+"""What a row is counted with beside the bytes that are decoded."""
 TOKEN_BYTES_MAX = 4096
 """A token travels in a header line, and usual HTTP clients read lines of 8 KB."""
 
@@ -74,6 +75,7 @@ class Tally:
     bytes_returned: int = 0
     index_lookups: int = 0
     udf_calls: int = 0
+    steps: int = 0
 
     def to_json(self) -> list[int]:
         return [
@@ -84,6 +86,7 @@ class Tally:
             self.bytes_returned,
             self.index_lookups,
             self.udf_calls,
+            self.steps,
         ]
 
     def charge(self, multiplier: int) -> Charge:
@@ -95,31 +98,9 @@ class Tally:
             bytes_returned=self.bytes_returned,
             index_lookups=self.index_lookups,
             udf_calls=self.udf_calls,
+            steps=self.steps,
             multiplier=multiplier,
         )
-
-
-class Deadline:
-    """Cuts off an item that gives so many rows, or an evaluation that takes so long, that nothing else gets done."""
-
-    __slots__ = ("_ends_at", "_seconds")
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = max(seconds, ITEM_SECONDS_MIN)
-        self.restart()
-
-    def restart(self) -> None:
-        self._ends_at = time.perf_counter() + self._seconds
-
-    @property
-    def is_over(self) -> bool:
-        return time.perf_counter() > self._ends_at
-
-    def check(self) -> None:
-        if self.is_over:
-            raise errors.REQUEST_TIMEOUT(
-                reason=f"The query was stopped: it worked on one item for more than {self._seconds:g} seconds."
-            )
 
 
 @dataclass(slots=True)
@@ -134,7 +115,7 @@ class QueryJob:
     lookups: list[tuple[bytes, str]] | None
     pushdown: Pushdown
     order: PathOrder | None
-    deadline: Deadline
+    pace: Pace
     functions: Functions = field(default_factory=dict)
     now: int = field(default_factory=lambda: int(time.time()))
     began_at: float = field(default_factory=time.perf_counter)
@@ -143,6 +124,8 @@ class QueryJob:
     """The partitions this page came to, with the rows they gave."""
     first_rows: Sequence[Row] | None = None
     """What the first read of the first page found, if the query was admitted and that read made already."""
+    unpaid_steps: int = 0
+    """What was evaluated again that an earlier page has paid for."""
     is_part: bool = False
     """Whether the token was issued for a range of which this one is a part."""
 
@@ -161,7 +144,7 @@ class QueryJob:
     @property
     def rows_mark(self) -> int:
         """What tells the rows of this request, counted from their first, from those of others."""
-        return tokens.fingerprint(self.mark, self.request.text, self.request.resume)
+        return tokens.fingerprint(self.mark, self.request.text, self.request.resume) % 2**62
 
     @property
     def kept_mark(self) -> int:
@@ -212,8 +195,8 @@ class QueryJob:
 
     def item_of(self, row: Row) -> dict[str, Any]:
         """The item of a row as a query sees it, system properties included."""
-        self.deadline.restart()
         value: dict[str, Any] = load(row.body)
+        self.pace.worked(_row_steps(row))
         value.update(self.container.system_properties(row))
         return value
 
@@ -221,8 +204,8 @@ class QueryJob:
         """The item of a row as far as the filter looks at it."""
         if not self.query.filters_plainly or self.container.computed_names:
             return self.item_of(row)
-        self.deadline.restart()
         value: dict[str, Any] = load(row.body)
+        self.pace.worked(_row_steps(row))
         return value
 
     def loaded(self, row: Row) -> None:
@@ -233,18 +216,24 @@ class QueryJob:
         return time.perf_counter() - self.began_at > self.container.limits.operation_seconds
 
 
-def prepare(container: Container, request: QueryRequest, functions: Functions = NO_FUNCTIONS) -> QueryJob:
+def _row_steps(row: Row) -> int:
+    """What decoding a row takes."""
+    return ROW_STEPS + row.size_bytes // BYTES_OF_A_STEP
+
+
+def prepare(
+    container: Container, request: QueryRequest, pace: Pace, functions: Functions = NO_FUNCTIONS
+) -> QueryJob:
     """Compiles a query and decides where it goes; refuses what the container's policy cannot serve."""
     query = compile_query(request.text, container.limits)
     if request.resume is not None:
         _check_resumed(query, request.resume)
-    deadline = Deadline(container.limits.operation_seconds)
-    execution = query.execution(request.parameters, container.query_context(deadline.check, functions))
+    execution = query.execution(request.parameters, container.query_context(pace, functions))
     route = _route(container, request, query)
     spans = _spans(container, request, query, route.keys)
     lookups = _lookups(container, request, query, route.keys)
     job = QueryJob(
-        container, request, query, execution, spans, lookups, route.pushdown, route.order, deadline, functions
+        container, request, query, execution, spans, lookups, route.pushdown, route.order, pace, functions
     )
     _note_use(job)
     return job
@@ -409,8 +398,7 @@ async def looked_up(job: QueryJob, first: bool) -> list[Row]:
         keys_of.setdefault(container.map.find(epk), []).append(ItemKey(epk, id))
     for partition, keys in keys_of.items():
         for start in range(0, len(keys), SLICE_ROWS):
-            if start:
-                await asyncio.sleep(0)
+            await job.pace.rest()
             found = await _read(partition, keys[start : start + SLICE_ROWS])
             rows += [row for row in found if row is not None and not container.is_expired(row, now)]
     return sorted(rows, key=lambda row: row.number)

@@ -92,7 +92,11 @@ class KeyDefinition:
 def split_path(path: str) -> tuple[str, ...]:
     """The property names of a path; BAD_REQUEST when it is not a partition key path."""
     if not path.startswith("/"):
-        raise _path_refused(path, "it must start with '/'")
+        raise errors.BAD_REQUEST(
+            reason=f"The partition key component definition path '{path}' could not be accepted, failed near position "
+            "'0'. Partition key paths must contain only valid characters and not contain a trailing slash or wildcard "
+            "character: they start with '/'."
+        )
     steps: list[str] = []
     position = 0
     while position < len(path):
@@ -198,4 +202,7 @@ def _refused(reason: str) -> errors.PleiadError:
 
 
 def _path_refused(path: str, reason: str) -> errors.PleiadError:
-    return errors.BAD_REQUEST(reason=f"The partition key path '{path}' is invalid: {reason}.")
+    return errors.BAD_REQUEST(
+        reason=f"The partition key component definition path '{path}' could not be accepted. Partition key paths must "
+        f"contain only valid characters and not contain a trailing slash or wildcard character: {reason}."
+    )

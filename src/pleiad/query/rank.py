@@ -210,7 +210,7 @@ class _TextScores:
 
     def count(self, arguments: tuple[Any, ...]) -> tuple[list[int], int] | None:
         """How often each term is in a text, and the words of the text; None for what is no text."""
-        self._context.tick()
+        self._context.pace.tick()
         self._documents += 1
         _, text, *terms = arguments
         if text.__class__ is not str:

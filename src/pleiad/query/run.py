@@ -386,7 +386,7 @@ class _ComputedValue:
 
 
 def _without_computed(context: QueryContext) -> QueryContext:
-    return QueryContext(now=context.now, limits=context.limits, tick=context.tick)
+    return QueryContext(now=context.now, limits=context.limits, pace=context.pace)
 
 
 def _tags(names: tuple[str, ...], parameters: Mapping[str, Any], limits: Limits) -> dict[str, str]:

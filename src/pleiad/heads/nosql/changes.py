@@ -25,6 +25,7 @@ from pleiad.heads.nosql.render import feed_body, item_headers
 from pleiad.item.body import load, splice
 from pleiad.keys.range import EpkRange
 from pleiad.keys.undefined import UNDEFINED
+from pleiad.query.pace import Pace
 from pleiad.server.message import Response
 from pleiad.store.contract import Verb, Version
 
@@ -42,10 +43,12 @@ async def page(call: Call) -> Response:
     span = scope(call, container)
     session.check_span(call.session_token(level), container, span)
     mode = call.text(b"a-im").strip().lower()
-    if mode in _LATEST:
-        return await _latest_page(call, container, span, level.read_multiplier)
-    if mode in _ALL_VERSIONS:
-        return await _versions_page(call, container, span, level.read_multiplier)
+    with Pace.of_request(call.limits) as pace:
+        wanted = _filter(call, container, pace)
+        if mode in _LATEST:
+            return await _latest_page(call, container, span, level.read_multiplier, wanted)
+        if mode in _ALL_VERSIONS:
+            return await _versions_page(call, container, span, level.read_multiplier, wanted)
     raise errors.BAD_HEADER(
         name="A-IM",
         value=call.text(b"a-im")[:100],
@@ -53,13 +56,13 @@ async def page(call: Call) -> Response:
     )
 
 
-def _filter(call: Call, container: Container) -> ChangeFilter | None:
+def _filter(call: Call, container: Container, pace: Pace) -> ChangeFilter | None:
     """The filter in the body of a request, if it has one."""
     if call.method != "POST":
         return None
     body = call.json_object()
     text, parameters = query_parts(body)
-    return ChangeFilter(container, text, parameters, body.get("enableQueryOnPreviousImage") is True)
+    return ChangeFilter(container, text, parameters, body.get("enableQueryOnPreviousImage") is True, pace)
 
 
 def _place(call: Call) -> str:
@@ -67,7 +70,9 @@ def _place(call: Call) -> str:
     return call.text(b"if-none-match").strip().strip('"')
 
 
-async def _latest_page(call: Call, container: Container, span: EpkRange, multiplier: int) -> Response:
+async def _latest_page(
+    call: Call, container: Container, span: EpkRange, multiplier: int, wanted: ChangeFilter | None
+) -> Response:
     place = _place(call)
     origin = Origin.NOW if place == _NOW else Origin.BEGINNING
     found = await changes.page(
@@ -79,14 +84,16 @@ async def _latest_page(call: Call, container: Container, span: EpkRange, multipl
         call.page_items(),
         multiplier,
         call.lane,
-        _filter(call, container),
+        wanted,
     )
     texts = container.render_all(found.rows)
     members = [splice(text, b',"_lsn":%d}' % row.lsn) for text, row in zip(texts, found.rows, strict=True)]
     return _answer(call, container, found, members)
 
 
-async def _versions_page(call: Call, container: Container, span: EpkRange, multiplier: int) -> Response:
+async def _versions_page(
+    call: Call, container: Container, span: EpkRange, multiplier: int, wanted: ChangeFilter | None
+) -> Response:
     wire_format = call.text(_WIRE_FORMAT)
     if wire_format not in ("", _WIRE_FORMAT_KNOWN):
         raise errors.BAD_HEADER(
@@ -104,7 +111,7 @@ async def _versions_page(call: Call, container: Container, span: EpkRange, multi
         call.page_items(),
         multiplier,
         call.lane,
-        _filter(call, container),
+        wanted,
     )
     members = [_entry(container, version) for version in found.versions]
     return _answer(call, container, found, members)

@@ -29,4 +29,6 @@ async def delete(call: Call) -> Response:
 
 
 async def list_or_query(call: Call) -> Response:
-    return feed_answer(call, Kind.DATABASE, "", call.engine.catalog.children(Kind.DATABASE, ACCOUNT_RID))
+    return await feed_answer(
+        call, Kind.DATABASE, "", call.engine.catalog.children(Kind.DATABASE, ACCOUNT_RID)
+    )

@@ -63,19 +63,46 @@ class NoSqlHead:
             self.routes = {**self.routes, **admin.routes()}
         self._by_length = _by_length(self.routes)
 
+    def admit(self, request: Request) -> Response | None:
+        """The gate of the server: whether a request may send its body, by who asks and not yet by what for.
+
+        The proof is left in the request, so that it is made once.
+        """
+        began_at = perf_counter()
+        try:
+            raw_path = path_of(request)
+            if self._authenticator.proves_master_key(request.method, raw_path, request.headers):
+                request.proof = access.MASTER
+                return None
+            call = Call(request, self._engine, raw_path, path_segments(raw_path), "", began_at)
+            if self._route(call).operation.area is Area.OPEN:
+                raise errors.BAD_REQUEST(reason="What needs no key takes no body.")
+            request.proof = self._proof(call)
+        except PleiadError as error:
+            answer = error_answer(error, self._activity_id(request))
+            self._traffic.note(_kind_of_no_route(request), answer.status, perf_counter() - began_at, 0.0)
+            return answer
+        return None
+
+    def _activity_id(self, request: Request) -> str:
+        given = request.header(b"x-ms-activity-id")
+        if not given or not given.isascii() or not given.isprintable():
+            return next(self._activity_ids)
+        return given
+
     async def handle(self, request: Request) -> Response:
         """Answers one request and counts it; raises nothing but `ConnectionCut`, when a fault asks for it."""
         began_at = perf_counter()
         route: Route | None = None
         charge_ru = 0.0
-        activity_id = request.header(b"x-ms-activity-id")
-        if not activity_id or not activity_id.isascii() or not activity_id.isprintable():
-            activity_id = next(self._activity_ids)
+        activity_id = self._activity_id(request)
         try:
             raw_path = path_of(request)
             call = Call(request, self._engine, raw_path, path_segments(raw_path), activity_id, began_at)
             route = self._route(call)
-            if not self._authenticator.proves_master_key(request.method, raw_path, request.headers):
+            if request.proof is not access.MASTER and not self._authenticator.proves_master_key(
+                request.method, raw_path, request.headers
+            ):
                 await self._check_access(call, route.operation)
             if encoding.is_binary(request.body):
                 request.body = await encoding.text_of(request.body, self._engine.limits)
@@ -158,6 +185,8 @@ class NoSqlHead:
 
     def _proof(self, call: Call) -> Caller | ResourceToken:
         request = call.request
+        if isinstance(request.proof, Caller | ResourceToken):
+            return request.proof
         plain_date = request.header(b"date") if b"date" in request.headers else ""
         return self._authenticator.authenticate(
             request.header(b"authorization"), request.header(b"x-ms-date"), plain_date, _signed_parts(call)

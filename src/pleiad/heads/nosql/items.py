@@ -15,6 +15,8 @@ from pleiad.server.message import Response
 
 _MEANT = b"x-ms-cosmos-intended-collection-rid"
 _SESSION_TOKEN = b"x-ms-session-token"
+_DIRECTIVE = b"x-ms-indexing-directive"
+_EXCLUDE_LINKS = b"x-ms-exclude-system-properties"
 _PRE_TRIGGERS = b"x-ms-documentdb-pre-trigger-include"
 _POST_TRIGGERS = b"x-ms-documentdb-post-trigger-include"
 
@@ -208,6 +210,8 @@ def _has_scope(call: Call) -> bool:
 
 def _names_triggers(call: Call) -> bool:
     headers = call.request.headers
+    if _DIRECTIVE in headers:
+        _check_directive(call)
     return bool(headers.get(_PRE_TRIGGERS) or headers.get(_POST_TRIGGERS))
 
 
@@ -235,6 +239,21 @@ def trigger_names(call: Call, header: bytes) -> list[str]:
     return [name.strip() for name in names if name.strip()]
 
 
+def _check_directive(call: Call) -> None:
+    """Items are indexed by the policy of their container; the header of an older way is checked and needs no more."""
+    directive = call.text(_DIRECTIVE)
+    if directive.lower() not in ("", "default", "include", "exclude"):
+        raise errors.BAD_HEADER(
+            name=_DIRECTIVE.decode(), value=directive[:100], hint=" It is Default, Include or Exclude."
+        )
+
+
+def _without_links(text: bytes) -> bytes:
+    """An item without `_self` and `_attachments`, which stand among the system properties at its end."""
+    head, _, tail = text.rpartition(b'"_self":"')
+    return head + tail.partition(b'",')[2].replace(b'"_attachments":"attachments/",', b"", 1)
+
+
 def _answer(status: int, call: Call, container: Container, answer: ItemAnswer) -> Response:
     row = answer.row
     charge_ru = answer.charge.ru
@@ -243,4 +262,6 @@ def _answer(status: int, call: Call, container: Container, answer: ItemAnswer) -
     etag = container.etag(row)
     bodiless = answer.not_modified or (call.method != "GET" and call.wants_minimal)
     body = b"" if bodiless else container.render(row)
+    if body and _EXCLUDE_LINKS in call.request.headers and call.flag(_EXCLUDE_LINKS):
+        body = _without_links(body)
     return item_answer(status, call, container, answer.partition, charge_ru, etag, row.lsn, body)

@@ -69,6 +69,7 @@ def routes(users: UserOperations) -> dict[str, Methods]:
     """Every path of the protocol, with a star where a name or rid stands."""
     return {
         "": {"GET": Route(Operation.READ_ACCOUNT, account.read)},
+        "addresses": {"GET": Route(Operation.READ_ADDRESSES, account.addresses)},
         **_database_routes(),
         **_item_routes(),
         **_script_routes(),

@@ -42,6 +42,7 @@ class UserOperations:
         if not isinstance(id, str):
             raise errors.MISSING_ID()
         if kind is Kind.PERMISSION:
+            _expiry(call)
             _check_key_levels(call, properties)
         child, is_new = await call.engine.create_child(kind, parent, id, properties, call.is_upsert)
         render = await self._renderer(call, [child])
@@ -58,6 +59,7 @@ class UserOperations:
         id = body.get("id", old.id)
         properties = _properties(old.kind, body, _created(old))
         if old.kind is Kind.PERMISSION:
+            _expiry(call)
             _check_key_levels(call, properties)
         new = await call.engine.replace_child(old, id, properties, call.conditions.if_match)
         render = await self._renderer(call, [new])
@@ -70,7 +72,7 @@ class UserOperations:
     async def list_or_query(self, call: Call) -> Response:
         kind, parent = self._place(call)
         children = call.engine.catalog.children(kind, parent.rid)
-        return feed_answer(call, kind, parent.rid, children, await self._renderer(call, children))
+        return await feed_answer(call, kind, parent.rid, children, await self._renderer(call, children))
 
     def _place(self, call: Call) -> tuple[Kind, Resource]:
         """The kind a path is about and the resource it stands under."""
