@@ -8,57 +8,53 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 from pleiad import errors
 from pleiad.engine.container import Container
 from pleiad.engine.image import current_image, previous_image
 from pleiad.item.body import load
-from pleiad.query import Execution, Query, compile_query, compile_turn
+from pleiad.query import Query, compile_query
 from pleiad.query.pace import Pace
 from pleiad.store.contract import Row, Version
 
 
 class ChangeFilter:
-    """The filter of one request; `is_over` says when it has looked at changes for long enough."""
+    """The filter of one request."""
 
-    def __init__(self, container: Container, execution: Execution, on_previous: bool) -> None:
+    def __init__(
+        self, container: Container, text: str, parameters: Mapping[str, Any], on_previous: bool, pace: Pace
+    ) -> None:
+        query = compile_query(text, container.limits)
+        _check(query)
         self._container = container
-        self._execution = execution
-        self._on_previous = on_previous
+        self._pace = pace
         self._ends_at = time.perf_counter() + container.limits.operation_seconds
+        self._execution = query.execution(parameters, container.query_context(pace))
+        self._on_previous = on_previous
 
-    @classmethod
-    async def of(
-        cls, container: Container, text: str, parameters: Mapping[str, Any], on_previous: bool, pace: Pace
-    ) -> Self:
-        """The filter of a query text, evaluated at the pace of its request."""
-        async with compile_turn(pace, text):
-            query = await pace.run(compile_query, text, container.limits)
-            _check(query)
-            execution = await pace.run(query.execution, parameters, container.query_context(pace))
-        return cls(container, execution, on_previous)
-
-    @property
-    def pace(self) -> Pace:
-        return self._execution.context.pace
-
-    @property
     def is_over(self) -> bool:
+        """Whether the request has looked at changes for long enough."""
         return time.perf_counter() > self._ends_at
 
-    def passes(self, row: Row) -> bool:
-        """Whether an item passes."""
+    async def rows(self, changes: list[Row]) -> list[Row]:
+        """The items that pass."""
+        return await self._pace.run(lambda: [row for row in changes if self._passes(row)])
+
+    async def versions(self, changes: list[Version]) -> list[Version]:
+        """The changes that pass."""
+        return await self._pace.run(lambda: [each for each in changes if self._passes_version(each)])
+
+    def _passes(self, row: Row) -> bool:
         item: dict[str, Any] = load(row.body)
         item.update(self._container.system_properties(row))
         return self._execution.matches(item)
 
-    def passes_version(self, version: Version) -> bool:
-        """Whether a change passes."""
+    def _passes_version(self, version: Version) -> bool:
         images = [current_image(version)]
         if self._on_previous:
             images.append(previous_image(version))
-        return any(image is not None and self.passes(image) for image in images)
+        return any(image is not None and self._passes(image) for image in images)
 
 
 def _check(query: Query) -> None:

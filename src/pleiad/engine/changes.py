@@ -74,7 +74,7 @@ async def page(
 
     walk = Walk(container, fetch, is_live, items_max)
     if wanted is not None:
-        walk.is_wanted, walk.is_over, walk.pace = wanted.passes, lambda: wanted.is_over, wanted.pace
+        walk.choose, walk.is_over = wanted.rows, wanted.is_over
     walk.admit(start, lane)
     await walk.run(start)
     cost = charge.feed_page(walk.sizes_bytes, len(walk.polled), multiplier)

@@ -26,7 +26,6 @@ from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange
 from pleiad.partition.governor import Lane, admit_all, spend_all
 from pleiad.partition.partition import Partition
-from pleiad.query.pace import Pace
 from pleiad.store.contract import Row, Version
 
 _CHUNK = 100
@@ -116,12 +115,10 @@ class Walk(Generic[Change]):
     fetch: Fetch[Change]
     is_shown: Callable[[Change], bool]
     items_max: int
-    is_wanted: Callable[[Change], bool] = lambda change: True
-    """Whether a change that is shown is one of those the client asks for."""
+    choose: Callable[[list[Change]], Awaitable[list[Change]]] | None = None
+    """Those of the changes shown that the client asks for; without it, all."""
     is_over: Callable[[], bool] = lambda: False
     """Whether the page has looked for wanted changes long enough."""
-    pace: Pace | None = None
-    """The pace at which it is decided what is wanted."""
     changes: list[Change] = field(default_factory=list)
     sizes_bytes: list[int] = field(default_factory=list)
     """The sizes of the changes that were looked at."""
@@ -168,9 +165,7 @@ class Walk(Generic[Change]):
             found = await self.fetch(partition, piece.span, after, wanted)
             shown_before = len(self.changes)
             for lsn, group in groupby(found, _lsn):
-                changes = list(group)
-                taken = self._take(changes) if self.pace is None else await self.pace.run(self._take, changes)
-                if not taken:
+                if not await self._take(list(group)):
                     return after
                 after = lsn
             if len(found) < wanted:
@@ -180,10 +175,10 @@ class Walk(Generic[Change]):
                 await asyncio.sleep(0)
         return after
 
-    def _take(self, group: list[Change]) -> bool:
+    async def _take(self, group: list[Change]) -> bool:
         """Adds the changes of one LSN; False when the page has no room for them."""
         shown = [change for change in group if self.is_shown(change)]
-        wanted = [change for change in shown if self.is_wanted(change)]
+        wanted = shown if self.choose is None else await self.choose(shown)
         size_bytes = sum(change.size_bytes for change in wanted)
         if self.changes and size_bytes > self._room_bytes:
             self.is_full = True

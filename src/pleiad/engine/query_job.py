@@ -144,7 +144,7 @@ class QueryJob:
     @property
     def rows_mark(self) -> int:
         """What tells the rows of this request, counted from their first, from those of others."""
-        return tokens.fingerprint(self.mark, self.request.text, self.request.resume)
+        return tokens.fingerprint(self.mark, self.request.text, self.request.resume) % 2**62
 
     @property
     def kept_mark(self) -> int:

@@ -43,8 +43,8 @@ async def page(call: Call) -> Response:
     span = scope(call, container)
     session.check_span(call.session_token(level), container, span)
     mode = call.text(b"a-im").strip().lower()
-    with Pace.of_request(container.limits) as pace:
-        wanted = await _filter(call, container, pace)
+    with Pace.of_request(call.limits) as pace:
+        wanted = _filter(call, container, pace)
         if mode in _LATEST:
             return await _latest_page(call, container, span, level.read_multiplier, wanted)
         if mode in _ALL_VERSIONS:
@@ -56,14 +56,13 @@ async def page(call: Call) -> Response:
     )
 
 
-async def _filter(call: Call, container: Container, pace: Pace) -> ChangeFilter | None:
+def _filter(call: Call, container: Container, pace: Pace) -> ChangeFilter | None:
     """The filter in the body of a request, if it has one."""
     if call.method != "POST":
         return None
     body = call.json_object()
     text, parameters = query_parts(body)
-    on_previous = body.get("enableQueryOnPreviousImage") is True
-    return await ChangeFilter.of(container, text, parameters, on_previous, pace)
+    return ChangeFilter(container, text, parameters, body.get("enableQueryOnPreviousImage") is True, pace)
 
 
 def _place(call: Call) -> str:
