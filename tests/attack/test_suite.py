@@ -48,9 +48,16 @@ def test_one_seed_is_one_request_and_one_query() -> None:
 
 
 def test_a_stall_counts_as_all_the_reads_it_held_up() -> None:
-    reads = Reads(count=100, wall_ms=[1.0] * 97 + [900.0] * 3, own_ms=[1.0] * 97 + [400.0] * 3)
-    assert reads.p99_ms() == 400.0
+    reads = Reads()
+    for _ in range(900):
+        reads.note(began_at=0.0, wall=0.001, own=0.001, ok=True)
+    assert reads.p99_ms() == 1.0
+    reads.note(began_at=9.0, wall=0.9, own=0.5, ok=True)
+    assert reads.count == 901
+    assert reads.longest_ms() == 500.0
     assert reads.longest_ms(wall=True) == 900.0
+    assert reads.p99_ms() > 300.0
+    assert [stall.began_at for stall in reads.stalls] == [9.0]
 
 
 def test_what_broke_is_in_the_table_and_in_the_file(tmp_path: Path) -> None:
