@@ -291,6 +291,15 @@ INTERNAL = ErrorRow(
     500, 0, "An unexpected failure happened; the server's log tells more under this activity id."
 )
 UNAVAILABLE = ErrorRow(503, 0, "{reason}")
+OUT_OF_SERVICE = ErrorRow(
+    503,
+    0,
+    "The data of this physical partition is damaged or missing and was taken out of service; nothing was changed, and "
+    "retrying does not help. The operator finds the reason in the warnings of the server.",
+)
+STORE_FULL = ErrorRow(
+    503, 0, "The disk of the store is full or takes no writes; nothing was changed. Reads are served."
+)
 
 # -- faults on demand: answers that somebody asked the admin API for ---------------------------------
 FAULT_TOO_MANY_REQUESTS = ErrorRow(429, 3200, "Request rate is large. The fault {id} asked for this answer.")

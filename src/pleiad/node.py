@@ -57,6 +57,8 @@ class Settings:
     """`enforce`: requests beyond the throughput get 429; `observe`: they are only counted."""
     burst: bool = False
     serverless: bool = False
+    allow_missing_data: bool = False
+    """Start although something that held items is gone; what nobody knows is set aside."""
 
     def check(self) -> None:
         """Refuses what would be unsafe, such as a key everybody knows on an address everybody reaches."""
@@ -93,8 +95,8 @@ class Node:
     async def start(self) -> None:
         """Opens the data and listens.
 
-        StoreLockedError, StoreUnreachableError, SchemaError, UnfinishedCopyError, ValueError or OSError say why
-        it cannot.
+        StoreLockedError, StoreUnreachableError, SchemaError, MissingDataError, UnfinishedCopyError, ValueError or
+        OSError say why it cannot.
         """
         settings = self.settings
         if settings.data is None:
@@ -128,12 +130,17 @@ class Node:
     async def _open_store(self) -> Store:
         settings = self.settings
         if settings.store == SQLITE:
-            return SqliteStore(self.directory, durable=settings.data is not None)
-        return await PostgresStore.open(settings.store)
+            return SqliteStore(
+                self.directory,
+                durable=settings.data is not None,
+                allow_missing=settings.allow_missing_data,
+            )
+        return await PostgresStore.open(settings.store, allow_missing=settings.allow_missing_data)
 
     async def stop(self) -> None:
         """Lets running requests finish, then closes the data; what is held goes on."""
         self.engine.faults.clear()
+        self.engine.is_stopping = True
         await self.server.drain(DRAIN_SECONDS)
         await self.engine.close()
         if self._temporary is not None:

@@ -22,8 +22,9 @@ from pleiad.server.descriptors import raise_descriptor_limit
 from pleiad.server.lifecycle import run, settle_garbage_collector, wait_for_stop
 from pleiad.store.postgres.connections import StoreUnreachableError, described
 from pleiad.store.postgres.schema import SchemaError as DatabaseSchemaError
+from pleiad.store.problems import MissingDataError
+from pleiad.store.sqlite.directory import StoreLockedError
 from pleiad.store.sqlite.schema import SchemaError
-from pleiad.store.sqlite.store import StoreLockedError
 
 
 def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -121,6 +122,11 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
     is_flag=True,
     help="A serverless account: no throughput is provisioned, each physical partition serves 5,000 RU/s.",
 )
+@_option(
+    "--allow-missing-data",
+    is_flag=True,
+    help="Start although segments that held items are gone, or the catalog is; what no container names is set aside.",
+)
 @_option("--sample", is_flag=True, help="Load a small sample to look at, where it is not there yet.")
 @_option(
     "--log-level",
@@ -144,14 +150,16 @@ def serve(
     throttle: str,
     burst: bool,
     serverless: bool,
+    allow_missing_data: bool,
     sample: bool,
     log_level: str,
 ) -> None:
     """Serve a database that Cosmos DB clients work against.
 
     HTTP and HTTPS answer on the same port; the certificate is made on the first start and kept in the data
-    directory. The server prints its endpoint and connection string, answers health checks at /_pleiad/health
-    without a key, and on SIGTERM or Ctrl-C finishes running requests before it exits.
+    directory. The server prints its endpoint and connection string, answers health checks at /_pleiad/health and
+    readiness checks at /_pleiad/ready without a key, and on SIGTERM or Ctrl-C finishes running requests before it
+    exits.
 
     \b
     Examples:
@@ -176,6 +184,7 @@ def serve(
             throttle=throttle,
             burst=burst,
             serverless=serverless,
+            allow_missing_data=allow_missing_data,
         )
         run(_serve(Node(settings), sample))
     except (
@@ -185,6 +194,7 @@ def serve(
         SchemaError,
         DatabaseSchemaError,
         UnfinishedCopyError,
+        MissingDataError,
         PleiadError,
         ValueError,
     ) as error:

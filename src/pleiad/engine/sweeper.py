@@ -14,7 +14,16 @@ from collections.abc import Callable, Iterable
 from pleiad import charge
 from pleiad.engine.container import Container
 from pleiad.errors import PleiadError
-from pleiad.store.contract import NEVER, Mutation, Precondition, Result, SegmentDroppedError, Store, Verb
+from pleiad.store.contract import (
+    NEVER,
+    Mutation,
+    Precondition,
+    Result,
+    SegmentDroppedError,
+    SegmentOutOfServiceError,
+    Store,
+    Verb,
+)
 
 _log = logging.getLogger(__name__)
 _STEP_ITEMS = 100
@@ -83,7 +92,7 @@ async def _sweep_all(containers: Iterable[Container]) -> None:
         try:
             await sweep(container)
             await forget_versions(container)
-        except SegmentDroppedError:
-            continue  # its rows have moved; the next round finds them
+        except (SegmentDroppedError, SegmentOutOfServiceError):
+            continue  # its rows have moved, and the next round finds them; or they are damaged
         except Exception:
             _log.exception("sweeping %s failed", container.path)

@@ -21,15 +21,17 @@ Invariants every store keeps:
    mutation, and for each expired row that was removed on the way. Such a removal is a change with an LSN of its own,
    just below that of the mutation; in an atomic write it has the LSN of the write. Replayed in order, the versions
    of a partition give its rows. Without `keep_versions` no version is left, and removing expired rows takes no LSN.
+9. A row is verified when it is read, and never given out when it is not what was written. A segment that is found to
+   be damaged, or gone although it held something, raises SegmentOutOfServiceError on every later call; others go on.
+10. Nothing is removed but what `drop_segments` or the `drops` of `save_records` name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from pleiad import errors
@@ -38,6 +40,7 @@ from pleiad.keys.range import EpkRange
 from pleiad.store.budget import BudgetClaim, BudgetParts
 from pleiad.store.commits import CommitCounts
 from pleiad.store.moves import CaughtUp, Division, Totals
+from pleiad.store.problems import Problems
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 
 
@@ -53,10 +56,6 @@ class Row(NamedTuple):
     size_bytes: int
     terms: int
     body: bytes
-
-
-as_row: Callable[[tuple[Any, ...]], Row] = partial(tuple.__new__, Row)
-"""The row of a tuple that has its fields in order: `Row._make` without a Python call for each row."""
 
 
 class WholeRow(NamedTuple):
@@ -236,6 +235,13 @@ class SegmentDroppedError(PleiadError):
         super().__init__(
             errors.UNAVAILABLE, errors.UNAVAILABLE(reason="The container is being deleted.").message
         )
+
+
+class SegmentOutOfServiceError(PleiadError):
+    """What the segment holds is damaged or gone, so it answers nothing until an operator has put it right."""
+
+    def __init__(self) -> None:
+        super().__init__(errors.OUT_OF_SERVICE, errors.OUT_OF_SERVICE().message)
 
 
 class Snapshot(Protocol):
@@ -419,6 +425,10 @@ class Store(Protocol):
         """Whether other servers may work on the same data."""
 
     @property
+    def problems(self) -> Problems:
+        """What is wrong at this moment."""
+
+    @property
     def commits(self) -> CommitCounts:
         """How many writes shared each commit of items."""
 
@@ -431,8 +441,11 @@ class Store(Protocol):
         deletes: Iterable[Record],
         expected: Iterable[Record] = (),
         unless_behind: bool = False,
+        drops: Iterable[str] = (),
     ) -> Awaitable[bool]:
-        """Writes catalog changes in one durable transaction.
+        """Writes catalog changes in one durable transaction, and which segments nobody needs after it.
+
+        The space of those is freed by `drop_segments`, or at the next start.
 
         False, and no change, unless each expected record is stored exactly as given; with `unless_behind` also when
         another server changed records since this one last loaded them.
@@ -469,8 +482,21 @@ class Store(Protocol):
     def drop_segments(self, names: Iterable[str]) -> Awaitable[None]:
         """Frees the space of segments no record names any more."""
 
-    def keep_segments(self, names: Iterable[str]) -> Awaitable[None]:
-        """Frees the space of all segments but these: what a crash left of deleted containers."""
+    def drop_all_segments(self) -> Awaitable[None]:
+        """Frees the space of every segment that this store has made: what a copy left that was given up."""
+
+    def reconcile(self, names: Iterable[str]) -> Awaitable[None]:
+        """At the start: compares what is there with the segments that are in use.
+
+        What is noted as dropped is freed, what nobody knows is set aside. MissingDataError when something is gone that
+        held items, unless the operator has accepted that.
+        """
+
+    def is_there(self) -> Awaitable[bool]:
+        """Whether the data can be reached at this moment; a short look."""
+
+    def scrub_for_ever(self) -> Coroutine[None, None, None]:
+        """Looks for damage that no read has met, again and again beside everything else."""
 
     def close(self) -> Awaitable[None]:
         """Finishes running writes and releases everything."""

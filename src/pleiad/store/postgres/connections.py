@@ -29,12 +29,14 @@ from psycopg.types.numeric import Int8Dumper
 
 from pleiad import errors
 from pleiad.store.postgres import arrays
+from pleiad.store.problems import UNREACHABLE, Outage, Problems
 
 _T = TypeVar("_T")
 Connection = psycopg.AsyncConnection[Any]
 
 _RETRY_SECONDS = 0.1
 _ATTEMPTS = 3
+_LOOK_SECONDS = 2.0
 _PREPARED_MAX = 400
 _LOST_A_RACE = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
 UNKNOWN = "The store did not answer in time whether the write took place; read the item to find out."
@@ -72,8 +74,10 @@ class ConnectionSettings:
 class Connections:
     """The connections of one server, made when needed and kept for the next request."""
 
-    def __init__(self, dsn: str, settings: ConnectionSettings) -> None:
+    def __init__(self, dsn: str, settings: ConnectionSettings, problems: Problems | None = None) -> None:
         self._dsn = dsn
+        self.problems = problems or Problems()
+        self.outage = Outage(self.problems, UNREACHABLE, "")
         self._settings = settings
         self._idle: list[Connection] = []
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -148,6 +152,19 @@ class Connections:
     def in_time(self, connection: Connection) -> AbstractContextManager[None]:
         """A block in which the server must answer on a connection that was taken; it breaks when the time is over."""
         return in_time(connection, self._settings.deadline_seconds)
+
+    async def is_there(self) -> bool:
+        """Whether the server answers, and takes writes, in a moment."""
+
+        async def look(connection: Connection) -> bool:
+            rows = await (await connection.execute("SELECT pg_is_in_recovery()")).fetchall()
+            return not rows[0][0]
+
+        try:
+            async with asyncio.timeout(_LOOK_SECONDS):
+                return await self.read(look)
+        except (TimeoutError, psycopg.Error, errors.PleiadError):
+            return False
 
     # -- connections ---------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from pleiad.store.contract import (
     Row,
     Segment,
     SegmentDroppedError,
+    SegmentOutOfServiceError,
     Verb,
     Version,
     WholeRow,
@@ -40,11 +41,12 @@ from pleiad.store.postgres.connections import Connection, Connections
 from pleiad.store.postgres.group import ReadQueue, WriteQueue
 from pleiad.store.postgres.json_sql import Sql, from_text, to_text
 from pleiad.store.postgres.path_index import PathIndexes
-from pleiad.store.postgres.schema import sql
+from pleiad.store.postgres.schema import schema_name, sql
 from pleiad.store.postgres.segment_sql import NOT_READY
 from pleiad.store.postgres.select import Selecting, row_of
 from pleiad.store.postgres.snapshot import PostgresSnapshot
 from pleiad.store.predicate import merged_selection
+from pleiad.store.problems import OUT_OF_SERVICE
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 
 _log = logging.getLogger(__name__)
@@ -96,12 +98,21 @@ class PostgresSegment:
                 await self._indexes.load(connection)
                 return True
             self._dropped = await schema.is_dropped(connection, self._name, self._last_drop)
+            if not self._dropped and await schema.is_noted(connection, self._name):
+                raise self._out_of_service("its schema is gone, although it held items")
             return False
 
         self._is_made = await self._guarded(self._connections.read(look))
         if self._dropped:
             raise SegmentDroppedError()
         return self._is_made
+
+    def _out_of_service(self, reason: str) -> SegmentOutOfServiceError:
+        """Lets the operator know of something that an answer cannot be given of."""
+        self._connections.problems.report(
+            OUT_OF_SERVICE, self._name, f"segment {self._name} is out of service: {reason}"
+        )
+        return SegmentOutOfServiceError()
 
     async def _make(self) -> None:
         if await self._look():
@@ -403,12 +414,6 @@ class PostgresSegment:
 def _version(columns: Sequence[Any]) -> Version:
     version = Version._make(columns)
     return version._replace(verb=Verb(version.verb), id=from_text(version.id))
-
-
-def schema_name(name: str) -> str:
-    """The schema of a segment as SQL."""
-    quoted = name.replace('"', '""')
-    return f'"pleiad_{quoted}"'
 
 
 def _beside(segment: Segment) -> PostgresSegment:

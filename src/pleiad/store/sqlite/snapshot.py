@@ -14,20 +14,29 @@ import apsw
 from pleiad.keys.range import EpkRange
 from pleiad.store.contract import ItemKey, Row
 from pleiad.store.sqlite import statements
+from pleiad.store.sqlite.failure import READ_FAILURES
+from pleiad.store.sqlite.rows import checked_row
 
 
 class SqliteSnapshot:
     """The contract's Snapshot; without a connection it is the one of a segment that has no rows yet."""
 
     def __init__(
-        self, connection: apsw.Connection | None, give_back: Callable[[apsw.Connection], None]
+        self,
+        connection: apsw.Connection | None,
+        give_back: Callable[[apsw.Connection], None],
+        failure: Callable[[BaseException], BaseException],
     ) -> None:
         self._connection = connection
         self._give_back = give_back
+        self._failure = failure
         if connection is not None:
-            connection.execute("BEGIN")
-            # BEGIN alone waits for the first read to fix the moment.
-            connection.execute("SELECT 1 FROM partition LIMIT 1").fetchall()
+            try:
+                connection.execute("BEGIN")
+                # BEGIN alone waits for the first read to fix the moment.
+                connection.execute("SELECT 1 FROM partition LIMIT 1").fetchall()
+            except READ_FAILURES as error:
+                raise failure(error) from error
 
     async def read_many(self, keys: Sequence[ItemKey]) -> Sequence[Row | None]:
         return [next(iter(self._rows(statements.READ, key)), None) for key in keys]
@@ -61,5 +70,8 @@ class SqliteSnapshot:
     def _rows(self, statement: str, parameters: tuple[Any, ...]) -> list[Row]:
         if self._connection is None:
             return []
-        found: Any = self._connection.execute(statement, parameters).fetchall()
-        return [Row._make(row) for row in found]
+        try:
+            found: Any = self._connection.execute(statement, parameters).fetchall()
+            return list(map(checked_row, found))
+        except READ_FAILURES as error:
+            raise self._failure(error) from error
