@@ -20,11 +20,12 @@ from pleiad.engine.image import current_image, previous_image
 from pleiad.engine.versions import VersionPage
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of, scope
-from pleiad.heads.nosql.metadata import query_parts
+from pleiad.heads.nosql.metadata import query_of
 from pleiad.heads.nosql.render import feed_body, item_headers
 from pleiad.item.body import load, splice
 from pleiad.keys.range import EpkRange
 from pleiad.keys.undefined import UNDEFINED
+from pleiad.query import compile_turn
 from pleiad.query.pace import Pace
 from pleiad.server.message import Response
 from pleiad.store.contract import Verb, Version
@@ -44,7 +45,7 @@ async def page(call: Call) -> Response:
     session.check_span(call.session_token(level), container, span)
     mode = call.text(b"a-im").strip().lower()
     with Pace.of_request(call.limits) as pace:
-        wanted = _filter(call, container, pace)
+        wanted = await _filter(call, container, pace)
         if mode in _LATEST:
             return await _latest_page(call, container, span, level.read_multiplier, wanted)
         if mode in _ALL_VERSIONS:
@@ -56,13 +57,14 @@ async def page(call: Call) -> Response:
     )
 
 
-def _filter(call: Call, container: Container, pace: Pace) -> ChangeFilter | None:
+async def _filter(call: Call, container: Container, pace: Pace) -> ChangeFilter | None:
     """The filter in the body of a request, if it has one."""
     if call.method != "POST":
         return None
-    body = call.json_object()
-    text, parameters = query_parts(body)
-    return ChangeFilter(container, text, parameters, body.get("enableQueryOnPreviousImage") is True, pace)
+    text, parameters, body = await query_of(call)
+    on_previous = body.get("enableQueryOnPreviousImage") is True
+    async with compile_turn(pace, text):
+        return await pace.run(ChangeFilter, container, text, parameters, on_previous, pace)
 
 
 def _place(call: Call) -> str:

@@ -3,20 +3,17 @@
 The first byte tells the form of a request, whatever its headers say; so every operation takes both, and below this
 file there is text only. An answer is in binary where the client offers to read it and the operation is one the
 service answers so. Text is right for every client, so whatever cannot be written in binary is sent as text.
-
-Large bodies are worked on in a thread, and one at a time: the codec is Python, and other requests go on beside it.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
 import orjson
 
 from pleiad import errors
+from pleiad.engine.beside import beside
 from pleiad.limits import Limits
 from pleiad.wire import MalformedError
 from pleiad.wire.binary_json import is_binary
@@ -27,8 +24,6 @@ OFFER = b"x-ms-cosmos-supported-serialization-formats"
 _WISH = b"x-ms-documentdb-content-serialization-format"
 _FORMATS = frozenset({"jsontext", "cosmosbinary", "hybridrow"})
 _BINARY = "cosmosbinary"
-_THREAD_BYTES_MIN = 32 * 1024
-_WORKER = ThreadPoolExecutor(1, thread_name_prefix="binary-json")
 
 __all__ = ["check_wish", "is_binary", "offers_binary", "text_of", "texts_of", "wishes_binary", "written"]
 
@@ -40,9 +35,7 @@ async def text_of(body: bytes, limits: Limits) -> bytes:
 
 async def texts_of(bodies: Sequence[bytes], limits: Limits) -> list[bytes]:
     """The texts of several bodies, some or all in binary JSON."""
-    if sum(map(len, bodies)) < _THREAD_BYTES_MIN:
-        return _texts(bodies, limits)
-    return await asyncio.get_running_loop().run_in_executor(_WORKER, _texts, bodies, limits)
+    return await beside(sum(map(len, bodies)), _texts, bodies, limits)
 
 
 def _texts(bodies: Sequence[bytes], limits: Limits) -> list[bytes]:
@@ -86,9 +79,7 @@ def _names_binary(offer: bytes) -> bool:
 
 async def written(text: bytes) -> bytes:
     """The binary form of an answer's text."""
-    if len(text) < _THREAD_BYTES_MIN:
-        return _written(text)
-    return await asyncio.get_running_loop().run_in_executor(_WORKER, _written, text)
+    return await beside(len(text), _written, text)
 
 
 def _written(text: bytes) -> bytes:

@@ -15,6 +15,7 @@ from time import perf_counter
 from pleiad import charge, errors
 from pleiad.engine import access
 from pleiad.engine.access import Caller, Role
+from pleiad.engine.beside import LARGE_BYTES
 from pleiad.engine.engine import Engine
 from pleiad.engine.operation import Area, Operation
 from pleiad.errors import PleiadError
@@ -115,6 +116,8 @@ class NoSqlHead:
             encoding.check_wish(request.headers)
             if encoding.is_binary(request.body):
                 request.body = await encoding.text_of(request.body, self._engine.limits)
+            if route.operation.is_metadata and len(request.body) > LARGE_BYTES:
+                await call.read_large_object()
             try:
                 answer = await self._answer(call, route)
             except PleiadError as error:

@@ -18,7 +18,7 @@ from pleiad.engine.resume import resume_point
 from pleiad.errors import BAD_HEADER, CROSS_PARTITION_NOT_SERVABLE, PleiadError
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of, is_confined, opened, scope
-from pleiad.heads.nosql.metadata import query_of, query_parts
+from pleiad.heads.nosql.metadata import query_of
 from pleiad.heads.nosql.render import feed_body, item_headers, resource_answer
 from pleiad.keys.range import disjoint
 from pleiad.query import Query, advice, compile_query, compile_turn
@@ -50,8 +50,7 @@ async def query(call: Call) -> Response:
     """One page of an item query."""
     container = opened(call) or await container_of(call)
     level = call.consistency()
-    body = call.json_object()
-    text, parameters = query_parts(body)
+    text, parameters, body = await query_of(call)
     given = body.get(_RESUME)
     span = scope(call, container)
     session.check_span(call.session_token(level), container, span)
@@ -173,7 +172,7 @@ def _metrics(page: QueryPage) -> QueryMetrics:
 async def plan(call: Call) -> Response:
     """How a client would run the query itself, partition by partition."""
     container = await container_of(call)
-    text, parameters = query_of(call)
+    text, parameters, _ = await query_of(call)
     given = call.text(_SUPPORTED_FEATURES)
     features = [name.strip() for name in given.split(",")] if given else None
     document = await _plan(container, text, parameters, features)
