@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey
+from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy, PartitionKey
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from pleiad.client.admin import Admin, RequestRefusedError
@@ -124,6 +124,27 @@ def test_a_permission_is_for_a_container_or_an_item(pleiad_database: DatabasePro
             {"id": "p", "permissionMode": "all", "resource": pleiad_database.database_link}
         )
     assert caught.value.status_code == 400
+
+
+def test_a_resource_token_ends_with_its_permission_and_follows_its_mode(
+    pleiad_server: RunningServer, pleiad_database: DatabaseProxy, container: ContainerProxy
+) -> None:
+    """On the service a token that was given out is good until it expires, whatever becomes of its permission. Here
+    whoever takes a right away has taken it away: every request asks whether the permission is still there."""
+    container.create_item({"id": "1", "pk": "a"})
+    user = pleiad_database.create_user({"id": "u"})
+    wanted = {"id": "p", "permissionMode": "all", "resource": container.container_link}
+    token = user.create_permission(wanted).properties["_token"]
+    client = CosmosClient(pleiad_server.endpoint, {container.container_link: token})
+    theirs = client.get_database_client(pleiad_database.id).get_container_client(container.id)
+    theirs.upsert_item({"id": "1", "pk": "a"})
+    user.replace_permission("p", {**wanted, "permissionMode": "read"})
+    with pytest.raises(CosmosHttpResponseError, match="does not allow this change"):
+        theirs.upsert_item({"id": "1", "pk": "a"})
+    assert theirs.read_item("1", "a")["id"] == "1"
+    user.delete_permission("p")
+    with pytest.raises(CosmosHttpResponseError, match="does not exist any more"):
+        theirs.read_item("1", "a")
 
 
 def test_plain_http_is_answered_too(pleiad_server: RunningServer) -> None:

@@ -33,19 +33,21 @@ class HostNames:
         names = {_normal(name) for name in (bound, *given, *machine_names()) if name}
         self._names = {name for name in names if isinstance(name, str)}
         self._addresses = {name for name in names if not isinstance(name, str)}
-        self._known: set[bytes | None] = {None}
-
-    def check(self, request: Request) -> None:
-        """Raises when the host of a request is none of this server's.
+        self.known: set[bytes | None] = {None}
+        """Hosts that were found to be this server's, as clients wrote them: the short way of nearly every request.
 
         A request without one, which HTTP/1.0 allows and no browser sends, is taken.
         """
+
+    def check(self, request: Request) -> None:
+        """Raises when the host of a request is none of this server's."""
         host = request.headers.get(b"host")
-        if host not in self._known:
+        if host not in self.known:
             self._check(host or b"")
-            if len(self._known) >= _KNOWN_MAX:
-                self._known = {None}
-            self._known.add(host)
+            if len(self.known) >= _KNOWN_MAX:
+                self.known.clear()
+                self.known.add(None)
+            self.known.add(host)
         if request.target[:1] != b"/" and b"://" in request.target:
             # The absolute form names the host a second time, and this one counts.
             self._check(request.target.partition(b"://")[2].partition(b"/")[0])

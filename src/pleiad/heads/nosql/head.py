@@ -59,6 +59,7 @@ class NoSqlHead:
         hosts: HostNames | None = None,
     ) -> None:
         self._hosts = hosts or HostNames("127.0.0.1")
+        self._known_hosts = self._hosts.known
         self._engine = engine
         self._faults = engine.faults
         self._traffic = engine.traffic
@@ -111,8 +112,8 @@ class NoSqlHead:
                 request.method, raw_path, request.headers
             ):
                 await self._check_access(call, route.operation)
-            if route.operation is not Operation.READ_HEALTH:
-                self._hosts.check(request)
+            if request.headers.get(b"host") not in self._known_hosts or request.target[:1] != b"/":
+                self._check_host(request, route.operation)
             encoding.check_wish(request.headers)
             if encoding.is_binary(request.body):
                 request.body = await encoding.text_of(request.body, self._engine.limits)
@@ -194,6 +195,11 @@ class NoSqlHead:
         call.caller = await grants.holder(self._engine, proof.permission_rid, binding)
         assert call.caller.grant is not None
         access.check(call.caller, operation, await grants.target_of(call, call.caller.grant))
+
+    def _check_host(self, request: Request, operation: Operation) -> None:
+        """Refuses names that are not the server's; whoever asks for its health may know it by any."""
+        if operation is not Operation.READ_HEALTH:
+            self._hosts.check(request)
 
     def _proof(self, call: Call) -> Caller | ResourceToken:
         request = call.request
