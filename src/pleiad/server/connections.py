@@ -18,7 +18,7 @@ import asyncio
 import ipaddress
 import logging
 import time
-from collections import Counter
+from collections import Counter, deque
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Protocol
@@ -65,6 +65,13 @@ class Answerer(Protocol):
         """Close the connection at once."""
 
 
+class Shaker(Protocol):
+    """A connection in a TLS handshake."""
+
+    def shake(self) -> None:
+        """Do the next step of it."""
+
+
 class ConnectionTable:
     """The shared state of one server's connections."""
 
@@ -105,6 +112,7 @@ class ConnectionTable:
         self._refusals: set[Swept] = set()
         self._answerers: list[Answerer] = []
         self._senders: list[Answerer] = []
+        self._shakers: deque[Shaker] = deque()
         self._is_answering = False
         self._timer: asyncio.TimerHandle | None = None
         self._swept_at = loop.time()
@@ -154,6 +162,18 @@ class ConnectionTable:
         if not self._senders and not self._is_answering:
             self.loop.call_soon(self._send)
         self._senders.append(sender)
+
+    def shake_later(self, shaker: Shaker) -> None:
+        """Have a step of a handshake done: one in a turn of the loop."""
+        if not self._shakers:
+            self.loop.call_soon(self._shake)
+        self._shakers.append(shaker)
+
+    def _shake(self) -> None:
+        shaker = self._shakers.popleft()
+        if self._shakers:
+            self.loop.call_soon(self._shake)
+        shaker.shake()
 
     def _answer(self) -> None:
         answerers, self._answerers = self._answerers, []
