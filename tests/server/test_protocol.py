@@ -460,3 +460,26 @@ def test_a_handler_that_finishes_after_the_disconnect_breaks_nothing(
     assert finished.wait(3)
     assert running.connect().send(GET).read().status == 200
     assert not caplog.records
+
+
+def test_a_short_request_waits_for_one_long_one_and_not_for_all(serve: Serve) -> None:
+    order: list[bytes] = []
+
+    async def work(request: Request) -> Response:
+        if request.raw_path == b"/long":
+            time.sleep(0.05)
+        order.append(request.raw_path)
+        return Response(200)
+
+    running = serve(work)
+    long = [running.connect(20) for _ in range(20)]
+    short = running.connect(20)
+    short.send(GET).read()
+    order.clear()
+    for client in long:
+        client.send(b"GET /long HTTP/1.1\r\nHost: h\r\n\r\n")
+    assert wait_until(lambda: len(order) >= 1)
+    assert short.send(GET).read().status == 200
+    assert len(order) < 12, "most of the long ones are still to come"
+    for client in long:
+        assert client.read().status == 200

@@ -35,6 +35,8 @@ SWEEP_SECONDS_MIN = 0.02
 REFUSALS_MAX = 128
 """Connections over the limit that may wait for their 503 at once; more are dropped without a word."""
 CROWDED_IDLE_SECONDS = 10.0
+TURN_SECONDS = 0.01
+"""How long requests are answered before new ones are read."""
 
 _REASONS = {status.value: status.phrase for status in HTTPStatus} | {449: "Retry With"}
 
@@ -111,6 +113,8 @@ class ConnectionTable:
         self._per_address: Counter[str] = Counter()
         self._refusals: set[Swept] = set()
         self._answerers: list[Answerer] = []
+        self._late: deque[Answerer] = deque()
+        self._is_answer_due = False
         self._senders: list[Answerer] = []
         self._shakers: deque[Shaker] = deque()
         self._is_answering = False
@@ -153,7 +157,8 @@ class ConnectionTable:
         The turn then reads, answers and writes in three runs instead of turning between them at each connection:
         code and data of each stay in the processor's caches, and clients that a write wakes are woken together.
         """
-        if not self._answerers:
+        if not self._is_answer_due:
+            self._is_answer_due = True
             self.loop.call_soon(self._answer)
         self._answerers.append(answerer)
 
@@ -176,17 +181,35 @@ class ConnectionTable:
         shaker.shake()
 
     def _answer(self) -> None:
+        """Answer for a while. Who came first is not always first: one that had no turn is served in each turn, and
+        before it those who came since, so that many long requests hold up a short one no longer than one of them.
+        """
         answerers, self._answerers = self._answerers, []
+        self._is_answer_due = False
         self._is_answering = True
-        for answerer in answerers:
-            try:
-                answerer.take_turn()
-            except Exception:
-                # One connection's failure must not leave the others without their answers.
-                _log.exception("answering failed; the connection is closed")
-                answerer.abort()
+        ends_at = time.perf_counter() + TURN_SECONDS
+        for number, answerer in enumerate(answerers, 1):
+            self._take_turn(answerer)
+            if number < len(answerers) and time.perf_counter() > ends_at:
+                self._late.extend(answerers[number:])
+                break
+        while self._late:
+            self._take_turn(self._late.popleft())
+            if time.perf_counter() > ends_at:
+                break
         self._is_answering = False
         self._send()
+        if self._late and not self._is_answer_due:
+            self._is_answer_due = True
+            self.loop.call_soon(self._answer)
+
+    def _take_turn(self, answerer: Answerer) -> None:
+        try:
+            answerer.take_turn()
+        except Exception:
+            # One connection's failure must not leave the others without their answers.
+            _log.exception("answering failed; the connection is closed")
+            answerer.abort()
 
     def _send(self) -> None:
         senders, self._senders = self._senders, []
