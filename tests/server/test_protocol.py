@@ -96,6 +96,13 @@ def test_a_chunked_body_is_joined_and_its_trailers_do_not_become_headers(serve: 
     assert client.send(GET).read().body == b"|"
 
 
+def test_chunk_extensions_are_ignored(serve: Serve) -> None:
+    head = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    client = serve(echo).connect().send(head + b'3;a=b;c="d"\r\nabc\r\n0;e\r\n\r\n' + GET)
+    assert client.read().body == b"POST /|abc"
+    assert client.read().body == b"GET /|"
+
+
 def test_head_gives_the_length_but_no_body(serve: Serve) -> None:
     client = serve(echo).connect()
     answer = client.send(b"HEAD /abc HTTP/1.1\r\n\r\n").read(with_body=False)
@@ -350,6 +357,21 @@ def test_a_client_that_never_reads_is_cut(serve: Serve) -> None:
         b"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n",
         b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
         b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        # What two servers in a row might read differently.
+        b"POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\nabc",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc",
+        b"POST / HTTP/1.1\r\nContent-Length: 3, 3\r\n\r\nabc",
+        b"POST / HTTP/1.1\r\nContent-Length: +3\r\n\r\nabc",
+        b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\nabc\n0\n\n",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0x3\r\nabc\r\n0\r\n\r\n",
+        b"GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n",
+        b"GET / HTTP/1.1\r\nA : b\r\n\r\n",
+        b"GET / HTTP/1.1\r\nA: b\rC: d\r\n\r\n",
+        b"GET / HTTP/1.1\nA: b\n\n",
     ],
 )
 def test_a_malformed_request_gets_400_and_the_end(serve: Serve, garbage: bytes) -> None:
@@ -452,3 +474,26 @@ def test_a_handler_that_finishes_after_the_disconnect_breaks_nothing(
     assert finished.wait(3)
     assert running.connect().send(GET).read().status == 200
     assert not caplog.records
+
+
+def test_a_short_request_waits_for_one_long_one_and_not_for_all(serve: Serve) -> None:
+    order: list[bytes] = []
+
+    async def work(request: Request) -> Response:
+        if request.raw_path == b"/long":
+            time.sleep(0.05)
+        order.append(request.raw_path)
+        return Response(200)
+
+    running = serve(work)
+    long = [running.connect(20) for _ in range(20)]
+    short = running.connect(20)
+    short.send(GET).read()
+    order.clear()
+    for client in long:
+        client.send(b"GET /long HTTP/1.1\r\nHost: h\r\n\r\n")
+    assert wait_until(lambda: len(order) >= 1)
+    assert short.send(GET).read().status == 200
+    assert len(order) < 12, "most of the long ones are still to come"
+    for client in long:
+        assert client.read().status == 200

@@ -3,8 +3,8 @@
 A process begins with a reply of its own: which walls are up around it. Where it ends before that, because it cannot
 work behind them on this machine, it is started again behind the few that every platform has.
 
-A process is asked from the event loop or, where a query calls functions, from a thread; never from both at once. When
-it does not answer in time it is killed: whoever leased it gets an error of the table and gives it back dead.
+A process is asked from the event loop, one command at a time. When it does not answer in time it is killed: whoever
+leased it gets an error of the table and gives it back dead.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -133,8 +132,7 @@ class ScriptProcess:
             self._loop = loop
             loop.add_reader(self._socket.fileno(), self._take_part)
 
-    def detach(self) -> None:
-        """Leaves the socket to a thread, for `ask_blocking`."""
+    def _detach(self) -> None:
         if self._loop is not None:
             self._loop.remove_reader(self._socket.fileno())
             self._loop = None
@@ -149,7 +147,7 @@ class ScriptProcess:
         self._received += part
         waiter, self._waiter = self._waiter, None
         if not part:
-            self.detach()
+            self._detach()
         if waiter is None:
             if not part:
                 self.kill()
@@ -168,27 +166,6 @@ class ScriptProcess:
         if sent < len(frame):
             await loop.sock_sendall(self._socket, memoryview(frame)[sent:])
 
-    def ask_blocking(self, command: int, text: bytes, seconds: float) -> Any:
-        """The same from a thread, after `detach`."""
-        buffer = bytearray()
-        ends_at = time.monotonic() + seconds + _KILL_GRACE_SECONDS
-        try:
-            self._socket.settimeout(seconds + _KILL_GRACE_SECONDS)
-            self._socket.sendall(_frame(command, text, seconds))
-            while (reply := self._reply_in(buffer)) is None:
-                self._socket.settimeout(max(ends_at - time.monotonic(), 0.001))
-                part = self._socket.recv(_CHUNK_BYTES)
-                if not part:
-                    raise self._ended()
-                buffer += part
-            self._socket.setblocking(False)
-        except TimeoutError:
-            self.kill()
-            raise _out_of_time(self._limits) from None
-        except OSError:
-            raise self._ended() from None
-        return self._value(reply)
-
     def refresh(self) -> None:
         """Has the next script find a context of its own; until then the loop sees it when the process dies."""
         self._attach(asyncio.get_running_loop())
@@ -201,7 +178,7 @@ class ScriptProcess:
         """Ends the process at once; killing it again does nothing."""
         if self.is_alive:
             self.is_alive = False
-            self.detach()
+            self._detach()
             self._end()
 
     def _end(self) -> None:
