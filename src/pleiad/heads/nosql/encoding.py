@@ -24,6 +24,7 @@ OFFER = b"x-ms-cosmos-supported-serialization-formats"
 _WISH = b"x-ms-documentdb-content-serialization-format"
 _FORMATS = frozenset({"jsontext", "cosmosbinary", "hybridrow"})
 _BINARY = "cosmosbinary"
+_TEXT = "jsontext"
 
 __all__ = ["check_wish", "is_binary", "offers_binary", "text_of", "texts_of", "wishes_binary", "written"]
 
@@ -48,10 +49,17 @@ def _texts(bodies: Sequence[bytes], limits: Limits) -> list[bytes]:
         raise errors.BAD_JSON(reason=f"it is not good binary JSON: {error}.") from error
 
 
-def offers_binary(headers: Mapping[bytes, bytes]) -> bool:
-    """Whether a client says that it reads binary JSON, among other forms."""
+def offers_binary(headers: Mapping[bytes, bytes], answer_bytes: int) -> bool:
+    """Whether a client says that it reads binary JSON, and the answer is worth writing so.
+
+    A large answer is left as the text it is where the client reads text too: the .NET client offers both with every
+    query, and making binary of a page takes many times as long as making the page.
+    """
     offer = headers.get(OFFER)
-    return offer is not None and _names_binary(offer)
+    if offer is None:
+        return False
+    formats = _formats(offer)
+    return _BINARY in formats and (answer_bytes < _THREAD_BYTES_MIN or _TEXT not in formats)
 
 
 def wishes_binary(headers: Mapping[bytes, bytes]) -> bool:
@@ -68,13 +76,13 @@ def check_wish(headers: Mapping[bytes, bytes]) -> None:
 
 
 @lru_cache(maxsize=64)
-def _names_binary(offer: bytes) -> bool:
-    """Whether binary JSON is in a list of formats; a list with a name that there is not means text.
+def _formats(offer: bytes) -> frozenset[str]:
+    """The forms in a list; a list with a name that there is not means text.
 
     A name may have features behind a plus sign, which no answer here uses.
     """
-    names = {name.partition("+")[0].strip().lower() for name in offer.decode("latin-1").split(",")}
-    return _BINARY in names and names <= _FORMATS
+    names = frozenset(name.partition("+")[0].strip().lower() for name in offer.decode("latin-1").split(","))
+    return names if names <= _FORMATS else frozenset({_TEXT})
 
 
 async def written(text: bytes) -> bytes:

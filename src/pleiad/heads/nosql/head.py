@@ -129,7 +129,7 @@ class NoSqlHead:
                     await self._check_access(call, route.operation)
                 answer = await self._answer(call, route)
             charge_ru = call.charge_ru
-            if answer.body and _is_answered_in_binary(route.operation, request.headers):
+            if answer.body and _is_answered_in_binary(route.operation, request.headers, len(answer.body)):
                 answer.body = await encoding.written(answer.body)
         except PleiadError as error:
             charge_ru = error.charge_ru or 0.0
@@ -226,9 +226,9 @@ def _kind_of_no_route(request: Request) -> str:
     return "metadata_read" if request.method == "GET" else "metadata_write"
 
 
-def _is_answered_in_binary(operation: Operation, headers: Mapping[bytes, bytes]) -> bool:
-    """Whether the service gives the answer of an operation in binary JSON to a client that sends these headers."""
-    if operation in _BINARY_WHERE_OFFERED and encoding.offers_binary(headers):
+def _is_answered_in_binary(operation: Operation, headers: Mapping[bytes, bytes], answer_bytes: int) -> bool:
+    """Whether an answer of that size is given in binary JSON to a client that sends these headers."""
+    if operation in _BINARY_WHERE_OFFERED and encoding.offers_binary(headers, answer_bytes):
         return True
     return operation in _BINARY_WHERE_WISHED and encoding.wishes_binary(headers)
 
