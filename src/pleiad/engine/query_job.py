@@ -28,6 +28,7 @@ from pleiad.query.measure import BYTES_OF_A_STEP
 from pleiad.query.order_rules import check_order_by
 from pleiad.query.pace import Pace
 from pleiad.query.pushdown import PathOrder, Pushdown, path_order, pushdown
+from pleiad.query.rank import more_is_nearer
 from pleiad.query.routing import key_values
 from pleiad.store.contract import ItemKey, Row
 from pleiad.store.selection import IndexedPath
@@ -126,6 +127,8 @@ class QueryJob:
     """What the first read of the first page found, if the query was admitted and that read made already."""
     unpaid_steps: int = 0
     """What was evaluated again that an earlier page has paid for."""
+    turned: int = 1
+    """1 where documents with equal sort keys come by rising number, and -1 where they come by falling number."""
     is_part: bool = False
     """Whether the token was issued for a range of which this one is a part."""
 
@@ -235,8 +238,21 @@ def prepare(
     job = QueryJob(
         container, request, query, execution, spans, lookups, route.pushdown, route.order, pace, functions
     )
+    job.turned = _turned(container, request, query)
     _note_use(job)
     return job
+
+
+def _turned(container: Container, request: QueryRequest, query: Query) -> int:
+    """The direction of the first sort key: of a vector distance, whether the largest is the nearest."""
+    if not query.order_by:
+        return 1
+    first = query.order_by[0]
+    falls = first.descending
+    if isinstance(first.expression, plan.Call) and first.expression.function.name == "VECTORDISTANCE":
+        policy = container.definition.properties.get("vectorEmbeddingPolicy")
+        falls = more_is_nearer(first.expression.arguments, request.parameters, policy)
+    return -1 if falls else 1
 
 
 def _check_resumed(query: Query, resume: ResumePoint) -> None:

@@ -177,7 +177,7 @@ def _results_of(job: QueryJob, row: Row) -> list[Found]:
     """The results of one item with their places, those with equal keys in the order of their places."""
     execution, container = job.execution, job.container
     item = job.item_of(row)
-    turned = _turned(job)
+    turned = job.turned
     found = []
     for index, bound in enumerate(execution.filter_rows(item)):
         if job.query.gives_items:
@@ -272,7 +272,7 @@ def _position(job: QueryJob, behind: Found | None) -> OrderPosition | None:
     rank = 0 if value is UNDEFINED else _RANKS.get(type(value), _RANK_ARRAY)
     if rank >= _RANK_ARRAY:
         raise _IndexEndsError
-    turned = _turned(job)
+    turned = job.turned
     stored = 0 if rank < 2 else value if isinstance(value, str) else float(value)
     # One step before the row: its own number is behind the position again.
     position = OrderPosition(rank, stored, turned * behind.tie[0] - turned)
@@ -286,7 +286,7 @@ def _end_at(job: QueryJob, position: OrderPosition) -> Found:
     value: Any = UNDEFINED
     if position.rank > 0:
         value = {1: None, 2: bool(position.value)}.get(position.rank, position.value)
-    tie = (_turned(job) * position.number, BEHIND_ALL)
+    tie = (job.turned * position.number, BEHIND_ALL)
     return Found(_place_of(job, (value,)), tie, (value,), b"", _NO_ROW)
 
 
@@ -346,18 +346,13 @@ def _state_behind(job: QueryJob, last: Found, emitted: int) -> _State:
     return state
 
 
-def _turned(job: QueryJob) -> int:
-    """The direction in which documents with equal sort keys come: that of the first key."""
-    return -1 if job.query.order_by[0].descending else 1
-
-
 def _resumed(job: QueryJob) -> Found | None:
     """The place a client goes on from, if it names one."""
     resume = job.request.resume
     if resume is None:
         return None
     key = _turned_keys(job, resume.order_keys)
-    return Found(key, resume.tie(_turned(job)), resume.values, b"", _NO_ROW)
+    return Found(key, resume.tie(job.turned), resume.values, b"", _NO_ROW)
 
 
 def _later(one: Found | None, other: Found | None) -> Found | None:
