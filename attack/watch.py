@@ -25,6 +25,8 @@ from bench.process import resident_mb
 TICK_SECONDS = 0.01
 SAMPLE_SECONDS = 0.05
 STALL_SECONDS_NOTED = 0.1
+KILLED_MB = 3000.0
+"""A server that takes so much is ended for the sake of the machine; its promise broke long before."""
 _READ_SECONDS = 180.0
 
 
@@ -131,6 +133,9 @@ class Watch:
     def _sample(self) -> None:
         while not self._ended.wait(SAMPLE_SECONDS):
             self.peak_mb = max(self.peak_mb, resident_mb(self._target.pid))
+            if self.peak_mb > KILLED_MB and self._target.is_running:
+                # A server without an end to its memory would take that of everything else on the machine.
+                self._target.kill()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
