@@ -21,7 +21,7 @@ from pleiad.node import SQLITE, THROTTLES, Node, Settings, SettingsError
 from pleiad.server.lifecycle import run, settle_garbage_collector, wait_for_stop
 from pleiad.store.postgres.connections import StoreUnreachableError, described
 from pleiad.store.postgres.schema import SchemaError as DatabaseSchemaError
-from pleiad.store.problems import MissingDataError
+from pleiad.store.problems import MissingDataError, SettingsDifferError
 from pleiad.store.sqlite.directory import StoreLockedError
 from pleiad.store.sqlite.schema import SchemaError
 
@@ -113,6 +113,11 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
     help="A serverless account: no throughput is provisioned, each physical partition serves 5,000 RU/s.",
 )
 @_option(
+    "--allow-different-settings",
+    is_flag=True,
+    help="Start although other servers on the same database have another key, other limits or another throttling.",
+)
+@_option(
     "--allow-missing-data",
     is_flag=True,
     help="Start although segments that held items are gone, or the catalog is; what no container names is set aside.",
@@ -139,6 +144,7 @@ def serve(
     throttle: str,
     burst: bool,
     serverless: bool,
+    allow_different_settings: bool,
     allow_missing_data: bool,
     sample: bool,
     log_level: str,
@@ -171,6 +177,7 @@ def serve(
             throttle=throttle,
             burst=burst,
             serverless=serverless,
+            allow_different_settings=allow_different_settings,
             allow_missing_data=allow_missing_data,
         )
         run(_serve(Node(settings), sample))
@@ -182,6 +189,7 @@ def serve(
         DatabaseSchemaError,
         UnfinishedCopyError,
         MissingDataError,
+        SettingsDifferError,
         PleiadError,
         ValueError,
     ) as error:

@@ -28,7 +28,7 @@ Invariants every store keeps:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -487,6 +487,12 @@ class Store(Protocol):
 
         What is noted as dropped is freed, what nobody knows is set aside. MissingDataError when something is gone that
         held items, unless the operator has accepted that.
+        """
+
+    def agree(self, settings: Mapping[str, str], may_differ: bool) -> Awaitable[None]:
+        """Compares settings that all servers on the same data must share with those of the others.
+
+        SettingsDifferError names those that differ, unless they may. Who is alone decides.
         """
 
     def is_there(self) -> Awaitable[bool]:

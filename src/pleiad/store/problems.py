@@ -22,6 +22,10 @@ class MissingDataError(Exception):
     """The data is not whole, with a sentence that tells the operator what is missing and what to do."""
 
 
+class SettingsDifferError(Exception):
+    """Another server on the same data has other settings, with a sentence for the operator."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that is wrong, with a sentence for the operator."""
@@ -53,6 +57,11 @@ class Problems:
     def has(self, kind: str) -> bool:
         """Whether a problem of a kind lasts."""
         return any(each == kind for each, _ in self._standing)
+
+    @property
+    def is_troubled(self) -> bool:
+        """Whether the store is in a trouble that was told already and that all work on it meets anew."""
+        return self.has(UNREACHABLE) or self.has(DISK)
 
     def standing(self) -> list[Problem]:
         """All problems that last, the oldest first."""
