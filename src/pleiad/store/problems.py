@@ -42,6 +42,7 @@ class Problems:
 
     def __init__(self) -> None:
         self._standing: dict[tuple[str, str], Problem] = {}
+        self._outages: dict[str, Outage] = {}
 
     def report(self, kind: str, subject: str, message: str) -> None:
         """Notes a problem; the log hears of it when it is new."""
@@ -53,6 +54,10 @@ class Problems:
         """Notes that a problem is over; so does the log."""
         if self._standing.pop((kind, subject), None) is not None:
             _log.warning("%s is over: %s", kind, message)
+
+    def outage(self, kind: str) -> Outage:
+        """The outage of a kind: one for all who meet it."""
+        return self._outages.setdefault(kind, Outage(self, kind, ""))
 
     def has(self, kind: str) -> bool:
         """Whether a problem of a kind lasts."""

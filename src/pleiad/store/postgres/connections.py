@@ -29,7 +29,7 @@ from psycopg.types.numeric import Int8Dumper
 
 from pleiad import errors
 from pleiad.store.postgres import arrays
-from pleiad.store.problems import DISK, UNREACHABLE, Outage, Problems
+from pleiad.store.problems import DISK, UNREACHABLE, Problems
 
 _T = TypeVar("_T")
 Connection = psycopg.AsyncConnection[Any]
@@ -77,8 +77,8 @@ class Connections:
     def __init__(self, dsn: str, settings: ConnectionSettings, problems: Problems | None = None) -> None:
         self._dsn = dsn
         self.problems = problems or Problems()
-        self.outage = Outage(self.problems, UNREACHABLE, "")
-        self.disk = Outage(self.problems, DISK, "")
+        self.outage = self.problems.outage(UNREACHABLE)
+        self.disk = self.problems.outage(DISK)
         self._settings = settings
         self._idle: list[Connection] = []
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -162,6 +162,7 @@ class Connections:
             rows = await (await connection.execute("SELECT pg_is_in_recovery()")).fetchall()
             return not rows[0][0]
 
+        await _become_a_task()
         try:
             async with asyncio.timeout(_LOOK_SECONDS):
                 return await self.read(look)

@@ -89,7 +89,7 @@ class PostgresStore:
         problems = Problems()
         connections = Connections(dsn, settings, problems)
         snapshots = Connections(dsn, replace(settings, connections_max=_SNAPSHOTS_MAX), problems)
-        store = cls(connections, snapshots, index_settings, Company(dsn, connections), Budgets(dsn))
+        store = cls(connections, snapshots, index_settings, Company(dsn, connections), Budgets(dsn, problems))
         store._allow_missing = allow_missing
         await connections.open()
         try:
