@@ -5,6 +5,8 @@ The command line and the test kit both start a database through this module, so 
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import ipaddress
 import tempfile
 from dataclasses import dataclass, field
@@ -57,8 +59,21 @@ class Settings:
     """`enforce`: requests beyond the throughput get 429; `observe`: they are only counted."""
     burst: bool = False
     serverless: bool = False
+    allow_different_settings: bool = False
+    """Start although other servers on the same database have another key, other limits or another throttling."""
     allow_missing_data: bool = False
     """Start although something that held items is gone; what nobody knows is set aside."""
+
+    def shared(self) -> dict[str, str]:
+        """What all servers on the same data must have alike; of keys a digest that is expensive to guess from."""
+        return {
+            "master key": _digest(self.key),
+            "read-only key": _digest(self.read_only_key or ""),
+            "consistency": self.consistency.option,
+            "throttle": self.throttle,
+            "burst": str(self.burst).lower(),
+            **{f"limit {name}": str(value) for name, value in dataclasses.asdict(self.limits).items()},
+        }
 
     def check(self) -> None:
         """Refuses what would be unsafe, such as a key everybody knows on an address everybody reaches."""
@@ -105,6 +120,12 @@ class Node:
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         throttle = Throttle(enforced=settings.throttle == "enforce", burst=settings.burst)
         store = await self._open_store()
+        if store.is_shared:
+            try:
+                await store.agree(settings.shared(), settings.allow_different_settings)
+            except BaseException:
+                await store.close()
+                raise
         self.engine = Engine(store, settings.limits, settings.consistency, throttle, settings.serverless)
         await self.engine.open()
         admin = AdminOperations(
@@ -178,6 +199,10 @@ class Node:
                 await items.create(container, dump(item), container.key.extract(item), SYSTEM)
             loaded += 1
         return loaded
+
+
+def _digest(key: str) -> str:
+    return hashlib.scrypt(key.encode(), salt=b"pleiad server settings", n=2**12, r=8, p=1, dklen=16).hex()
 
 
 def is_loopback(host: str) -> bool:

@@ -22,7 +22,7 @@ from pleiad.server.descriptors import raise_descriptor_limit
 from pleiad.server.lifecycle import run, settle_garbage_collector, wait_for_stop
 from pleiad.store.postgres.connections import StoreUnreachableError, described
 from pleiad.store.postgres.schema import SchemaError as DatabaseSchemaError
-from pleiad.store.problems import MissingDataError
+from pleiad.store.problems import MissingDataError, SettingsDifferError
 from pleiad.store.sqlite.directory import StoreLockedError
 from pleiad.store.sqlite.schema import SchemaError
 
@@ -123,6 +123,11 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
     help="A serverless account: no throughput is provisioned, each physical partition serves 5,000 RU/s.",
 )
 @_option(
+    "--allow-different-settings",
+    is_flag=True,
+    help="Start although other servers on the same database have another key, other limits or another throttling.",
+)
+@_option(
     "--allow-missing-data",
     is_flag=True,
     help="Start although segments that held items are gone, or the catalog is; what no container names is set aside.",
@@ -150,6 +155,7 @@ def serve(
     throttle: str,
     burst: bool,
     serverless: bool,
+    allow_different_settings: bool,
     allow_missing_data: bool,
     sample: bool,
     log_level: str,
@@ -184,6 +190,7 @@ def serve(
             throttle=throttle,
             burst=burst,
             serverless=serverless,
+            allow_different_settings=allow_different_settings,
             allow_missing_data=allow_missing_data,
         )
         run(_serve(Node(settings), sample))
@@ -195,6 +202,7 @@ def serve(
         DatabaseSchemaError,
         UnfinishedCopyError,
         MissingDataError,
+        SettingsDifferError,
         PleiadError,
         ValueError,
     ) as error:

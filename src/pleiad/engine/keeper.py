@@ -128,7 +128,10 @@ class Keeper:
                     # the operator sees.
                     continue
                 except PleiadError as error:
-                    _log.warning("keeping the partitions of %s is put off: %s", container.path, error.message)
+                    if not self._reshaper.is_troubled:
+                        _log.warning(
+                            "keeping the partitions of %s is put off: %s", container.path, error.message
+                        )
                 except Exception:
                     _log.exception("keeping the partitions of %s failed", container.path)
             async with self._round_done:

@@ -82,17 +82,21 @@ async def sweep_for_ever(containers: Callable[[], Iterable[Container]], store: S
         try:
             async with store.lease("sweep") as is_ours:
                 if is_ours:
-                    await _sweep_all(containers())
+                    await _sweep_all(containers(), store)
         except PleiadError as error:
-            _log.warning("sweeping is put off: %s", error.message)
+            if not store.problems.is_troubled:
+                _log.warning("sweeping is put off: %s", error.message)
 
 
-async def _sweep_all(containers: Iterable[Container]) -> None:
+async def _sweep_all(containers: Iterable[Container], store: Store) -> None:
     for container in list(containers):
         try:
             await sweep(container)
             await forget_versions(container)
         except (SegmentDroppedError, SegmentOutOfServiceError):
             continue  # its rows have moved, and the next round finds them; or they are damaged
+        except PleiadError as error:
+            if not store.problems.is_troubled:
+                _log.warning("sweeping %s is put off: %s", container.path, error.message)
         except Exception:
             _log.exception("sweeping %s failed", container.path)

@@ -28,7 +28,7 @@ Invariants every store keeps:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -445,8 +445,6 @@ class Store(Protocol):
     ) -> Awaitable[bool]:
         """Writes catalog changes in one durable transaction, and which segments nobody needs after it.
 
-        The space of those is freed by `drop_segments`, or at the next start.
-
         False, and no change, unless each expected record is stored exactly as given; with `unless_behind` also when
         another server changed records since this one last loaded them.
         """
@@ -486,11 +484,13 @@ class Store(Protocol):
         """Frees the space of every segment that this store has made: what a copy left that was given up."""
 
     def reconcile(self, names: Iterable[str]) -> Awaitable[None]:
-        """At the start: compares what is there with the segments that are in use.
+        """At the start: frees what is noted as dropped, and sets aside what nobody knows.
 
-        What is noted as dropped is freed, what nobody knows is set aside. MissingDataError when something is gone that
-        held items, unless the operator has accepted that.
+        MissingDataError when something is gone that held items, unless the operator has accepted that.
         """
+
+    def agree(self, settings: Mapping[str, str], may_differ: bool) -> Awaitable[None]:
+        """SettingsDifferError names settings that other servers here have otherwise; who is alone decides."""
 
     def is_there(self) -> Awaitable[bool]:
         """Whether the data can be reached at this moment; a short look."""

@@ -22,6 +22,10 @@ class MissingDataError(Exception):
     """The data is not whole, with a sentence that tells the operator what is missing and what to do."""
 
 
+class SettingsDifferError(Exception):
+    """Another server on the same data has other settings, with a sentence for the operator."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that is wrong, with a sentence for the operator."""
@@ -38,6 +42,7 @@ class Problems:
 
     def __init__(self) -> None:
         self._standing: dict[tuple[str, str], Problem] = {}
+        self._outages: dict[str, Outage] = {}
 
     def report(self, kind: str, subject: str, message: str) -> None:
         """Notes a problem; the log hears of it when it is new."""
@@ -50,9 +55,18 @@ class Problems:
         if self._standing.pop((kind, subject), None) is not None:
             _log.warning("%s is over: %s", kind, message)
 
+    def outage(self, kind: str) -> Outage:
+        """The outage of a kind: one for all who meet it."""
+        return self._outages.setdefault(kind, Outage(self, kind, ""))
+
     def has(self, kind: str) -> bool:
         """Whether a problem of a kind lasts."""
         return any(each == kind for each, _ in self._standing)
+
+    @property
+    def is_troubled(self) -> bool:
+        """Whether the store is in a trouble that was told already and that all work on it meets anew."""
+        return self.has(UNREACHABLE) or self.has(DISK)
 
     def standing(self) -> list[Problem]:
         """All problems that last, the oldest first."""

@@ -29,7 +29,7 @@ from psycopg.types.numeric import Int8Dumper
 
 from pleiad import errors
 from pleiad.store.postgres import arrays
-from pleiad.store.problems import UNREACHABLE, Outage, Problems
+from pleiad.store.problems import DISK, UNREACHABLE, Problems
 
 _T = TypeVar("_T")
 Connection = psycopg.AsyncConnection[Any]
@@ -77,7 +77,8 @@ class Connections:
     def __init__(self, dsn: str, settings: ConnectionSettings, problems: Problems | None = None) -> None:
         self._dsn = dsn
         self.problems = problems or Problems()
-        self.outage = Outage(self.problems, UNREACHABLE, "")
+        self.outage = self.problems.outage(UNREACHABLE)
+        self.disk = self.problems.outage(DISK)
         self._settings = settings
         self._idle: list[Connection] = []
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -132,6 +133,7 @@ class Connections:
                 raise
             if connection in self._warned:
                 raise errors.REQUEST_TIMEOUT(reason=UNKNOWN)
+            self.disk.recovered()
             return answer
         raise AssertionError("the last attempt returns or raises")
 
@@ -160,6 +162,7 @@ class Connections:
             rows = await (await connection.execute("SELECT pg_is_in_recovery()")).fetchall()
             return not rows[0][0]
 
+        await _become_a_task()
         try:
             async with asyncio.timeout(_LOOK_SECONDS):
                 return await self.read(look)
@@ -232,6 +235,7 @@ class Connections:
                     return await self._connect(end)
                 except (psycopg.OperationalError, TimeoutError) as error:
                     if not self._idle and (loop.time() + _RETRY_SECONDS >= end or self._closed):
+                        self.outage.failed(f"the PostgreSQL server does not answer: {error or 'no answer'}")
                         raise errors.UNAVAILABLE(reason=_UNREACHABLE) from error
                 if self._idle:
                     break
@@ -242,6 +246,13 @@ class Connections:
             raise
         self._count -= 1
         return None
+
+    def refusal(self, error: Exception) -> errors.PleiadError:
+        """What a client is told of a write that the server refused."""
+        if isinstance(error, psycopg.errors.DiskFull):
+            self.disk.failed(f"the disk of the PostgreSQL server is full: {error}")
+            return errors.STORE_FULL()
+        return errors.UNAVAILABLE(reason="The store could not write; nothing was changed.")
 
     async def _connect(self, end: float) -> Connection:
         async with asyncio.timeout_at(end):

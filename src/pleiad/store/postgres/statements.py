@@ -116,9 +116,10 @@ ENTER = (
     "WHERE number = ANY(%s::bigint[]) AND EXISTS (SELECT FROM {t}.path_index)"
 )
 RESTORE_ITEMS = (
-    "INSERT INTO {t}.item SELECT number, epk, id, lsn, ts, ttl, size_bytes, terms, body, doc::jsonb FROM unnest("
-    "%s::bigint[], %b::bytea[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], "
-    "%b::bytea[], %s::text[]) AS item(number, epk, id, lsn, ts, ttl, size_bytes, terms, body, doc)"
+    "INSERT INTO {t}.item SELECT number, epk, id, lsn, ts, ttl, size_bytes, terms, body, doc::jsonb, checksum "
+    "FROM unnest(%s::bigint[], %b::bytea[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], "
+    "%s::bigint[], %b::bytea[], %s::text[], %s::bigint[]) "
+    "AS item(number, epk, id, lsn, ts, ttl, size_bytes, terms, body, doc, checksum)"
 )
 RESTORE_UNIQUE_VALUES = (
     "INSERT INTO {t}.unique_value SELECT * FROM unnest(%b::bytea[], %s::int[], %b::bytea[], %s::bigint[])"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
@@ -21,14 +21,14 @@ from pleiad.store.budget import BudgetClaim, BudgetParts
 from pleiad.store.commits import CommitCounts
 from pleiad.store.contract import Record
 from pleiad.store.index_use import DEFAULT_INDEX_SETTINGS, IndexSettings
+from pleiad.store.postgres import agreement, schema
 from pleiad.store.postgres import reconcile as reconciling
-from pleiad.store.postgres import schema
 from pleiad.store.postgres.budget import Budgets
 from pleiad.store.postgres.company import CHANNEL, Company
 from pleiad.store.postgres.connections import Connection, Connections, ConnectionSettings
 from pleiad.store.postgres.schema import schema_name
 from pleiad.store.postgres.segment import PostgresSegment
-from pleiad.store.problems import Problems
+from pleiad.store.problems import SETTINGS_DIFFER, Problems, SettingsDifferError
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +40,8 @@ _PUT = (
 
 _SNAPSHOTS_MAX = 10
 _FREE_AGAIN_SECONDS = 0.5
+_AGREE_ATTEMPTS = 7
+_AGREE_AGAIN_SECONDS = 0.5
 
 
 class PostgresStore:
@@ -87,7 +89,7 @@ class PostgresStore:
         problems = Problems()
         connections = Connections(dsn, settings, problems)
         snapshots = Connections(dsn, replace(settings, connections_max=_SNAPSHOTS_MAX), problems)
-        store = cls(connections, snapshots, index_settings, Company(dsn, connections), Budgets(dsn))
+        store = cls(connections, snapshots, index_settings, Company(dsn, connections), Budgets(dsn, problems))
         store._allow_missing = allow_missing
         await connections.open()
         try:
@@ -161,8 +163,10 @@ class PostgresStore:
         try:
             saved_on = await self.connections.write(save)
         except psycopg.Error as error:
-            _log.error("a change of the catalog was rolled back: %s", error, exc_info=error)
-            raise errors.UNAVAILABLE(reason="The store could not write; nothing was changed.") from error
+            failure = self.connections.refusal(error)
+            if failure.row is errors.UNAVAILABLE:
+                _log.error("a change of the catalog was rolled back: %s", error, exc_info=error)
+            raise failure from error
         if saved_on == self._generation:
             self._generation += 1
         return saved_on is not None
@@ -253,6 +257,22 @@ class PostgresStore:
         if not self._allow_missing:
             reconciling.check(findings)
         return findings
+
+    async def agree(self, settings: Mapping[str, str], may_differ: bool) -> None:
+        for attempt in range(_AGREE_ATTEMPTS):
+            if attempt:
+                # Perhaps the others are about to end, or the database has not noticed that they have.
+                await asyncio.sleep(_AGREE_AGAIN_SECONDS)
+            async with self._company.alone() as is_alone:
+                differing = await self.connections.write(
+                    lambda connection, is_alone=is_alone: agreement.compare(connection, settings, is_alone)  # type: ignore[misc]
+                )
+            if not differing:
+                return
+            if may_differ:
+                self.problems.report(SETTINGS_DIFFER, "", agreement.sentence(differing, settings))
+                return
+        raise SettingsDifferError(agreement.sentence(differing, settings))
 
     async def is_there(self) -> bool:
         return await self.connections.is_there()

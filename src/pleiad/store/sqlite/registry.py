@@ -18,7 +18,7 @@ from typing import Any
 import apsw
 
 from pleiad.store.checksum import fields_checksum
-from pleiad.store.problems import DISK, Outage, Problems
+from pleiad.store.problems import DISK, Problems
 from pleiad.store.sqlite import schema
 
 _MADE = "made"
@@ -40,7 +40,7 @@ class Registry:
         self._catalog = catalog
         self._turn = turn
         self.problems = problems
-        self.disk = Outage(problems, DISK, "")
+        self.disk = problems.outage(DISK)
         schema.make_catalog(catalog, str(uuid.uuid4()), fields_checksum)
         account: Any = catalog.execute("SELECT id, generation FROM account").fetchone()
         self.account: str = account[0]

@@ -88,7 +88,7 @@ def connect(path: Path, durable: bool) -> apsw.Connection:
     """Opens a data file for reading and writing; a new one has no tables, and its owner alone may read it."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE))
     connection = apsw.Connection(str(path))
-    _prepare(connection)
+    prepare(connection)
     try:
         # mmap saves a copy per page read; checkpoints are ours, so that no commit waits for one.
         connection.execute(
@@ -169,14 +169,14 @@ def make_segment(connection: apsw.Connection, account: str, segment: str, genera
 def connect_reader(path: Path) -> apsw.Connection:
     """Opens a second connection to an existing data file, for reads only."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-    _prepare(connection)
+    prepare(connection)
     connection.execute(
         f"PRAGMA mmap_size={_MMAP_BYTES}; PRAGMA cache_size=-2000; PRAGMA query_only=1; PRAGMA temp_store=MEMORY"
     ).fetchall()
     return connection
 
 
-def _prepare(connection: apsw.Connection) -> None:
+def prepare(connection: apsw.Connection) -> None:
     """What every connection has: patience, our functions, and plans that last.
 
     Without the last, SQLite plans a statement anew each time a value is bound to its LIMIT.

@@ -7,11 +7,10 @@ their next use.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -25,13 +24,14 @@ from pleiad.store.checksum import fields_checksum
 from pleiad.store.commits import CommitCounts
 from pleiad.store.contract import Record
 from pleiad.store.index_use import DEFAULT_INDEX_SETTINGS, IndexSettings
-from pleiad.store.problems import Problems
+from pleiad.store.problems import OUT_OF_SERVICE, Problems
 from pleiad.store.sqlite import directory as files
 from pleiad.store.sqlite import reconcile, schema
 from pleiad.store.sqlite.failure import is_disk
 from pleiad.store.sqlite.file import SegmentFile
 from pleiad.store.sqlite.registry import Registry
 from pleiad.store.sqlite.schema import SchemaError
+from pleiad.store.sqlite.scrub import Scrub
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.threads import DiskThreads
 
@@ -225,11 +225,28 @@ class SqliteStore:
         for suffix in files.SUFFIXES:
             Path(f"{self._segments_directory / name}.sqlite{suffix}").unlink(missing_ok=True)
 
+    async def agree(self, settings: Mapping[str, str], may_differ: bool) -> None:
+        """Nobody else is here."""
+
     async def is_there(self) -> bool:
         return files.is_in_place(self.directory, self._lock)
 
     async def scrub_for_ever(self) -> None:
-        await asyncio.Event().wait()
+        await Scrub(self._files_of_segments, self._found_damage).for_ever()
+
+    def _files_of_segments(self) -> list[tuple[str, Path]]:
+        """The segments that are in service, as files that are as new as this version makes them."""
+        out = {problem.subject for problem in self.problems.standing() if problem.kind == OUT_OF_SERVICE}
+        names = sorted(self.registry.made() - out)
+        return [
+            (name, self._segments_directory / f"{name}.sqlite")
+            for name in names
+            if self.registry.is_stamped(name)
+        ]
+
+    def _found_damage(self, name: str, fault: str) -> None:
+        if self.registry.is_made(name):
+            self.segment(name).take_out_of_service(fault)
 
     async def close(self) -> None:
         reached: dict[str, int] = {}
