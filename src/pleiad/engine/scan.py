@@ -14,10 +14,16 @@ from dataclasses import dataclass
 
 from pleiad.engine.container import Container
 from pleiad.keys.range import EpkRange
+from pleiad.limits import MB
 from pleiad.partition.governor import Lane
 from pleiad.partition.partition import Partition
 from pleiad.store.contract import Row
 from pleiad.store.selection import Predicate, Selection
+
+_ROWS_FIRST = 100
+_ROWS_MOST = 500
+_CHUNK_BYTES = 2 * MB
+"""What a walk reads at once: first so many rows, then as many as are about so many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,7 @@ class Scan:
             self._visited.add(container.map.find(begun[0].span.min).id)
         self.partition = container.map.find(self._pieces[0].span.min if self._pieces else spans[0].min)
         self._lane = lane
+        self._rows_next = _ROWS_FIRST
         self.rows: dict[Partition, int] = {}
         """Rows that this walk got from each partition it came to."""
         self.is_held = False
@@ -88,7 +95,9 @@ class Scan:
                 rows, known = known, None
             else:
                 selection = Selection(part, self._predicates, self._now, self._container.default_ttl)
+                rows_max = min(rows_max, self._rows_next)
                 rows = await partition.select(selection, piece.after, rows_max)
+                self._rows_next = _rows_at_once(rows)
             self.rows[partition] += len(rows)
             if len(rows) == rows_max:
                 self._pieces.insert(0, Piece(part, rows[-1].number))
@@ -137,6 +146,12 @@ class Scan:
         if partition.id not in self._visited:
             self._visited.add(partition.id)
             self.partitions_visited += 1
+
+
+def _rows_at_once(rows: Sequence[Row]) -> int:
+    """How many rows to read next: as many of this size as are a moment's work, and no burden to hold."""
+    size_bytes = sum([row.size_bytes for row in rows])
+    return _ROWS_MOST if not size_bytes else max(1, min(_ROWS_MOST, _CHUNK_BYTES * len(rows) // size_bytes))
 
 
 def spans_begun(spans: Sequence[EpkRange], begun: Sequence[Piece]) -> list[EpkRange]:
