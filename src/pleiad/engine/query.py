@@ -69,7 +69,7 @@ async def run(container: Container, request: QueryRequest) -> QueryPage:
 
 async def _run(job: QueryJob) -> QueryPage:
     request = job.request
-    state = tokens.decode(request.token, job.mark) if request.token else {}
+    state = job.container.seal.decode(request.token, job.mark) if request.token else {}
     if state:
         job.check_scope(state)
     charged = _charged(state, request.token)
@@ -170,6 +170,7 @@ def _page(
         page_ru = cost.ru
     token = None
     if next_state is not None:
-        token = tokens.encode(job.mark, {**next_state, **job.scope_to_state(), "u": total.to_json()})
+        whole_state = {**next_state, **job.scope_to_state(), "u": total.to_json()}
+        token = job.container.seal.encode(job.mark, whole_state)
     milliseconds = (time.perf_counter() - job.began_at) * 1000
     return QueryPage(results, cost, page_ru, token, _partitions(job), tally, milliseconds)

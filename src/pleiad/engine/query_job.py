@@ -16,6 +16,7 @@ from pleiad.charge import Charge
 from pleiad.engine import token as tokens
 from pleiad.engine.container import Container
 from pleiad.engine.functions import NO_FUNCTIONS, Functions
+from pleiad.engine.resume import ResumePoint
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
 from pleiad.keys.range import WHOLE, EpkRange, disjoint
@@ -57,6 +58,7 @@ class QueryRequest(NamedTuple):
     merges_partitions: bool = False
     """The client can merge partitions by a query plan, and expects to for searches and aggregates in objects."""
     token: str = ""
+    resume: ResumePoint | None = None
     token_bytes_max: int = TOKEN_BYTES_MAX
     multiplier: int = 1
     lane: Lane = NORMAL
@@ -130,15 +132,25 @@ class QueryJob:
 
     @property
     def mark(self) -> int:
-        """What tells the tokens of this query from those of others."""
+        """What tells the tokens of this query from those of others.
+
+        A client that merges partitions puts a filter of its own into the query when it goes on, so that the rest of
+        an ordered query is another text; a place in the order means the same for both.
+        """
         request = self.request
         parameters = sorted(request.parameters.items(), key=str)
-        return tokens.fingerprint(self.container.resource.rid, request.text, parameters)
+        text = self.query.text_without_filter or request.text
+        return tokens.fingerprint(self.container.resource.rid, text, parameters)
+
+    @property
+    def rows_mark(self) -> int:
+        """What tells the rows of this request, counted from their first, from those of others."""
+        return tokens.fingerprint(self.mark, self.request.text, self.request.resume)
 
     @property
     def kept_mark(self) -> int:
         """What tells the work that is kept for this request from that of others."""
-        return tokens.fingerprint(self.mark, _scope(self.request.span))
+        return tokens.fingerprint(self.rows_mark, _scope(self.request.span))
 
     def scope_to_state(self) -> dict[str, Any]:
         """What a token says of the range it was issued for; nothing when that is the whole container."""
@@ -221,6 +233,8 @@ def prepare(
     """Compiles a query and decides where it goes; refuses what the container's policy cannot serve."""
     pace = pace or Pace(container.limits)
     query = compile_query(request.text, container.limits)
+    if request.resume is not None:
+        _check_resumed(query, request.resume)
     execution = query.execution(request.parameters, container.query_context(pace, functions))
     route = _route(container, request, query)
     spans = _spans(container, request, query, route.keys)
@@ -228,6 +242,14 @@ def prepare(
     return QueryJob(
         container, request, query, execution, spans, lookups, route.pushdown, route.order, pace, functions
     )
+
+
+def _check_resumed(query: Query, resume: ResumePoint) -> None:
+    is_ordered = query.order_by and not query.is_aggregate and not query.distinct and query.is_per_item
+    if not is_ordered or len(resume.values) != len(query.order_by):
+        raise errors.BAD_REQUEST(
+            reason="A 'resumeFilter' belongs to a query with ORDER BY and has a value for each of its keys."
+        )
 
 
 class Route(NamedTuple):

@@ -186,7 +186,8 @@ async def _seen_before(job: QueryJob, state: _State, begun: list[Piece], cuts: d
     for number, count in cuts.items():
         for partition in job.partitions:
             found = await partition.find(number)
-            if found is not None:
+            # A token of a wider range may name an item that this request has no part in.
+            if found is not None and any(span.contains(found.epk) for span in job.spans):
                 await job.pace.run(seen.add_results, job, found, count)
     job.unpaid_steps += job.pace.steps - before
     return seen

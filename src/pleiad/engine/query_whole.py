@@ -1,8 +1,8 @@
 """Pages of a query that looks at everything before its first result: groups, rank, and DISTINCT in an order.
 
-The results stand in an order that the partition map has no part in: groups by their keys, ranked rows by score and
-`_rid`, the rest by document number. So the next page goes on behind the number of results given, and finds the same
-ones there when it has to gather them again.
+The results stand in an order that the partition map has no part in: groups by their first rows, ranked rows by score
+and document number, the rest by document number. So the next page goes on behind the number of results given, and
+finds the same ones there when it has to gather them again.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class _GroupGathering:
         return self.job.execution.filter_rows(self.job.item_of(row))
 
     def add(self, row: Row, number: int, part: Any) -> None:
-        self.groups.add(part)
+        self.groups.add(part, (row.number, number))
 
 
 class _RankGathering:
@@ -171,7 +171,7 @@ class _RankGathering:
         return (self.job.item_of(row),)
 
     def add(self, row: Row, number: int, part: Any) -> None:
-        if self.ranking.take((part,), part["_rid"]):
+        if self.ranking.take((part,), row.number):
             size_bytes = _ROW_BYTES + _DECODED * row.size_bytes
             self.size_bytes += size_bytes
             self.job.pace.hold(size_bytes)
@@ -206,9 +206,6 @@ class _ItemGathering(_RowGathering):
 
     def parts(self, row: Row) -> Iterable[Any]:
         return (self.job.item_of(row),)
-
-    def add(self, row: Row, number: int, part: Any) -> None:
-        self._keep((part["_rid"] if self.job.query.is_ranked else row.number, number), part, row)
 
 
 # -- one count that the store makes ------------------------------------------------------------------

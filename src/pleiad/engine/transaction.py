@@ -55,7 +55,7 @@ class OperationKind(Enum):
     DELETE = "Delete"
 
 
-_VERBS = {
+VERBS = {
     OperationKind.CREATE: Verb.CREATE,
     OperationKind.UPSERT: Verb.UPSERT,
     OperationKind.REPLACE: Verb.REPLACE,
@@ -215,7 +215,7 @@ class Transaction:
             item = await items.apply_patch(self.container, self.partition, plan.patch, row)
             self._count(len(item.body))
         assert item is not None
-        verb = _VERBS[operation.kind]
+        verb = VERBS[operation.kind]
         mutation = items.mutation_of(self.container, verb, item, self.epk, NO_PRECONDITION)
         if item.id != operation.id:
             if await self.row(item.id) is not None:

@@ -9,6 +9,7 @@ Order of the steps: sources and filter, groups, order, projection, DISTINCT, OFF
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import total_ordering
 from itertools import islice
@@ -29,6 +30,7 @@ from pleiad.query.context import QueryContext
 from pleiad.query.measure import RESULT_BYTES_MAX, rendered, size_of
 from pleiad.query.pace import Pace
 from pleiad.query.parser import check_count, parse
+from pleiad.query.print import print_query
 from pleiad.query.rank import Ranking
 from pleiad.query.sorting import paced_sort
 from pleiad.query.values import hash_key, order_key
@@ -58,6 +60,7 @@ class Query:
         "size_bytes",
         "syntax",
         "text",
+        "text_without_filter",
     )
 
     def __init__(self, text: str, limits: Limits, on_growth: Callable[[], None] | None = None) -> None:
@@ -78,6 +81,8 @@ class Query:
         """How often the output may name a value of the item or of the text."""
         self.filter_names: frozenset[str] | None = _filter_names(self.plan)
         """The top-level properties the filter names; None when it may read others too."""
+        self.text_without_filter: str | None = _text_without_filter(self.syntax)
+        """For a query in the form of an ordered query's plan, its text but for the filter; else None."""
 
     # -- what the query is -----------------------------------------------------------------------
 
@@ -260,10 +265,8 @@ class Execution:
         return Groups(kinds, self._functions["keys"], self._functions["arguments"], self.context.pace.hold)
 
     def finish(self, groups: Groups) -> list[Any]:
-        """The result of the whole query from its groups, in the order of their keys where it asks for no other."""
-        rows: list[Row] = paced_sort(
-            groups.results(), lambda row: tuple(map(order_key, row[0])), self.context.pace
-        )
+        """The result of the whole query from its groups; they come by their first rows where it asks for no order."""
+        rows: list[Row] = list(groups.results())
         if self.block.order_by:
             rows = self.sorted_rows(rows)
         return self.outputs(rows)
@@ -397,6 +400,18 @@ def _filter_names(bound: plan.Plan) -> frozenset[str] | None:
 
 def _sort_key_at(number: int) -> Callable[[tuple[Any, ...]], Any]:
     return lambda pair: pair[0][number]
+
+
+def _text_without_filter(syntax: ast.Query) -> str | None:
+    """The text of a query that selects rows as `rewrite.ordered_rewrite` has them, without its filter."""
+    selection = syntax.selection
+    if not syntax.order_by or not isinstance(selection, ast.SelectList) or len(selection.items) != 3:
+        return None
+    first, *others = selection.items
+    is_rid = isinstance(first.expression, ast.Property) and first.expression.name == "_rid"
+    if not is_rid or [item.alias for item in others] != ["orderByItems", "payload"]:
+        return None
+    return print_query(dataclasses.replace(syntax, where=None), "\n")
 
 
 def _distinct(values: Iterable[Any], pace: Pace) -> Iterator[Any]:

@@ -14,10 +14,11 @@ from pleiad.engine import session
 from pleiad.engine.container import Container
 from pleiad.engine.query import QueryPage
 from pleiad.engine.query_job import TOKEN_BYTES_MAX, QueryRequest
+from pleiad.engine.resume import resume_point
 from pleiad.errors import BAD_HEADER, CROSS_PARTITION_NOT_SERVABLE, PleiadError
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of, is_confined, opened, scope
-from pleiad.heads.nosql.metadata import query_of
+from pleiad.heads.nosql.metadata import query_of, query_parts
 from pleiad.heads.nosql.render import feed_body, item_headers, resource_answer
 from pleiad.keys.range import disjoint
 from pleiad.query import Query, advice, compile_query, compile_turn
@@ -36,13 +37,21 @@ _METRICS = b"x-ms-documentdb-populatequerymetrics"
 _INDEX_METRICS = b"x-ms-cosmos-populateindexmetrics"
 _INDEX_METRICS_V2 = b"x-ms-cosmos-populateindexmetrics-v2"
 _ADVICE = b"x-ms-cosmos-populatequeryadvice"
+_RESUME = "resumeFilter"
+_RISING, _FALLING = (
+    f'x-ms-cosmos-query-execution-info: {{"reverseRidEnabled":false,"reverseIndexScan":{falls}}}\r\n'
+    for falls in ("false", "true")
+)
+"""Whether rows with equal sort keys come by rising or by falling _rid; clients that merge go by it when they resume."""
 
 
 async def query(call: Call) -> Response:
     """One page of an item query."""
     container = opened(call) or await container_of(call)
     level = call.consistency()
-    text, parameters = query_of(call)
+    body = call.json_object()
+    text, parameters = query_parts(body)
+    given = body.get(_RESUME)
     span = scope(call, container)
     session.check_span(call.session_token(level), container, span)
     request = QueryRequest(
@@ -57,6 +66,7 @@ async def query(call: Call) -> Response:
         merges_partitions=any(name in call.request.headers for name in _ANNOUNCEMENTS),
         items_max=_page_items(call),
         token=call.text(b"x-ms-continuation"),
+        resume=None if given is None else resume_point(given),
         token_bytes_max=_token_bytes_max(call),
         multiplier=level.read_multiplier,
         lane=call.lane,
@@ -69,15 +79,10 @@ async def query(call: Call) -> Response:
             error.additional_info = orjson.dumps(document).decode()
         raise
     block = item_headers(call, container, page.partitions[0], page.charge_ru)
-    if len(page.partitions) > 1:
-        block = block.replace(
-            f"x-ms-session-token: {container.session_token(page.partitions[0])}\r\n",
-            f"x-ms-session-token: {','.join(map(container.session_token, page.partitions))}\r\n",
-        )
     block += f"x-ms-item-count: {len(page.results)}\r\n"
     block += await _extra_headers(call, container, request, page)
-    body = feed_body(container.resource.rid, "Documents", page.results, len(page.results))
-    return Response(200, block.encode("latin-1"), body)
+    feed = feed_body(container.resource.rid, "Documents", page.results, len(page.results))
+    return Response(200, block.encode("latin-1"), feed)
 
 
 def _token_bytes_max(call: Call) -> int:
@@ -98,8 +103,11 @@ def _page_items(call: Call) -> int:
 
 
 async def _extra_headers(call: Call, container: Container, request: QueryRequest, page: QueryPage) -> str:
-    """The continuation, and the reports a client asked for."""
+    """The continuation, how rows with equal sort keys come, and the reports a client asked for."""
     token = "" if page.token is None else f"x-ms-continuation: {page.token}\r\n"
+    order_by = compile_query(request.text, call.limits).order_by
+    if order_by:
+        token += _FALLING if order_by[0].descending else _RISING
     headers = call.request.headers
     if not (
         _METRICS in headers or _INDEX_METRICS in headers or _INDEX_METRICS_V2 in headers or _ADVICE in headers
