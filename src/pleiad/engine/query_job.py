@@ -125,6 +125,7 @@ class QueryJob:
     """The partitions this page came to, with the rows they gave."""
     first_rows: Sequence[Row] | None = None
     """What the first read of the first page found, if the query was admitted and that read made already."""
+    pays_steps: bool = True
     unpaid_steps: int = 0
     """What was evaluated again that an earlier page has paid for."""
     turned: int = 1
@@ -198,6 +199,7 @@ class QueryJob:
 
     def item_of(self, row: Row) -> dict[str, Any]:
         """The item of a row as a query sees it, system properties included."""
+        self.pace.passing_bytes = 0
         value: dict[str, Any] = load(row.body)
         self.pace.worked(_row_steps(row))
         value.update(self.container.system_properties(row))
@@ -207,6 +209,7 @@ class QueryJob:
         """The item of a row as far as the filter looks at it."""
         if not self.query.filters_plainly or self.container.computed_names:
             return self.item_of(row)
+        self.pace.passing_bytes = 0
         value: dict[str, Any] = load(row.body)
         self.pace.worked(_row_steps(row))
         return value
@@ -225,9 +228,13 @@ def _row_steps(row: Row) -> int:
 
 
 def prepare(
-    container: Container, request: QueryRequest, pace: Pace, functions: Functions = NO_FUNCTIONS
+    container: Container,
+    request: QueryRequest,
+    pace: Pace | None = None,
+    functions: Functions = NO_FUNCTIONS,
 ) -> QueryJob:
     """Compiles a query and decides where it goes; refuses what the container's policy cannot serve."""
+    pace = pace or Pace(container.limits)
     query = compile_query(request.text, container.limits)
     if request.resume is not None:
         _check_resumed(query, request.resume)
@@ -239,7 +246,6 @@ def prepare(
         container, request, query, execution, spans, lookups, route.pushdown, route.order, pace, functions
     )
     job.turned = _turned(container, request, query)
-    _note_use(job)
     return job
 
 
@@ -385,7 +391,7 @@ def _lookups(
     return sorted(pair for pair in found if request.span.contains(pair[0]))
 
 
-def _note_use(job: QueryJob) -> None:
+def note_use(job: QueryJob, found: bool) -> None:
     """Tells the partitions which paths the query asks for, unless it knows its items already."""
     if job.lookups is not None:
         return
@@ -394,7 +400,7 @@ def _note_use(job: QueryJob) -> None:
         paths.append(IndexedPath(job.order.path, False))
     if paths:
         for partition in job.partitions:
-            partition.note_use(paths)
+            partition.note_use(paths, found)
 
 
 async def looked_up(job: QueryJob, first: bool) -> list[Row]:
@@ -416,7 +422,9 @@ async def looked_up(job: QueryJob, first: bool) -> list[Row]:
         for start in range(0, len(keys), SLICE_ROWS):
             await job.pace.rest()
             found = await _read(partition, keys[start : start + SLICE_ROWS])
-            rows += [row for row in found if row is not None and not container.is_expired(row, now)]
+            live = [row for row in found if row is not None and not container.is_expired(row, now)]
+            job.pace.hold(sum([row.size_bytes for row in live]))
+            rows += live
     return sorted(rows, key=lambda row: row.number)
 
 

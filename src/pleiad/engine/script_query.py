@@ -10,8 +10,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any, NamedTuple
 
-import orjson
-
 from pleiad import charge, errors
 from pleiad.charge import Charge
 from pleiad.engine.functions import NO_FUNCTIONS, functions_beside
@@ -23,6 +21,7 @@ from pleiad.item.body import load
 from pleiad.keys.range import prefix_range
 from pleiad.limits import MB
 from pleiad.query import Execution, Query, compile_query, compile_turn
+from pleiad.query.measure import rendered
 from pleiad.query.order_rules import check_order_by
 from pleiad.query.pace import Pace
 from pleiad.query.pushdown import pushdown
@@ -168,19 +167,19 @@ class ScriptQueries:
     def _results_of(self, execution: Execution, row: Row) -> list[bytes]:
         item = self._item_of(row)
         if not execution.query.gives_items:
-            return [orjson.dumps(value) for value in execution.values((item,))]
+            return [execution.text(value, row.size_bytes) for value in execution.values((item,))]
         return self._container.render_all((row,)) if execution.matches(item) else []
 
     async def _whole(self, execution: Execution, most: int, given: int) -> ScriptPage:
         """A page of a query that looks at everything first: order, groups, DISTINCT, TOP and OFFSET."""
-        query = execution.query
+        query, pace = execution.query, execution.context.pace
         if query.is_aggregate and query.is_per_item and query.reads_items:
             values, loaded = await self._grouped(execution)
         else:
-            rows = await self._gathered(execution.context.pace)
+            rows = await self._gathered(pace)
             loaded = [row.size_bytes for row in rows]
-            values = await execution.context.pace.run(execution.run, map(self._item_of, rows))
-        texts = list(map(orjson.dumps, values))
+            values = await pace.run(execution.run, map(self._item_of, rows))
+        texts = await pace.run(lambda: [rendered(value, pace) for value in values])
         results: list[bytes] = []
         room_bytes = self._container.limits.response_bytes
         for text in texts[given : given + most]:

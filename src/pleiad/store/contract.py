@@ -349,7 +349,7 @@ class Segment(Protocol):
     def count(self, selection: Selection, count_only: bool = False) -> Awaitable[tuple[int, int]]:
         """How many rows a selection has, and the sum of their sizes; with `count_only` 0 instead of the sum."""
 
-    def note_use(self, paths: Iterable[IndexedPath]) -> None:
+    def note_use(self, paths: Iterable[IndexedPath], found: bool = False) -> None:
         """Tells that a query has predicates or an order on these paths; the store decides which of them to index."""
 
     def index_progress(self) -> float:

@@ -11,16 +11,17 @@ from __future__ import annotations
 import math
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from pleiad import errors
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.context import QueryContext
 from pleiad.query.functions.registry import register
 from pleiad.query.functions.stop_words import ENGLISH
+from pleiad.query.pace import tick
 from pleiad.query.values import and3, or3
 
 LANGUAGE_DEFAULT = "en-US"
@@ -70,6 +71,11 @@ def _stemmer(name: str) -> Any:
     return snowballstemmer.stemmer(name)
 
 
+_WORDS_STEPS = 64
+_EDIT_STEPS = 4
+_Word = TypeVar("_Word")
+
+
 @lru_cache(maxsize=65_536)
 def _stem(word: str, language: str) -> str:
     # A stemmer keeps the word it works on in itself, so only one thread may use it at a time.
@@ -90,10 +96,18 @@ def tokenize(text: str, language: str = LANGUAGE_DEFAULT) -> list[str]:
         raise errors.QUERY_ERROR(
             reason=f"The full-text language '{language}' is not one of {', '.join(LANGUAGES)}."
         )
-    words = [word.replace("’", "'") for word in _WORD.findall(text.lower())]
+    words = [match[0].replace("’", "'") for match in _ticked(_WORD.finditer(text.lower()))]
     if known == LANGUAGE_DEFAULT:
         words = [word for word in words if (len(word) > 1 or word.isdigit()) and word not in ENGLISH]
-    return [_stem(word, known) if len(word) <= _STEM_CHARS_MAX else word for word in words]
+    return [_stem(word, known) if len(word) <= _STEM_CHARS_MAX else word for word in _ticked(words)]
+
+
+def _ticked(words: Iterable[_Word]) -> Iterator[_Word]:
+    """The words one by one; each takes a few steps."""
+    for number, word in enumerate(words):
+        if not number & 15:
+            tick(_WORDS_STEPS)
+        yield word
 
 
 def language_of_policy(policy: Mapping[str, Any] | None, path: str | None = None) -> str:
@@ -133,6 +147,7 @@ def within_edits(a: str, b: str, distance: int) -> bool:
     far = distance + 1
     previous = {column: column for column in range(min(len(b), distance) + 1)}
     for row, char in enumerate(a, 1):
+        tick(_EDIT_STEPS)
         current: dict[int, int] = {}
         for column in range(max(0, row - distance), min(len(b), row + distance) + 1):
             if column == 0:
@@ -159,12 +174,14 @@ def term_frequency(stems: Sequence[str], term: Term) -> int:
             return stems.count(wanted[0])
         first, rest = wanted[0], len(wanted)
         return sum(
-            1 for at, stem in enumerate(stems) if stem == first and tuple(stems[at : at + rest]) == wanted
+            1
+            for at, stem in enumerate(_ticked(stems))
+            if stem == first and tuple(stems[at : at + rest]) == wanted
         )
     matches = [{stem for stem in set(stems) if within_edits(word, stem, term.distance)} for word in wanted]
     return sum(
         all(stems[at + offset] in match for offset, match in enumerate(matches))
-        for at in range(len(stems) - len(wanted) + 1)
+        for at in _ticked(range(len(stems) - len(wanted) + 1))
     )
 
 

@@ -319,9 +319,9 @@ class PostgresSegment:
                 await self._connections.read(self._indexes.load)
         raise errors.UNAVAILABLE(reason=_INDEX_CHANGED)
 
-    def note_use(self, paths: Iterable[IndexedPath]) -> None:
+    def note_use(self, paths: Iterable[IndexedPath], found: bool = False) -> None:
         if self._is_made and not self._dropped:
-            self._indexes.note_use(paths)
+            self._indexes.note_use(paths, found)
 
     def index_progress(self) -> float:
         return self._indexes.progress()

@@ -202,9 +202,9 @@ class SqliteSegment(SegmentFile):
 
     # -- path indexes --------------------------------------------------------------------------
 
-    def note_use(self, paths: Iterable[IndexedPath]) -> None:
+    def note_use(self, paths: Iterable[IndexedPath], found: bool = False) -> None:
         file = self._opened_existing()
-        if file is not None and file.indexes.note_use(paths):
+        if file is not None and file.indexes.note_use(paths, found):
             self._wake()
 
     def index_progress(self) -> float:
