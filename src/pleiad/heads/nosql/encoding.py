@@ -13,7 +13,7 @@ from functools import lru_cache
 import orjson
 
 from pleiad import errors
-from pleiad.engine.beside import beside
+from pleiad.engine.beside import LARGE_BYTES, beside
 from pleiad.limits import Limits
 from pleiad.wire import MalformedError
 from pleiad.wire.binary_json import is_binary
@@ -59,7 +59,7 @@ def offers_binary(headers: Mapping[bytes, bytes], answer_bytes: int) -> bool:
     if offer is None:
         return False
     formats = _formats(offer)
-    return _BINARY in formats and (answer_bytes < _THREAD_BYTES_MIN or _TEXT not in formats)
+    return _BINARY in formats and (answer_bytes < LARGE_BYTES or _TEXT not in formats)
 
 
 def wishes_binary(headers: Mapping[bytes, bytes]) -> bool:
