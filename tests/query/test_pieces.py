@@ -83,7 +83,7 @@ def test_a_query_says_what_it_is(limits: Limits) -> None:
 
 
 def test_queries_are_cached_by_text_within_bounds(limits: Limits) -> None:
-    cache = QueryCache(queries_max=2, text_chars_max=1_000)
+    cache = QueryCache(queries_max=2, bytes_max=1_000_000)
     first = cache.get("SELECT 1", limits)
     assert cache.get("SELECT 1", limits) is first
     cache.get("SELECT 2", limits)
@@ -123,11 +123,11 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_text_is_refused_quickly(limits: Limits, name: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(PleiadError) as raised:
         compile_query(HOSTILE[name], limits)
     assert raised.value.status == 400
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_long_and_deep_texts_within_the_limits_run(run: Run) -> None:

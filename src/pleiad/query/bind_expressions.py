@@ -14,11 +14,13 @@ from pleiad.limits import Limits
 from pleiad.query import ast, errors, plan
 from pleiad.query.functions import REGISTRY
 from pleiad.query.functions.registry import Function
+from pleiad.query.pace import worked
 from pleiad.query.print import print_expression
 from pleiad.query.rank import INTERNAL_FUNCTIONS
 from pleiad.query.values import neg3
 
 AGGREGATES: Final = {kind.name: kind for kind in plan.AggregateKind}
+_EXPRESSION_STEPS: Final = 8
 _RANK_ONLY: Final = frozenset(("FULLTEXTSCORE", "RRF"))
 
 
@@ -106,6 +108,7 @@ class ExpressionBinder:
 
     def bind(self, node: ast.Expression, scope: Scope) -> plan.Expression:
         """The bound form of an expression."""
+        worked(_EXPRESSION_STEPS)
         if scope.group_texts is not None and not isinstance(node, ast.Literal):
             index = scope.group_texts.get(print_expression(node))
             if index is not None:

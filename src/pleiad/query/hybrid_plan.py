@@ -51,7 +51,7 @@ def hybrid_document(
     assert rank is not None
     scores = [
         _Score(
-            _score_call(call, number),
+            _score_call(call, sum(map(_is_full_text, calls[:number]))),
             component.is_full_text,
             component.is_full_text or more_is_nearer(component.arguments, parameters, vector_policy),
         )
@@ -116,7 +116,7 @@ def _terms(call: ast.FunctionCall) -> tuple[ast.Expression, ...]:
 
 
 def _score_call(call: ast.FunctionCall, number: int) -> ast.FunctionCall:
-    """The score as a partition computes it, with places for the statistics."""
+    """The score as a partition computes it, with places for the statistics; `number` counts texts only."""
     if not _is_full_text(call):
         return call
     places = tuple(

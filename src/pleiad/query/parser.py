@@ -14,7 +14,7 @@ from pleiad.query import ast, errors
 from pleiad.query.parser_expressions import ExpressionParser
 from pleiad.query.tokens import Kind, tokenize
 
-COUNT_MAX: Final = 2_147_483_647
+COUNT_MAX: Final = 4_294_967_295
 _DEPTH_SLACK: Final = 64
 
 

@@ -13,6 +13,7 @@ from pleiad.errors import PleiadError
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 from pleiad.query import ast, errors
+from pleiad.query.pace import worked
 from pleiad.query.tokens import Kind, Token
 
 _CONDITIONAL, _COALESCE, _OR, _AND, _PREDICATE, _CONCAT = 1, 2, 3, 4, 5, 6
@@ -45,6 +46,7 @@ _POWERS: Final[dict[str, int]] = {
     "/": 14,
     "%": 14,
 }
+_EXPRESSION_STEPS: Final = 8
 _PREFIXES: Final = frozenset(("+", "-", "~", "NOT"))
 _WORD_VALUES: Final = {"true": True, "false": False, "null": None, "undefined": UNDEFINED}
 _NUMBER_WORDS: Final = {"NaN": float("nan"), "Infinity": float("inf")}
@@ -141,6 +143,7 @@ class ExpressionParser(TokenCursor):
     def expression(self, power: int = _CONDITIONAL) -> ast.Expression:
         """An expression whose operators bind at least as tightly as ``power``."""
         self.enter()
+        worked(_EXPRESSION_STEPS)
         start = self.token.start
         left = self._prefixed()
         is_predicate = False

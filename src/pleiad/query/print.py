@@ -13,8 +13,10 @@ from typing import Any, Final
 
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import ast
+from pleiad.query.pace import worked
 from pleiad.query.tokens import KEYWORDS, LITERAL_WORDS
 
+_NODE_STEPS: Final = 4
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -71,6 +73,7 @@ def _sort_item(item: ast.SortItem) -> str:
 
 def print_expression(node: ast.Expression) -> str:
     """The canonical text of an expression."""
+    worked(_NODE_STEPS)
     match node:
         case ast.Literal(value=value):
             return print_literal(value)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from pleiad.errors import PleiadError
 from pleiad.query import errors
+from pleiad.query.pace import worked
 
 
 class Kind(Enum):
@@ -74,6 +75,7 @@ _SIMPLE_ESCAPES: Final = {
     "t": "\t",
 }
 _INTEGER_DIGITS_MAX: Final = 18
+_TOKEN_STEPS: Final = 4
 
 
 def tokenize(text: str) -> list[Token]:
@@ -86,6 +88,7 @@ def tokenize(text: str) -> list[Token]:
         if match is None:
             raise _unknown(text, position)
         end = match.end()
+        worked(_TOKEN_STEPS)
         group = match.lastgroup
         if group == "open_comment":
             raise errors.syntax_error("/*", position, length)

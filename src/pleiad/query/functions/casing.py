@@ -6,20 +6,22 @@ lower case of a letter does not depend on its neighbours.
 
 from __future__ import annotations
 
+from pleiad.query.pace import paced
+
 
 def upper(text: str) -> str:
     """The text in upper case, of the same length."""
     raised = text.upper()
     if len(raised) == len(text):
         return raised
-    return "".join([up if len(up := char.upper()) == 1 else char for char in text])
+    return "".join([up if len(up := char.upper()) == 1 else char for char in paced(text)])
 
 
 def lower(text: str) -> str:
     """The text in lower case, of the same length."""
     if text.isascii():
         return text.lower()
-    return "".join([low if len(low := char.lower()) == 1 else char for char in text])
+    return "".join([low if len(low := char.lower()) == 1 else char for char in paced(text)])
 
 
 def fold(text: str) -> str:
