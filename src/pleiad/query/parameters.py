@@ -1,0 +1,33 @@
+"""The parameters of a query as a client lists them: names that begin with @, each given once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from pleiad.query import errors
+
+_NAME: Final = re.compile(r"@[^\W\d]\w*")
+
+
+def parameter_values(given: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The values by name; a wrong name and a name given twice are errors even when the text does not use them.
+
+    A parameter without a value is undefined, so it is left out.
+    """
+    values: dict[str, Any] = {}
+    seen: set[str] = set()
+    for parameter in given:
+        name = parameter["name"]
+        if not _NAME.fullmatch(name):
+            raise errors.plain_error(
+                f"Invalid query. Specified parameter name '{name}' is invalid. Parameter names should be in the "
+                "format of symbol '@' followed by a valid identifier. E.g. @param1"
+            )
+        if name in seen:
+            raise errors.plain_error(f"Invalid query. Specified duplicate parameter name '{name}'.")
+        seen.add(name)
+        if "value" in parameter:
+            values[name] = parameter["value"]
+    return values
