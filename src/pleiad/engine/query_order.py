@@ -187,6 +187,7 @@ def _results_of(job: QueryJob, row: Row) -> list[Found]:
     """The results of one item with their places, those with equal keys in the order of their places."""
     execution, container = job.execution, job.container
     item = job.item_of(row)
+    render = execution.renderer(row.size_bytes)
     turned = _turned(job)
     found = []
     for index, bound in enumerate(execution.filter_rows(item)):
@@ -196,7 +197,7 @@ def _results_of(job: QueryJob, row: Row) -> list[Found]:
             value = execution.project(bound)
             if value is UNDEFINED:
                 continue
-            text = execution.text(value, row.size_bytes)
+            text = render(value)
         tie = (turned * row.number, turned * index)
         values = execution.sort_key_values(bound)
         found.append(Found(execution.order_key(bound), tie, values, text, row))
