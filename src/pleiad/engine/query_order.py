@@ -78,7 +78,7 @@ class _IndexEndsError(Exception):
 async def ordered_page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None]:
     """The next results in order, and the state of the page after them."""
     execution, token = job.execution, job.request.token
-    if "c" in state and state.get("q") != job.rows_mark:
+    if "c" in state and state.get("q") != f"{job.rows_mark:x}":
         state = {}
     is_counted = "c" in state
     behind = _later(None if is_counted else _behind(job, state), _resumed(job))
@@ -356,7 +356,7 @@ def _state_behind(job: QueryJob, last: Found, emitted: int) -> _State:
     state = {"k": values, "t": list(last.tie), "e": emitted}
     # Base64 adds a third; the tally, the range, the place of a walk and the fingerprint need some room too.
     if len(orjson.dumps(state)) * 4 // 3 + _OTHER_TOKEN_BYTES > job.request.token_bytes_max:
-        return {"c": emitted, "q": job.rows_mark}
+        return {"c": emitted, "q": f"{job.rows_mark:x}"}
     return state
 
 
