@@ -138,8 +138,11 @@ def test_who_may_not_write_may_not_run_scripts(
     with refused(403):
         scripts_of("read").execute_stored_procedure("s", "a")
     assert scripts_of("all").execute_stored_procedure("s", "a") == 1
+    scripts_of("all").create_stored_procedure({"id": "t", "body": BODY})
     with refused(403):
-        scripts_of("all").create_stored_procedure({"id": "t", "body": BODY})
+        scripts_of("read").create_stored_procedure({"id": "u", "body": BODY})
+    with refused(403):
+        scripts_of("all", ["a"]).create_stored_procedure({"id": "u", "body": BODY})
     narrow = scripts_of("all", ["a"])
     assert narrow.execute_stored_procedure("s", "a") == 1
     with refused(403):

@@ -64,7 +64,7 @@ INDEXING = {
     "includedPaths": [{"path": "/*"}],
     "excludedPaths": [{"path": "/secret/*"}, {"path": '/"_etag"/?'}],
     "compositeIndexes": [[{"path": "/a", "order": "ascending"}, {"path": "/b", "order": "descending"}]],
-    "spatialIndexes": [{"path": "/place/*", "types": ["Point", "Polygon"]}],
+    "spatialIndexes": [{"path": "/place/*", "types": ["Point", "LineString", "Polygon", "MultiPolygon"]}],
     "vectorIndexes": [{"path": "/vector", "type": "flat"}],
     "fullTextIndexes": [{"path": "/text"}],
 }

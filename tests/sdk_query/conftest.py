@@ -29,8 +29,8 @@ class Asked:
 
     @property
     def ranges(self) -> set[str]:
-        """The physical partitions that were asked, as the session tokens name them."""
-        return {part.split(":")[0] for page in self.headers for part in page["x-ms-session-token"].split(",")}
+        """The physical partitions that were asked, as the reports name them."""
+        return {id for page in self.headers for id in page["x-pleiad-partitions-visited"].split(",")}
 
 
 @pytest.fixture
@@ -43,6 +43,7 @@ def ask() -> Callable[..., Asked]:
         answer = Asked([])
         if "partition_key" not in options and "feed_range" not in options:
             options.setdefault("enable_cross_partition_query", True)
+        options.setdefault("populate_query_metrics", True)
         parameters = [{"name": name, "value": value} for name, value in (values or {}).items()]
         found = container.query_items(
             query=text,
