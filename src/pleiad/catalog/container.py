@@ -97,6 +97,13 @@ def _key(given: object, limits: Limits) -> KeyDefinition:
     return KeyDefinition.from_json(given, limits)
 
 
+def define_new(body: dict[str, Any], limits: Limits) -> ContainerDefinition:
+    """The same for a container that is to be made: more strictly than for one that is there."""
+    definition = define(body, limits)
+    _check_spatial(body, definition)
+    return definition
+
+
 def redefine(old: ContainerDefinition, body: dict[str, Any], limits: Limits) -> ContainerDefinition:
     """Checks a replacement: partition key, unique keys and conflict resolution of a container are for its lifetime."""
     merged = {"uniqueKeyPolicy": old.properties["uniqueKeyPolicy"], **body}
@@ -124,6 +131,7 @@ def redefine(old: ContainerDefinition, body: dict[str, Any], limits: Limits) -> 
     if new.key.version != old.key.version:
         merged["partitionKey"] = old.key.to_json()
         new = define(merged, limits)
+    _check_spatial(body, new)
     return new
 
 
@@ -240,7 +248,7 @@ def _geospatial(config: object) -> dict[str, Any]:
     return config
 
 
-def check_spatial(body: dict[str, Any], definition: ContainerDefinition) -> None:
+def _check_spatial(body: dict[str, Any], definition: ContainerDefinition) -> None:
     """Refuses spatial indexes that the service refuses; containers that have such ones already keep them.
 
     A plane has borders, a globe has none.

@@ -16,13 +16,7 @@ from typing import Any
 from pleiad import errors
 from pleiad.catalog import placement, throughput
 from pleiad.catalog.catalog import ACCOUNT_RID, Catalog
-from pleiad.catalog.container import (
-    check_encryption_keys,
-    check_spatial,
-    define,
-    redefine,
-    with_versions_since,
-)
+from pleiad.catalog.container import check_encryption_keys, define, define_new, redefine, with_versions_since
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine.consistency import Consistency
@@ -259,8 +253,7 @@ class Engine(HasRefresher):
         """Creates a container and the physical partitions its throughput asks for."""
         id = check_resource_name(body.get("id"), self.limits)
         self._check_given(given, "Setting offer throughput or autopilot on container")
-        definition = define(body, self.limits)
-        check_spatial(body, definition)
+        definition = define_new(body, self.limits)
         async with self.catalog.lock:
             self.find(Kind.DATABASE, None, database.rid, owner=True)
             self.catalog.check_absent(Kind.CONTAINER, database.rid, id)
@@ -305,7 +298,6 @@ class Engine(HasRefresher):
                 raise errors.BAD_REQUEST(reason=f"The id of a container cannot be changed: it is '{old.id}'.")
             _check_etag(old, if_match)
             definition = redefine(define(old.properties, self.limits), body, self.limits)
-            check_spatial(body, definition)
             new = old.changed(with_versions_since(old.properties, definition))
             await self.catalog.replace(old, new)
         container = self._containers.get(new.rid) or await self._container_of(new)

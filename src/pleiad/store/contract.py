@@ -1,8 +1,7 @@
 """What a store promises to the rooms above it.
 
-A store remembers two things: catalog records (few, small, read whole at start) and segments (the items of
-physical partitions). It knows neither HTTP nor JSON semantics: bodies are opaque JSON texts, partition keys are
-epk bytes, and an item's identity is (epk, id).
+A store remembers catalog records (few, small, read whole at start) and segments (the items of physical partitions). It
+knows neither HTTP nor JSON: bodies are opaque texts, partition keys are epk bytes, an item's identity is (epk, id).
 
 Invariants every store keeps:
 1. `commit` returns only after its mutations would survive the death of the process and of the machine.
@@ -17,10 +16,9 @@ Invariants every store keeps:
    nothing. Epochs only grow, so who knows an old one can never write again.
 7. A dropped segment raises SegmentDroppedError on every later call, and a call it interrupts ends the same way:
    never with some of its rows.
-8. A write with `keep_versions` leaves, in the same commit, one `Version` for each change of a row: for each applied
-   mutation, and for each expired row that was removed on the way. Such a removal is a change with an LSN of its own,
-   just below that of the mutation; in an atomic write it has the LSN of the write. Replayed in order, the versions
-   of a partition give its rows. Without `keep_versions` no version is left, and removing expired rows takes no LSN.
+8. A write with `keep_versions` leaves, in the same commit, one `Version` for each applied mutation, and for each expired
+   row that was removed on the way: a change with an LSN of its own, just below that of the mutation, or that of an
+   atomic write. Replayed in order, versions give the rows. Without it no version is left, and such removals take no LSN.
 9. A row is verified when it is read, and never given out when it is not what was written. A segment that is found to
    be damaged, or gone although it held something, raises SegmentOutOfServiceError on every later call; others go on.
 10. Nothing is removed but what `drop_segments` or the `drops` of `save_records` name.
