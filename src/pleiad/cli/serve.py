@@ -33,6 +33,21 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
     return click.option(*names, envvar=variable, show_envvar=True, **settings)
 
 
+_REFUSALS = (
+    SettingsError,
+    StoreLockedError,
+    StoreUnreachableError,
+    SchemaError,
+    DatabaseSchemaError,
+    UnfinishedCopyError,
+    MissingDataError,
+    SettingsDifferError,
+    PleiadError,
+    ValueError,
+)
+"""What keeps a server from starting and says so in a sentence."""
+
+
 @click.command(short_help="Serve a database.")
 @_option(
     "--data",
@@ -194,18 +209,7 @@ def serve(
             allow_missing_data=allow_missing_data,
         )
         run(_serve(Node(settings), sample))
-    except (
-        SettingsError,
-        StoreLockedError,
-        StoreUnreachableError,
-        SchemaError,
-        DatabaseSchemaError,
-        UnfinishedCopyError,
-        MissingDataError,
-        SettingsDifferError,
-        PleiadError,
-        ValueError,
-    ) as error:
+    except _REFUSALS as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
         raise click.ClickException(

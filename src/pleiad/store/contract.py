@@ -16,9 +16,9 @@ Invariants every store keeps:
    nothing. Epochs only grow, so who knows an old one can never write again.
 7. A dropped segment raises SegmentDroppedError on every later call, and a call it interrupts ends the same way:
    never with some of its rows.
-8. A write with `keep_versions` leaves, in the same commit, one `Version` for each applied mutation, and for each expired
-   row that was removed on the way: a change with an LSN of its own, just below that of the mutation, or that of an
-   atomic write. Replayed in order, versions give the rows. Without it no version is left, and such removals take no LSN.
+8. A write with `keep_versions` leaves, in the same commit, one `Version` for each applied mutation, and for each row
+   that had expired and was removed on the way: a change with an LSN of its own, just below that of the mutation, or
+   that of an atomic write. Replayed in order, versions give the rows. Without it such removals take no LSN.
 9. A row is verified when it is read, and never given out when it is not what was written. A segment that is found to
    be damaged, or gone although it held something, raises SegmentOutOfServiceError on every later call; others go on.
 10. Nothing is removed but what `drop_segments` or the `drops` of `save_records` name.
