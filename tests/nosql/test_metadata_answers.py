@@ -142,3 +142,18 @@ def test_a_query_over_partitions_answers_a_session_token_of_one_range(spread_pla
     answer = wire.send("POST", [*spread_place.path, "docs"], query, flags)
     assert len(answer.json["Documents"]) == 20
     assert answer.headers["x-ms-session-token"].count(":") == 1
+
+
+def test_a_permission_for_a_key_that_shares_its_hash_with_others_is_refused(wire: Any, place: Any) -> None:
+    body = {"id": "first", "partitionKey": {"paths": ["/pk"], "kind": "Hash"}}
+    assert wire.send("POST", place.path[:3], body).status == 201
+    user = ["dbs", place.database, "users"]
+    assert wire.send("POST", user, {"id": "u"}).status == 201
+    for container, size, status in (("first", 100, 201), ("first", 101, 400), (place.container, 200, 201)):
+        permission = {
+            "id": f"{container}-{size}",
+            "permissionMode": "Read",
+            "resource": f"dbs/{place.database}/colls/{container}",
+            "resourcePartitionKey": ["x" * size],
+        }
+        assert wire.send("POST", [*user, "u", "permissions"], permission).status == status

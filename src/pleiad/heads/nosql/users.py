@@ -19,6 +19,8 @@ from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.grants import bind, container_named
 from pleiad.heads.nosql.metadata import feed_answer
 from pleiad.heads.nosql.render import described, resource_answer
+from pleiad.keys.definition import KeyDefinition
+from pleiad.keys.hash import V1_STRING_BYTES_MAX
 from pleiad.keys.value import parse_header
 from pleiad.server.message import Response
 
@@ -142,7 +144,7 @@ def _checked_key(given: Any) -> list[Any]:
 
 
 def _check_key_levels(call: Call, properties: dict[str, Any]) -> None:
-    """Refuses a prefix of a hierarchical key: permissions are for whole keys."""
+    """Refuses what would open more than one key: a prefix of a hierarchical key, or a value that shares its hash."""
     key = properties.get("resourcePartitionKey")
     container = container_named(call.engine, properties["resource"].strip("/").split("/"))
     if key is None or container is None:
@@ -152,6 +154,15 @@ def _check_key_levels(call: Call, properties: dict[str, Any]) -> None:
         raise errors.BAD_REQUEST(
             reason=f"'resourcePartitionKey' must have the {levels} levels of the container's partition key, "
             f"and has {len(key)}."
+        )
+    definition = KeyDefinition.from_json(container.properties["partitionKey"], call.limits)
+    if definition.version == 1 and any(
+        isinstance(value, str) and len(value.encode("utf-8", "surrogatepass")) >= V1_STRING_BYTES_MAX
+        for value in key
+    ):
+        raise errors.BAD_REQUEST(
+            reason=f"'resourcePartitionKey' has a value of {V1_STRING_BYTES_MAX} bytes or more: under a partition key of "
+            "version 1 it shares its logical partition with other values."
         )
 
 
