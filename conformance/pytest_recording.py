@@ -2,7 +2,7 @@
 
 Results are appended line by line, so that a run that is killed half-way still leaves what it proved.
 Environment: CONFORMANCE_GROUPS (comma-separated names, or "all") and CONFORMANCE_RESULTS (the file to
-write). A test that `reasons.toml` leaves out by its name is recorded as left out and not run. A test that fails in
+write). A test that `left_out.toml` names is recorded as left out and not run. A test that fails in
 set-up, call or tear-down has failed; an expected failure counts as skipped.
 """
 

@@ -2,7 +2,7 @@
 
 Each entry names tests by shell-style patterns over `file.py::Class::test[parameters]`, optionally narrowed
 by a text the error must contain. The first entry that matches wins. A failure without an entry has no
-reason, and the report says so. An entry under `left_out` names its tests one by one, without patterns: they were
+reason, and the report says so. The entries of left_out.toml name their tests one by one, without patterns: they were
 seen to fail for want of what the entry names, and are not run.
 """
 
@@ -15,6 +15,7 @@ from typing import Any
 from conformance.results import Outcome, TestResult
 
 REASONS_FILE = Path(__file__).resolve().parent / "reasons.toml"
+LEFT_OUT_FILE = REASONS_FILE.with_name("left_out.toml")
 
 
 class ReasonsInvalidError(Exception):
@@ -74,18 +75,22 @@ class Reasons:
         return found
 
 
-def load(path: Path = REASONS_FILE) -> Reasons:
+def load(path: Path = REASONS_FILE, left_out: Path = LEFT_OUT_FILE) -> Reasons:
     """Read and check the table."""
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise ReasonsInvalidError(f"{path.name}: {error}") from error
+    table = _table(path)
     kinds = {name: Kind(name, str(row.get("meaning", ""))) for name, row in table.get("kinds", {}).items()}
     entries = tuple(_entry(row, kinds) for row in table.get("known", []))
-    omissions = tuple(_entry(row, kinds) for row in table.get("left_out", []))
+    omissions = tuple(_entry(row, kinds) for row in _table(left_out).get("left_out", []))
     for name in (name for entry in omissions for name in entry.tests if "*" in name):
         raise ReasonsInvalidError(f"a test is left out by its own name, not by the pattern {name!r}")
     return Reasons(tuple(kinds.values()), entries, omissions)
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise ReasonsInvalidError(f"{path.name}: {error}") from error
 
 
 def _entry(row: dict[str, Any], kinds: dict[str, Kind]) -> Reason:

@@ -1,7 +1,7 @@
 """Which tests of the official Python suite belong to which group.
 
 A test may belong to several groups: the marker of the suite says where its authors run it, the file
-says what it needs. No marker and no file leaves a test out: only its own name in `reasons.toml` does.
+says what it needs. No marker and no file leaves a test out: only its own name in `left_out.toml` does.
 Pure functions of file, name and markers, so that the suite's own interpreter and ours agree.
 """
 

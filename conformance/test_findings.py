@@ -14,11 +14,12 @@ def result(test_id: str, outcome: Outcome = Outcome.PASSED, message: str = "") -
     return TestResult(test_id, ("foundation",), outcome, message, 0.1)
 
 
-def table(tmp_path: Path, text: str) -> reasons.Reasons:
-    path = tmp_path / "reasons.toml"
+def table(tmp_path: Path, text: str, omitted: str = "") -> reasons.Reasons:
+    path, left_out = tmp_path / "reasons.toml", tmp_path / "left_out.toml"
+    left_out.write_text(omitted, encoding="utf-8")
     kinds = '[kinds."needs batch"]\nmeaning = "m"\n[kinds."defect"]\nmeaning = "d"\n'
     path.write_text(kinds + text, encoding="utf-8")
-    return reasons.load(path)
+    return reasons.load(path, left_out)
 
 
 def test_a_test_is_in_every_group_that_its_marker_or_its_file_names() -> None:
@@ -35,11 +36,11 @@ def test_no_marker_leaves_a_test_out() -> None:
 
 def test_a_test_is_left_out_by_its_own_name_only(tmp_path: Path) -> None:
     entry = '[[left_out]]\ntests = ["a.py::T::t1"]\nkind = "defect"\nreason = "A second region."\n'
-    known = table(tmp_path, entry)
+    known = table(tmp_path, "", entry)
     assert known.left_out("a.py::T::t1") is not None
     assert known.left_out("a.py::T::t10") is None
     with pytest.raises(reasons.ReasonsInvalidError, match="by its own name"):
-        table(tmp_path, entry.replace("t1", "t*"))
+        table(tmp_path, "", entry.replace("t1", "t*"))
 
 
 def test_a_reason_matches_by_id_and_by_error_and_takes_brackets_literally(tmp_path: Path) -> None:
@@ -66,7 +67,7 @@ def test_a_failure_without_a_reason_is_loud_and_one_left_out_is_a_failure_in_the
 ) -> None:
     omitted = '[[left_out]]\ntests = ["c.py::t5"]\nkind = "defect"\nreason = "A second region."\n'
     entry = '[[known]]\ntests = ["b.py::*"]\nkind = "needs batch"\nreason = "No batch."\n'
-    known = table(tmp_path, entry + omitted)
+    known = table(tmp_path, entry, omitted)
     tests = (
         result("a.py::t1"),
         result("a.py::t2", Outcome.FAILED, "boom"),

@@ -161,8 +161,8 @@ def _check_key_levels(call: Call, properties: dict[str, Any]) -> None:
         for value in key
     ):
         raise errors.BAD_REQUEST(
-            reason=f"'resourcePartitionKey' has a value of {V1_STRING_BYTES_MAX} bytes or more: under a partition key of "
-            "version 1 it shares its logical partition with other values."
+            reason=f"'resourcePartitionKey' has a value of {V1_STRING_BYTES_MAX} bytes or more: under a partition key "
+            "of version 1 it shares its logical partition with other values."
         )
 
 
