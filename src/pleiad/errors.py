@@ -153,6 +153,7 @@ VERSIONS_FORGOTTEN = ErrorRow(
     "for which the container keeps all versions and deletes; start again from now.",
 )
 QUERY_ERROR = ErrorRow(400, 0, "{reason}")
+QUERY_TOO_DEEP = ErrorRow(400, 0, "The query works on values that are nested too deeply.")
 QUERY_OUT_OF_MEMORY = ErrorRow(
     400,
     0,

@@ -272,3 +272,19 @@ def test_a_large_body_is_answered_like_a_small_one(count: int, place: Any, wire:
     double = b'{"id":"2","pk":"a","n":[%s],"x":1,"x":2}' % b",".join([b"0"] * count)
     assert place.create(double, ["a"]).status == 400
     assert wire.send("POST", ["dbs"], b'{"id":"large","x":[%s]' % b",".join([b"0"] * count)).status == 400
+
+
+@pytest.mark.parametrize("distinct", ["", "DISTINCT "])
+def test_a_query_that_builds_values_nested_beyond_all_bounds_is_400(
+    distinct: str, place: Any, wire: Any
+) -> None:
+    place.create({"id": "1", "pk": "a"}, ["a"])
+
+    def nested(inner: str) -> str:
+        return "[" * 100 + inner + "]" * 100
+
+    inner = f"SELECT VALUE {nested('y')} FROM (SELECT VALUE {nested('c.pk')} FROM c) AS y"
+    query = {"query": f"SELECT {distinct}VALUE {nested('x')} FROM ({inner}) AS x"}
+    asked = {"x-ms-documentdb-isquery": "True", "content-type": "application/query+json"}
+    answer = wire.send("POST", [*place.path, "docs"], query, asked, ["a"])
+    assert (answer.status, "nested too deeply" in answer.message) == (400, True)

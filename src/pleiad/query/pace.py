@@ -23,6 +23,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Final, NamedTuple, ParamSpec, Self, TypeVar
 
+import orjson
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from pleiad import errors
@@ -261,6 +262,9 @@ def _serve(job: Any) -> None:
             said = _Said(work(*arguments, **named), None)
         except GreenletExit:
             raise
+        except (RecursionError, orjson.JSONEncodeError) as error:
+            # What a query builds may nest deeper than anything a client sends.
+            said = _Said(None, errors.QUERY_TOO_DEEP().with_traceback(error.__traceback__))
         except BaseException as error:
             said = _Said(None, error)
         pace = work = arguments = named = job = None
