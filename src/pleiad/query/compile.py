@@ -75,8 +75,11 @@ class PlanEmitter(ExpressionEmitter):
         lines.append(f"        return {self._tuple([each.argument for each in block.aggregates])}")
         kinds = self.fresh("k")
         self.environment[kinds] = tuple(each.kind for each in block.aggregates)
-        lines.append(f"    for K, G in grouped({rows}({arguments}), {kinds}, {keys}, arguments):")
-        self.frame = (*outer, "K", "G")
+        groups = (f"K{block.scope}", f"G{block.scope}")
+        lines.append(
+            f"    for {', '.join(groups)} in grouped({rows}({arguments}), {kinds}, {keys}, arguments):"
+        )
+        self.frame = (*outer, *groups)
         self._yield_value(block, lines, 2)
 
     def _tuple(self, nodes: list[plan.Expression]) -> str:
@@ -170,7 +173,7 @@ class PlanEmitter(ExpressionEmitter):
             names["arguments"] = self.function(
                 own, lambda: self._tuple([each.argument for each in block.aggregates])
             )
-            row_frame: tuple[str, ...] = ("K", "G")
+            row_frame: tuple[str, ...] = (f"K{block.scope}", f"G{block.scope}")
         else:
             row_frame = own
             if not block.order_by and block.rank is None:
@@ -194,7 +197,7 @@ class PlanEmitter(ExpressionEmitter):
 
     def _assemble(self, names: dict[str, str]) -> str:
         lines = ["def make(P, X, C):", "    tick = X.tick"]
-        lines.extend(f"    {local} = P[{name!r}]" for name, local in self.parameters.items())
+        lines.extend(f"    {local} = P.get({name!r}, U)" for name, local in self.parameters.items())
         lines.extend(f"    {line}" for line in self.prologue)
         for definition in self.definitions:
             lines.extend(f"    {line}" for line in definition.split("\n"))

@@ -15,7 +15,6 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any, Final
 
-from pleiad.errors import PleiadError
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 from pleiad.query import ast, errors, plan
@@ -24,6 +23,7 @@ from pleiad.query.bind import bind
 from pleiad.query.compile import Factory, compile_plan
 from pleiad.query.compile_support import tag_of
 from pleiad.query.context import QueryContext
+from pleiad.query.parameters import check_parameters
 from pleiad.query.parser import check_count, parse
 from pleiad.query.rank import Ranking
 from pleiad.query.values import hash_key, order_key
@@ -51,7 +51,7 @@ class Query:
         self.text = text
         self.limits = limits
         self.syntax: ast.Query = parse(text, limits)
-        self.plan: plan.Plan = bind(self.syntax, limits)
+        self.plan: plan.Plan = bind(self.syntax, limits, text)
         self._variants: dict[Any, Factory] = {}
         self.gives_items: bool = _gives_items(self.plan)
         """Whether each result is an item as it is: SELECT * or SELECT VALUE of the root, without JOIN."""
@@ -161,6 +161,7 @@ class Execution:
         tags = _NO_TAGS
         if query.plan.parameters:
             tags = _tags(query.plan.parameters, parameters, context.limits)
+            check_parameters(query.plan.parameter_rules, parameters)
         computed: tuple[str, ...] = ()
         values: dict[str, Any] = {}
         if context.computed_properties:
@@ -173,7 +174,7 @@ class Execution:
 
     def _count(self, word: str, count: int | plan.Parameter | None) -> int | None:
         if isinstance(count, plan.Parameter):
-            return check_count(word, self.parameters[count.name])
+            return check_count(word, self.parameters.get(count.name))
         return count
 
     # -- pieces ----------------------------------------------------------------------------------
@@ -373,22 +374,14 @@ def _without_computed(context: QueryContext) -> QueryContext:
 
 
 def _tags(names: tuple[str, ...], parameters: Mapping[str, Any], limits: Limits) -> dict[str, str]:
-    """The type of each parameter of the text; 400 when one is not given or nested too deeply."""
+    """The type of each parameter of the text; one without a value is undefined, one nested too deeply a 400."""
     tags: dict[str, str] = {}
     for name in names:
-        if name not in parameters:
-            raise _missing(name)
-        value = parameters[name]
+        value = parameters.get(name, UNDEFINED)
         if value.__class__ is list or value.__class__ is dict:
             _check_depth(name, value, limits.item_depth)
         tags[name] = tag_of(value)
     return tags
-
-
-def _missing(name: str) -> PleiadError:
-    return errors.complain(
-        "SC2001", f"The parameter '{name}' is used in the query but no value is given for it."
-    )
 
 
 def _check_depth(name: str, value: Any, depth_max: int) -> None:

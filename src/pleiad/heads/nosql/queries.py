@@ -151,7 +151,8 @@ def _plan(
         if keys is None:
             return [_range("", "FF", False)]
         if not keys:
-            return [_range("", "", False)]
+            # The point that makes a client ask once, and not not at all.
+            return [_range("", "", True)]
         points = {container.span_of(key) for key in keys if len(key) == container.key.levels}
         found = []
         for span in disjoint(container.span_of(key) for key in keys):

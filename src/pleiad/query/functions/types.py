@@ -19,6 +19,7 @@ def is_array(value: Any) -> bool:
 
 
 @register(_FAMILY, "IS_BOOL", 1, 1)
+@register(_FAMILY, "IS_BOOLEAN", 1, 1)
 def is_bool(value: Any) -> bool:
     return type(value) is bool
 
