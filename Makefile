@@ -3,9 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-GROUPS := --select foundation --select query --select search --select scripts --select split
 
-.PHONY: run test test-postgres lint bench conformance javascript crash simulate truth isolation requirements clean
+.PHONY: run test test-postgres lint bench attack conformance javascript dotnet crash simulate truth isolation requirements clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -30,12 +29,18 @@ lint: $(READY)  ## style, types, and the direction of imports between rooms
 bench: $(READY)  ## ratios against the same HTTP loop answering a constant; writes build/bench.json
 	$(BIN)/python -m bench
 
+attack: $(READY)  ## every class of attack on real servers, both stores; 1,000,000 fuzzed requests and queries; takes hours
+	$(BIN)/python -m attack
+
 conformance: $(READY)  ## the official Python SDK's own tests against Pleiad on both stores; writes docs/compatibility.md
-	$(BIN)/python -m conformance.python_suite $(GROUPS) --write
-	$(BIN)/python -m conformance.python_suite --store postgres $(GROUPS) --write
+	$(BIN)/python -m conformance.python_suite --select all --write
+	$(BIN)/python -m conformance.python_suite --store postgres --select all --write
 
 javascript: $(READY)  ## every operation of the official JavaScript SDK; needs Node and npm
 	$(BIN)/python -m conformance.javascript.run
+
+dotnet: $(READY)  ## every operation of the official .NET SDK; needs its SDK, or the kit beside the checkout
+	$(BIN)/python -m conformance.dotnet.run
 
 crash: $(READY)  ## kill -9 the real server, and PostgreSQL beneath two, a hundred times under load and in splits
 	PLEIAD_CRASH_KILLS=100 $(BIN)/python -m pytest tests/crash tests/splits/test_kills.py --store both

@@ -2,18 +2,18 @@
 
 Results are appended line by line, so that a run that is killed half-way still leaves what it proved.
 Environment: CONFORMANCE_GROUPS (comma-separated names, or "all") and CONFORMANCE_RESULTS (the file to
-write). A test that fails in set-up, call or tear-down has failed; an expected failure counts as skipped.
+write). A test that `reasons.toml` leaves out by its name is recorded as left out and not run. A test that fails in
+set-up, call or tear-down has failed; an expected failure counts as skipped.
 """
 
 import json
 import os
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from conformance.selection import groups_of, out_of_scope_marker
+from conformance import reasons
+from conformance.selection import groups_of
 
 MESSAGE_LENGTH_MAX = 600
 
@@ -24,6 +24,7 @@ class Recorder:
     def __init__(self, results: Path, group_names: frozenset[str]) -> None:
         self._results = results
         self._group_names = group_names
+        self._table = reasons.load()
         self._groups_by_id: dict[str, tuple[str, ...]] = {}
         self._outcome = "passed"
         self._message = ""
@@ -31,25 +32,20 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Keep the tests of the selected groups; count what is out of scope by its marker."""
+        """Keep the tests of the selected groups, without those that are left out by name."""
         kept: list[pytest.Item] = []
         dropped: list[pytest.Item] = []
-        out_of_scope: Counter[str] = Counter()
         for item in items:
-            markers = frozenset(mark.name for mark in item.iter_markers())
             file = item.nodeid.split("::", 1)[0]
-            groups = groups_of(file, item.name, markers)
-            marker = out_of_scope_marker(markers)
-            if marker is not None:
-                out_of_scope[marker] += 1
-            if groups and ("all" in self._group_names or not self._group_names.isdisjoint(groups)):
-                self._groups_by_id[item.nodeid] = groups
-                kept.append(item)
-            else:
-                dropped.append(item)
+            groups = groups_of(file, item.name, (mark.name for mark in item.iter_markers()))
+            self._groups_by_id[item.nodeid] = groups
+            selected = "all" in self._group_names or not self._group_names.isdisjoint(groups)
+            if selected and self._table.left_out(item.nodeid) is not None:
+                self._write_result(item.nodeid, "left out", "", 0.0)
+                selected = False
+            (kept if selected else dropped).append(item)
         items[:] = kept
         config.hook.pytest_deselected(items=dropped)
-        self._write({"event": "collected", "out_of_scope": dict(out_of_scope)})
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -62,34 +58,24 @@ class Recorder:
         elif report.outcome == "skipped" and self._outcome == "passed":
             self._outcome, self._message = "skipped", _message_of(report)
         if report.when == "teardown":
-            self._write(
-                {
-                    "event": "test",
-                    "id": report.nodeid,
-                    "groups": list(self._groups_by_id.get(report.nodeid, ())),
-                    "outcome": self._outcome,
-                    "message": self._message,
-                    "duration_s": round(self._duration_s, 3),
-                }
-            )
+            self._write_result(report.nodeid, self._outcome, self._message, self._duration_s)
 
     @pytest.hookimpl
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Record a file that could not even be imported as one failed test."""
         if report.outcome == "failed":
             text = str(report.longrepr).strip()
-            self._write(
-                {
-                    "event": "test",
-                    "id": f"{report.nodeid}::(import)",
-                    "groups": [],
-                    "outcome": "failed",
-                    "message": text.splitlines()[-1][:MESSAGE_LENGTH_MAX] if text else "",
-                    "duration_s": 0.0,
-                }
-            )
+            message = text.splitlines()[-1][:MESSAGE_LENGTH_MAX] if text else ""
+            self._write_result(f"{report.nodeid}::(import)", "failed", message, 0.0)
 
-    def _write(self, record: dict[str, Any]) -> None:
+    def _write_result(self, test_id: str, outcome: str, message: str, duration_s: float) -> None:
+        record = {
+            "id": test_id,
+            "groups": list(self._groups_by_id.get(test_id, ())),
+            "outcome": outcome,
+            "message": message,
+            "duration_s": round(duration_s, 3),
+        }
         with self._results.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(record, ensure_ascii=True) + "\n")
 

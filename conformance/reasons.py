@@ -2,7 +2,8 @@
 
 Each entry names tests by shell-style patterns over `file.py::Class::test[parameters]`, optionally narrowed
 by a text the error must contain. The first entry that matches wins. A failure without an entry has no
-reason, and the report says so.
+reason, and the report says so. An entry under `left_out` names its tests one by one, without patterns: they were
+seen to fail for want of what the entry names, and are not run.
 """
 
 import tomllib
@@ -22,11 +23,10 @@ class ReasonsInvalidError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A class of reasons. `not_yet` marks what the server is still to learn."""
+    """A class of reasons."""
 
     name: str
     meaning: str
-    not_yet: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,11 @@ class Reasons:
 
     kinds: tuple[Kind, ...]
     entries: tuple[Reason, ...]
+    omissions: tuple[Reason, ...] = ()
+
+    def left_out(self, test_id: str) -> Reason | None:
+        """Return why a test is not run at all, or None."""
+        return next((entry for entry in self.omissions if test_id in entry.tests), None)
 
     def of(self, result: TestResult) -> Reason | None:
         """Return the reason of a failed test, or None."""
@@ -60,7 +65,7 @@ class Reasons:
 
     def outlived(self, results: Iterable[TestResult]) -> list[Reason]:
         """Return the entries whose tests were run and none of them failed: they can be deleted."""
-        ran = [result for result in results if result.outcome is not Outcome.SKIPPED]
+        ran = [result for result in results if result.outcome in (Outcome.PASSED, Outcome.FAILED)]
         found = []
         for entry in self.entries:
             named = [result for result in ran if entry.names(result.id)]
@@ -75,12 +80,12 @@ def load(path: Path = REASONS_FILE) -> Reasons:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise ReasonsInvalidError(f"{path.name}: {error}") from error
-    kinds = {
-        name: Kind(name, str(row.get("meaning", "")), bool(row.get("not_yet", False)))
-        for name, row in table.get("kinds", {}).items()
-    }
+    kinds = {name: Kind(name, str(row.get("meaning", ""))) for name, row in table.get("kinds", {}).items()}
     entries = tuple(_entry(row, kinds) for row in table.get("known", []))
-    return Reasons(tuple(kinds.values()), entries)
+    omissions = tuple(_entry(row, kinds) for row in table.get("left_out", []))
+    for name in (name for entry in omissions for name in entry.tests if "*" in name):
+        raise ReasonsInvalidError(f"a test is left out by its own name, not by the pattern {name!r}")
+    return Reasons(tuple(kinds.values()), entries, omissions)
 
 
 def _entry(row: dict[str, Any], kinds: dict[str, Kind]) -> Reason:

@@ -7,12 +7,12 @@ holds no dates, durations or random ids, so that it changes only when compatibil
 import enum
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from conformance.reasons import Reason, Reasons
 from conformance.results import Outcome, RunResults, Tally, TestResult
-from conformance.selection import GROUP_NAMES, GROUPS, OUT_OF_SCOPE_MARKERS, REST
+from conformance.selection import GROUP_NAMES, GROUPS, REST
 
 MESSAGE_LENGTH_MAX = 200
 IDS_SHOWN_MAX = 6
@@ -56,8 +56,8 @@ def summary(run: Run) -> str:
     """Return the summary for the terminal: counts by group, failures by reason, and what is unexplained."""
     lines = []
     for name, tests in _by_group(run):
-        lines.append(f"{name}: {_counts(_tally(tests, run.reasons))}")
-    lines.append(f"together: {_counts(_tally(run.results.tests, run.reasons))}")
+        lines.append(f"{name}: {_counts(_tally(tests))}")
+    lines.append(f"together: {_counts(_tally(run.results.tests))}")
     by_reason = _failures_by_reason(run)
     for reason, tests in by_reason.items():
         if reason is not None:
@@ -77,7 +77,7 @@ def page(run: Run, head: str, written: str = "") -> str:
     on_sqlite = records.get(Store.SQLITE.heading, "")
     parts = [_what_was_run(run), _group_table(run)]
     if run.store is Store.SQLITE:
-        parts += [_out_of_scope(run), _file_table(run), _failure_list(run)]
+        parts += [_left_out(run), _file_table(run), _failure_list(run)]
     else:
         parts.append(_differences(run, set(_LISTED.findall(on_sqlite))))
     records[run.store.heading] = "\n\n".join(parts)
@@ -91,7 +91,7 @@ def _what_was_run(run: Run) -> str:
         "This part of the page is written by the command below; do not edit it by hand.\n\n"
         f"- Suite: the tests in the source distribution of azure-cosmos {run.suite_version}\n"
         f"- Command: `{run.command}`\n"
-        f"- Result: {_counts(_tally(run.results.tests, run.reasons))}"
+        f"- Result: {_counts(_tally(run.results.tests))}"
     )
 
 
@@ -114,40 +114,49 @@ def _group_table(run: Run) -> str:
     meanings = {group.name: group.meaning for group in (*GROUPS, REST)}
     rows = [
         "### By group\n\nA test can be in several groups; the total counts it once. The last column "
-        "leaves out failures that only wait for a feature the server does not have yet.\n",
-        "| group | what it covers | passed | failed | skipped | passed of all | passed of supported |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+        "counts a test that was left out as failed.\n",
+        "| group | what it covers | passed | failed | skipped | left out | passed of run | passed of all |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for name, tests in _by_group(run):
-        rows.append(_group_row(name, meanings[name], _tally(tests, run.reasons)))
-    rows.append(_group_row("total", "", _tally(run.results.tests, run.reasons)))
+        rows.append(_group_row(name, meanings[name], _tally(tests)))
+    rows.append(_group_row("total", "", _tally(run.results.tests)))
     return "\n".join(rows)
 
 
 def _group_row(name: str, meaning: str, tally: Tally) -> str:
-    shares = f"{_percent(tally.share_of_all)} | {_percent(tally.share_of_supported)}"
-    return f"| {name} | {meaning} | {tally.passed} | {tally.failed} | {tally.skipped} | {shares} |"
+    counts = f"{tally.passed} | {tally.failed} | {tally.skipped} | {tally.left_out}"
+    return (
+        f"| {name} | {meaning} | {counts} | {_percent(tally.share_of_run)} | {_percent(tally.share_of_all)} |"
+    )
 
 
-def _out_of_scope(run: Run) -> str:
-    rows = [
-        "### Out of scope\n\nTests with these markers of the suite are never run.\n",
-        "| marker | tests | why |",
-        "| --- | ---: | --- |",
+def _left_out(run: Run) -> str:
+    lines = [
+        "### Left out",
+        "",
+        "Each of these was run and seen to fail for want of what is named, and is not run any more.",
     ]
-    for marker, why in OUT_OF_SCOPE_MARKERS.items():
-        rows.append(f"| {marker} | {run.results.out_of_scope.get(marker, 0)} | {why} |")
-    return "\n".join(rows)
+    ids = {test.id for test in run.results.tests if test.outcome is Outcome.LEFT_OUT}
+    for entry in run.reasons.omissions:
+        named = [name for name in entry.tests if name in ids]
+        if named:
+            lines += [f"\n{entry.text} ({entry.kind.name})\n", *(f"- `{name}`" for name in named)]
+    return "\n".join(lines) if ids else "### Left out\n\nNothing."
 
 
 def _file_table(run: Run) -> str:
     by_file: dict[str, list[TestResult]] = defaultdict(list)
     for test in run.results.tests:
         by_file[test.file].append(test)
-    rows = ["### By file\n", "| file | passed | failed | skipped |", "| --- | ---: | ---: | ---: |"]
+    rows = [
+        "### By file\n",
+        "| file | passed | failed | skipped | left out |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
     for file in sorted(by_file):
-        tally = _tally(by_file[file], run.reasons)
-        rows.append(f"| {file} | {tally.passed} | {tally.failed} | {tally.skipped} |")
+        tally = _tally(by_file[file])
+        rows.append(f"| {file} | {tally.passed} | {tally.failed} | {tally.skipped} | {tally.left_out} |")
     return "\n".join(rows)
 
 
@@ -201,20 +210,16 @@ def _by_message(tests: Iterable[TestResult]) -> list[str]:
     return lines
 
 
-def _tally(tests: Iterable[TestResult], reasons: Reasons) -> Tally:
-    sequence: Sequence[TestResult] = list(tests)
-    outcomes = [test.outcome for test in sequence]
-    not_yet = 0
-    for test in sequence:
-        reason = reasons.of(test) if test.outcome is Outcome.FAILED else None
-        not_yet += reason is not None and reason.kind.not_yet
-    passed, failed, skipped = (outcomes.count(outcome) for outcome in Outcome)
-    return Tally(passed, failed, skipped, not_yet)
+def _tally(tests: Iterable[TestResult]) -> Tally:
+    outcomes = [test.outcome for test in tests]
+    return Tally(*(outcomes.count(outcome) for outcome in Outcome))
 
 
 def _counts(tally: Tally) -> str:
-    counts = f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped"
-    shares = f"{_percent(tally.share_of_all)} of all, {_percent(tally.share_of_supported)} of supported"
+    counts = (
+        f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped, {tally.left_out} left out"
+    )
+    shares = f"{_percent(tally.share_of_run)} of those run, {_percent(tally.share_of_all)} of all"
     return f"{counts} ({shares})"
 
 

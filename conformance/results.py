@@ -2,21 +2,22 @@
 
 import enum
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 
 class Outcome(enum.Enum):
-    """How a test ended. An expected failure is counted as skipped."""
+    """How a test ended. An expected failure is counted as skipped; one that is left out by its name was not run."""
 
     PASSED = "passed"
     FAILED = "failed"
     SKIPPED = "skipped"
+    LEFT_OUT = "left out"
 
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """One test that was run."""
+    """One test of the suite."""
 
     __test__ = False  # the name begins with Test, but pytest shall not collect it
 
@@ -34,10 +35,9 @@ class TestResult:
 
 @dataclass(frozen=True, slots=True)
 class RunResults:
-    """All tests that were run, and how many were left out for each out-of-scope marker."""
+    """All tests that were selected."""
 
     tests: tuple[TestResult, ...]
-    out_of_scope: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,30 +47,26 @@ class Tally:
     passed: int
     failed: int
     skipped: int
-    failed_not_yet: int = 0
+    left_out: int
 
     @property
-    def share_of_all(self) -> float | None:
+    def share_of_run(self) -> float | None:
         """Passed among those that passed or failed."""
         return _share(self.passed, self.passed + self.failed)
 
     @property
-    def share_of_supported(self) -> float | None:
-        """The same without the failures that only wait for what the server is still to learn."""
-        return _share(self.passed, self.passed + self.failed - self.failed_not_yet)
+    def share_of_all(self) -> float | None:
+        """The same with those that were left out counted as failed."""
+        return _share(self.passed, self.passed + self.failed + self.left_out)
 
 
 def read(path: Path) -> RunResults:
     """Read the recorder's lines; a last line cut short by a killed run is dropped."""
     tests: dict[str, TestResult] = {}
-    out_of_scope: dict[str, int] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
             record = json.loads(line)
         except ValueError:
-            continue
-        if record["event"] == "collected":
-            out_of_scope = dict(record["out_of_scope"])
             continue
         tests[record["id"]] = TestResult(
             id=record["id"],
@@ -79,7 +75,7 @@ def read(path: Path) -> RunResults:
             message=record["message"],
             duration_s=float(record["duration_s"]),
         )
-    return RunResults(tuple(tests.values()), out_of_scope)
+    return RunResults(tuple(tests.values()))
 
 
 def _share(part: int, whole: int) -> float | None:

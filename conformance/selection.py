@@ -1,22 +1,13 @@
 """Which tests of the official Python suite belong to which group.
 
 A test may belong to several groups: the marker of the suite says where its authors run it, the file
-says what it needs. A test whose marker is out of scope belongs to no group, whatever its file.
+says what it needs. No marker and no file leaves a test out: only its own name in `reasons.toml` does.
 Pure functions of file, name and markers, so that the suite's own interpreter and ours agree.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-
-OUT_OF_SCOPE_MARKERS: dict[str, str] = {
-    "cosmosMultiRegion": "needs an account in several regions",
-    "cosmosCircuitBreaker": "needs several regions for the client's circuit breaker",
-    "cosmosCircuitBreakerMultiRegion": "needs several regions for the client's circuit breaker",
-    "cosmosPerPartitionAutomaticFailover": "needs several regions: failover of single partitions",
-    "semanticReranker": "needs a hosted inference service",
-    "cosmosGSI": "needs global secondary indexes, a preview feature of the hosted service",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +111,10 @@ GROUP_NAMES: tuple[str, ...] = (*(group.name for group in GROUPS), REST.name)
 
 
 def groups_of(file: str, name: str, markers: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of all groups the test belongs to; empty when it is out of scope."""
+    """Return the names of all groups the test belongs to, at least one."""
     marker_names = frozenset(markers)
-    if out_of_scope_marker(marker_names) is not None:
-        return ()
     found = tuple(group.name for group in GROUPS if group.has(file, name, marker_names))
     return found or (REST.name,)
-
-
-def out_of_scope_marker(markers: Iterable[str]) -> str | None:
-    """Return the first marker that puts a test out of scope, or None."""
-    return next((marker for marker in OUT_OF_SCOPE_MARKERS if marker in markers), None)
 
 
 def _matches(text: str, patterns: tuple[str, ...]) -> bool:

@@ -16,7 +16,7 @@ def result(test_id: str, outcome: Outcome = Outcome.PASSED, message: str = "") -
 
 def table(tmp_path: Path, text: str) -> reasons.Reasons:
     path = tmp_path / "reasons.toml"
-    kinds = '[kinds."needs batch"]\nmeaning = "m"\nnot_yet = true\n[kinds."defect"]\nmeaning = "d"\n'
+    kinds = '[kinds."needs batch"]\nmeaning = "m"\n[kinds."defect"]\nmeaning = "d"\n'
     path.write_text(kinds + text, encoding="utf-8")
     return reasons.load(path)
 
@@ -28,8 +28,18 @@ def test_a_test_is_in_every_group_that_its_marker_or_its_file_names() -> None:
     assert groups_of("routing/test_range.py", "test_x", []) == ("client",)
 
 
-def test_an_out_of_scope_marker_wins_over_every_group() -> None:
-    assert groups_of("test_crud.py", "test_x", ["cosmosEmulator", "cosmosMultiRegion"]) == ()
+def test_no_marker_leaves_a_test_out() -> None:
+    assert groups_of("test_crud.py", "test_x", ["cosmosCircuitBreaker"]) == ("foundation",)
+    assert groups_of("test_other.py", "test_x", ["cosmosMultiRegion"]) == ("client",)
+
+
+def test_a_test_is_left_out_by_its_own_name_only(tmp_path: Path) -> None:
+    entry = '[[left_out]]\ntests = ["a.py::T::t1"]\nkind = "defect"\nreason = "A second region."\n'
+    known = table(tmp_path, entry)
+    assert known.left_out("a.py::T::t1") is not None
+    assert known.left_out("a.py::T::t10") is None
+    with pytest.raises(reasons.ReasonsInvalidError, match="by its own name"):
+        table(tmp_path, entry.replace("t1", "t*"))
 
 
 def test_a_reason_matches_by_id_and_by_error_and_takes_brackets_literally(tmp_path: Path) -> None:
@@ -51,25 +61,29 @@ def test_the_reasons_of_the_project_are_valid() -> None:
     assert reasons.load().kinds
 
 
-def test_a_failure_without_a_reason_is_loud_and_one_that_waits_is_left_out_of_the_second_share(
+def test_a_failure_without_a_reason_is_loud_and_one_left_out_is_a_failure_in_the_second_share(
     tmp_path: Path,
 ) -> None:
-    known = table(tmp_path, '[[known]]\ntests = ["b.py::*"]\nkind = "needs batch"\nreason = "No batch."\n')
+    omitted = '[[left_out]]\ntests = ["c.py::t5"]\nkind = "defect"\nreason = "A second region."\n'
+    entry = '[[known]]\ntests = ["b.py::*"]\nkind = "needs batch"\nreason = "No batch."\n'
+    known = table(tmp_path, entry + omitted)
     tests = (
         result("a.py::t1"),
         result("a.py::t2", Outcome.FAILED, "boom"),
         result("b.py::t3", Outcome.FAILED, "405"),
         result("b.py::t4", Outcome.SKIPPED),
+        result("c.py::t5", Outcome.LEFT_OUT),
     )
-    run = report.Run("1.0", report.Store.SQLITE, "command", RunResults(tests, {"cosmosGSI": 3}), known)
+    run = report.Run("1.0", report.Store.SQLITE, "command", RunResults(tests), known)
     text = report.summary(run)
-    assert "foundation: 1 passed, 2 failed, 1 skipped (33.3 % of all, 50.0 % of supported)" in text
+    counts = "foundation: 1 passed, 2 failed, 1 skipped, 1 left out (33.3 % of those run, 25.0 % of all)"
+    assert counts in text
     assert "NO REASON GIVEN for 1 failed tests" in text
     assert [test.id for test in report.unexplained(run)] == ["a.py::t2"]
     page = report.page(run, "# Head")
     assert page.startswith("# Head\n")
     assert "#### needs batch (1)" in page
-    assert "| cosmosGSI | 3 |" in page
+    assert "A second region. (defect)\n\n- `c.py::t5`" in page
 
 
 def test_a_reason_whose_tests_all_pass_is_reported_as_outlived(tmp_path: Path) -> None:
@@ -80,7 +94,6 @@ def test_a_reason_whose_tests_all_pass_is_reported_as_outlived(tmp_path: Path) -
 
 def test_results_of_a_killed_run_are_read_up_to_the_line_that_was_cut(tmp_path: Path) -> None:
     line = {
-        "event": "test",
         "id": "a.py::t",
         "groups": [],
         "outcome": "passed",

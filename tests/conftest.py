@@ -12,8 +12,13 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.stores"]
+
+# No test depends on time: on a busy machine an example may take as long as it takes.
+settings.register_profile("pleiad", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("pleiad")
 
 _claims = pytest.StashKey[dict[str, tuple[str, ...]]]()
 _outcomes = pytest.StashKey[dict[str, str]]()

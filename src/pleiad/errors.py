@@ -47,6 +47,7 @@ class PleiadError(Exception):
         self.charge_ru: float | None = None
         self.range_id: str | None = None
         self.session_token: str | None = None
+        self.lsn: int | None = None
 
     @property
     def status(self) -> int:
@@ -82,6 +83,7 @@ class ErrorRow:
 BAD_REQUEST = ErrorRow(400, 0, "{reason}")
 BAD_JSON = ErrorRow(400, 0, "The request body is not valid JSON: {reason}")
 BAD_HEADER = ErrorRow(400, 0, "The value '{value}' specified for the header '{name}' is invalid.{hint}")
+BAD_SESSION_TOKEN = ErrorRow(400, 0, "The session token provided '{token}' is invalid.")
 BAD_ID = ErrorRow(400, 0, "The input name '{id}' is invalid. {reason}")
 MISSING_ID = ErrorRow(
     400, 0, "The input content is invalid because the required properties - 'id; ' - are missing"
@@ -100,6 +102,12 @@ PARTITION_KEY_INCOMPLETE = ErrorRow(
     "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition key "
     "field values specified in the document. The key {given} does not have the {levels} levels of the container's "
     "partition key.",
+)
+DIRECT_MODE = ErrorRow(
+    400,
+    0,
+    "Direct mode is not served here: use gateway mode. .NET: CosmosClientOptions.ConnectionMode = "
+    "ConnectionMode.Gateway; Java: CosmosClientBuilder.gatewayMode().",
 )
 CROSS_PARTITION_DISABLED = ErrorRow(
     400,
@@ -135,10 +143,16 @@ VERSIONS_START = ErrorRow(
 VERSIONS_FORGOTTEN = ErrorRow(
     400,
     0,
-    "The place in the change feed of all versions and deletes is older than the {minutes} minutes for which the "
-    "container keeps them; start again from now.",
+    "You must read the change feed from within the retention period. This place is older than the {minutes} minutes "
+    "for which the container keeps all versions and deletes; start again from now.",
 )
 QUERY_ERROR = ErrorRow(400, 0, "{reason}")
+QUERY_OUT_OF_MEMORY = ErrorRow(
+    400,
+    0,
+    "The query was stopped: what it sorts, groups, lists or builds takes more than {limit} of memory. Let it read or "
+    "return less.",
+)
 SCRIPT_NOT_COMPILED = ErrorRow(
     400, 65535, "Encountered exception while compiling Javascript. Exception = {reason}"
 )
@@ -187,15 +201,16 @@ ACCOUNT_THROUGHPUT_LIMIT = ErrorRow(
 )
 
 # -- 404 and 405: nothing there ------------------------------------------------------------------
-ITEM_NOT_FOUND = ErrorRow(
-    404, 0, "Resource Not Found. The item '{id}' does not exist in this logical partition."
-)
-RESOURCE_NOT_FOUND = ErrorRow(404, 0, "Resource Not Found. There is no {kind} '{id}'.")
+_NOT_FOUND = "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"
+"""The service's words, which clients look for."""
+ITEM_NOT_FOUND = ErrorRow(404, 0, f"{_NOT_FOUND} The item '{{id}}' does not exist in this logical partition.")
+RESOURCE_NOT_FOUND = ErrorRow(404, 0, f"{_NOT_FOUND} There is no {{kind}} '{{id}}'.")
 OWNER_NOT_FOUND = ErrorRow(404, 1003, "Owner resource does not exist: there is no {kind} '{id}'.")
 SESSION_NOT_AVAILABLE = ErrorRow(
     404,
     1002,
-    "The read session is not available: the token asks for LSN {given} of range {range}, which stands at {found}.",
+    "The read session is not available for the input session token. It asks for LSN {given} of range {range}, which "
+    "stands at {found}.",
 )
 ROUTE_NOT_FOUND = ErrorRow(404, 0, "There is nothing at this path: {path}")
 METHOD_NOT_ALLOWED = ErrorRow(405, 0, "{method} is not allowed on this resource.")
@@ -214,10 +229,14 @@ COMPLETING_SPLIT = ErrorRow(
 )
 RANGE_GONE = ErrorRow(410, 1002, "The partition key range '{range}' is gone; refresh the ranges and retry.")
 PRECONDITION_FAILED = ErrorRow(
-    412, 0, "Operation cannot be performed because one of the specified precondition is not met."
+    412, 0, "Operation cannot be performed: One of the specified pre-condition is not met."
 )
 PATCH_CONDITION_FAILED = ErrorRow(412, 1110, "The patch condition does not hold for this item.")
-ITEM_TOO_LARGE = ErrorRow(413, 0, "Request size is too large: {size} bytes, the limit is {limit} bytes.")
+ITEM_TOO_LARGE = ErrorRow(
+    413,
+    0,
+    'Message: {{"Errors":["Request size is too large"]}} The request has {size} bytes, the limit is {limit} bytes.',
+)
 BATCH_RESPONSE_TOO_LARGE = ErrorRow(
     413, 3402, "The items of the batch's answer are larger than {limit} bytes; read them in smaller batches."
 )
@@ -225,6 +244,7 @@ SCRIPT_RESPONSE_TOO_LARGE = ErrorRow(
     413, 0, "The response body that the script set is larger than {limit} bytes."
 )
 HEADERS_TOO_LARGE = ErrorRow(431, 0, "The request's headers are larger than {limit} bytes.")
+HEADERS_TOO_MANY = ErrorRow(431, 0, "The request has more than {limit} headers.")
 
 # -- 423 to 503: not now --------------------------------------------------------------------------
 OFFER_PENDING = ErrorRow(
@@ -254,6 +274,11 @@ TOO_MANY_METADATA_REQUESTS = ErrorRow(
     3201,
     "The request did not complete due to a high rate of metadata requests: databases, containers, offers and other "
     "metadata of the account have {limit} RU/s. Please retry this request later.",
+)
+QUERIES_OUT_OF_MEMORY = ErrorRow(
+    429,
+    3200,
+    "The queries that run now take the {limit} of memory that queries have together. Please retry this request later.",
 )
 RETRY_WITH = ErrorRow(449, 0, "The item is being changed by concurrent requests; retry.")
 INTERNAL = ErrorRow(

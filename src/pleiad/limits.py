@@ -32,7 +32,8 @@ class Limits:
     physical_partition_ru: int = 10_000
     manual_sizing_ru: int = 6_000
     partition_key_levels: int = 3
-    partition_key_bytes_v1: int = 101
+    partition_key_bytes_v1: int = 2048
+    """As the service takes them; its hash sees the first 101 bytes alone, so 101 here is the strict setting."""
     partition_key_bytes_v2: int = 2048
 
     # throughput
@@ -97,6 +98,8 @@ class Limits:
     query_udfs: int = 10
     query_in_items: int = 16_000
     query_nesting: int = 128
+    query_memory_bytes: int = 64 * MB
+    queries_memory_bytes: int = 160 * MB
     continuation_kb: int = 16
 
     # scripts
@@ -119,6 +122,11 @@ class Limits:
     # connections
     header_bytes: int = 64 * KB
     connections: int = 10_000
+    connections_per_address: int = 5_000
+    descriptors_reserved: int = 1_024
+    heads_bytes: int = 16 * MB
+    bodies_bytes: int = 64 * MB
+    unsent_bytes: int = 128 * MB
     idle_seconds: float = 120.0
     request_read_seconds: float = 30.0
 

@@ -102,7 +102,13 @@ class Node:
         )
         head = NoSqlHead(self.engine, self._authenticator, admin)
         self.server = Server(
-            head.handle, settings.limits, settings.host, settings.port, self.directory, _names(settings.host)
+            head.handle,
+            settings.limits,
+            settings.host,
+            settings.port,
+            self.directory,
+            _names(settings.host),
+            head.admit,
         )
         try:
             await self.server.start()

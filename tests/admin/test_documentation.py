@@ -10,11 +10,11 @@ from azure.cosmos import ContainerProxy
 
 from pleiad.engine import watch
 from pleiad.engine.faults import BY_WORD
+from pleiad.engine.operation import Operation
 from pleiad.engine.phase import HOLDABLE
 from pleiad.heads.admin.faults import OPERATIONS
 from pleiad.heads.admin.head import AdminOperations
 from pleiad.heads.nosql.auth import EMULATOR_KEY, Authenticator
-from pleiad.heads.nosql.head import ITEM_OPERATIONS
 from pleiad.limits import Limits
 from pleiad.testing.start import RunningServer
 
@@ -52,7 +52,7 @@ def test_every_fault_operation_and_warning_is_documented() -> None:
     assert set(named.findall(faults)) == set(BY_WORD)
     assert named.findall(holds) == list(HOLDABLE)
     assert all(f"`{operation}`" in faults for operation in OPERATIONS)
-    assert set(ITEM_OPERATIONS.values()) <= set(OPERATIONS)
+    assert {each.kind for each in Operation if each.is_item_operation} <= set(OPERATIONS)
     kinds = {watch.SIZE, watch.SPLIT_REFUSED, watch.THROTTLED}
     assert set(re.findall(r"^\| `([a-z-]+)` \|", section("Warnings"), re.MULTILINE)) == kinds
 

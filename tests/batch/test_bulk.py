@@ -123,3 +123,75 @@ def test_operations_on_one_item_in_bulk_are_done_in_order(wire: BatchWire, conta
     replace = on("a", "Replace", id="x", resourceBody={"id": "x", "pk": "a", "n": 2})
     reply = wire.bulk(container.container_link, [create("a", n=1), replace, on("a", "Delete", id="x")])
     assert reply.statuses == [201, 200, 204]
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize(
+    ("kinds", "statuses"),
+    [
+        (["Create", "Read"], [201, 200]),
+        (["Create", "Read", "Delete", "Read"], [201, 200, 204, 404]),
+        (["Read", "Create"], [404, 201]),
+        (["Create", "Patch", "Read", "Patch", "Read"], [201, 200, 200, 200, 200]),
+        (["Patch", "Create", "Patch", "Delete", "Patch"], [404, 201, 200, 204, 404]),
+        (["Upsert", "Delete", "Upsert", "Replace", "Read"], [201, 204, 201, 200, 200]),
+        (["Delete", "Replace", "Create", "Create", "Delete"], [404, 404, 201, 409, 204]),
+    ],
+)
+def test_every_operation_of_bulk_sees_what_those_before_it_did_to_its_item(
+    wire: BatchWire, spread: ContainerProxy, kinds: list[str], statuses: list[int]
+) -> None:
+    def operation(kind: str, pk: str) -> dict[str, Any]:
+        if kind in ("Create", "Upsert"):
+            return on(pk, kind, resourceBody={"id": "x", "pk": pk, "n": 0})
+        if kind == "Replace":
+            return on(pk, kind, id="x", resourceBody={"id": "x", "pk": pk, "n": 10})
+        if kind == "Patch":
+            steps = [{"op": "incr", "path": "/n", "value": 1}]
+            return on(pk, kind, id="x", resourceBody={"operations": steps})
+        return on(pk, kind, id="x")
+
+    keys = [f"p{n}" for n in range(10)]
+    reply = wire.bulk(spread.container_link, [operation(kind, pk) for kind in kinds for pk in keys])
+    assert reply.statuses == [status for status in statuses for _ in keys]
+    if kinds[-1] == "Read" and statuses[-1] == 200:
+        written = [kind for kind in kinds if kind in ("Patch", "Replace")]
+        wanted = {"Patch": len(written), "Replace": 10}[written[-1]] if written else 0
+        assert {entry["resourceBody"]["n"] for entry in reply.json[-10:]} == {wanted}
+
+
+def test_an_item_renamed_in_bulk_is_found_by_its_new_id_and_no_longer_by_the_old(
+    wire: BatchWire, container: ContainerProxy
+) -> None:
+    rename = on("a", "Replace", id="x", resourceBody={"id": "y", "pk": "a"})
+    operations = [create("a"), rename, on("a", "Read", id="y"), on("a", "Read", id="x")]
+    assert wire.bulk(container.container_link, operations).statuses == [201, 200, 200, 404]
+
+
+def test_the_same_key_written_in_two_ways_is_one_item(wire: BatchWire, container: ContainerProxy) -> None:
+    made = {"operationType": "Create", "partitionKey": "[6.0]", "resourceBody": {"id": "x", "pk": 6}}
+    reply = wire.bulk(container.container_link, [made, {**on("", "Read", id="x"), "partitionKey": "[6]"}])
+    assert reply.statuses == [201, 200]
+
+
+def test_a_result_is_without_its_item_where_an_operation_asks_for_that(
+    wire: BatchWire, container: ContainerProxy
+) -> None:
+    operations = [
+        {**create("a"), "minimalReturnPreference": True},
+        create("a", "y"),
+        {**on("a", "Read", id="x"), "minimalReturnPreference": True},
+        {**create("a", "z"), "minimalReturnPreference": False},
+    ]
+    reply = wire.bulk(container.container_link, operations)
+    assert reply.statuses == [201, 201, 200, 201]
+    assert ["resourceBody" in entry for entry in reply.json] == [False, True, False, True]
+    assert all(entry["eTag"] for entry in reply.json)
+
+
+def test_an_item_as_large_as_it_may_be_passes_through_bulk(
+    wire: BatchWire, container: ContainerProxy
+) -> None:
+    around = len(json.dumps({"id": "x", "pk": "a", "pad": ""}))
+    largest = create("a", pad="x" * (2 * MB - around))
+    assert wire.bulk(container.container_link, [largest]).statuses == [201]

@@ -77,6 +77,36 @@ def test_all_resources_survive_a_restart_with_their_rids_and_etags(with_engine: 
     assert len(segments) == 6
 
 
+@pytest.mark.every_store
+def test_the_secret_of_tokens_comes_with_the_first_resource_and_stays(with_engine: Lives) -> None:
+    async def make(engine: Engine) -> bytes:
+        assert await engine.store.load_records() == []
+        await engine.create_database({"id": "db"}, None)
+        return engine.catalog.secret
+
+    async def look(engine: Engine) -> bytes:
+        await engine.create_database({"id": "another"}, None)
+        return engine.catalog.secret
+
+    assert len(set(with_engine(make, look, look_only))) == 1
+
+
+async def look_only(engine: Engine) -> bytes:
+    return engine.catalog.secret
+
+
+@pytest.mark.every_store
+def test_an_account_of_an_older_version_gets_a_secret_that_lasts(with_engine: Lives) -> None:
+    async def make_without(engine: Engine) -> bytes:
+        await engine.create_database({"id": "db"}, None)
+        found = [record for record in await engine.store.load_records() if record.kind == "secret"]
+        assert await engine.store.save_records([], found)
+        return engine.catalog.secret
+
+    first, second, third = with_engine(make_without, look_only, look_only)
+    assert first != second == third
+
+
 def test_a_rid_is_never_used_again_after_a_delete_and_a_restart(with_engine: Lives) -> None:
     async def make_and_delete(engine: Engine) -> set[str]:
         database = await engine.create_database({"id": "db"}, None)

@@ -97,6 +97,18 @@ async def test_what_one_server_creates_changes_and_deletes_the_other_learns(data
         assert caught.value.row is errors.RESOURCE_NOT_FOUND or caught.value.row is errors.OWNER_NOT_FOUND
 
 
+async def test_the_token_of_a_page_of_one_server_is_good_at_the_other(database: str) -> None:
+    async with AsyncExitStack() as stack:
+        one, other = await opened(stack, database), await opened(stack, database)
+        container = await made(one)
+        for number in range(6):
+            await put(container, f"k{number}", f"i{number}", number)
+        first = await feed.page(container, WHOLE, "", 2)
+        assert first.token is not None
+        rest = await feed.page(await seen(other), WHOLE, first.token, 50)
+        assert len({row.id for row in (*first.rows, *rest.rows)}) == 6
+
+
 async def test_the_same_name_at_the_same_moment_is_one_success_and_no_rid_is_given_twice(
     database: str,
 ) -> None:

@@ -164,7 +164,6 @@ def test_precedence_agrees_with_picking_the_best_of_all_matching_rules(
     [
         [],
         "consistent",
-        {"indexingMode": "lazy"},
         {"indexingMode": "eager"},
         {"indexingMode": 1},
         {"automatic": "yes"},
@@ -236,11 +235,20 @@ def test_special_indexes_are_returned_as_given_and_a_missing_order_is_ascending(
         "compositeIndexes": [[{"path": "/a"}, {"path": "/b/?", "order": "Descending"}]],
     }
     document = policy_of(given_policy).to_json()
-    for section in ("includedPaths", "spatialIndexes", "vectorIndexes", "fullTextIndexes"):
+    for section in ("includedPaths", "vectorIndexes", "fullTextIndexes"):
         assert document[section] == given_policy[section]
+    kinds = ["Point", "LineString", "Polygon", "MultiPolygon"]
+    (spatial,) = document["spatialIndexes"]
+    assert (spatial["path"], sorted(spatial["types"])) == ("/loc/*", sorted(kinds))
     assert document["compositeIndexes"] == [
         [{"path": "/a", "order": "ascending"}, {"path": "/b/?", "order": "descending"}]
     ]
+
+
+def test_lazy_indexing_is_accepted_and_indexes_as_consistently_as_ever() -> None:
+    lazy = policy_of({"indexingMode": "Lazy"})
+    assert lazy.to_json()["indexingMode"] == "lazy"
+    assert lazy.is_indexed(("a",))
 
 
 def test_vector_indexes_are_checked_against_the_embeddings() -> None:

@@ -84,7 +84,7 @@ def test_operations_run_in_order_on_each_other_s_results() -> None:
     ("operation", "reason"),
     [
         ({"op": "replace", "path": "/missing", "value": 1}, "nothing to replace"),
-        ({"op": "remove", "path": "/missing"}, "no 'missing'"),
+        ({"op": "remove", "path": "/missing"}, "no path found beyond: 'missing'"),
         ({"op": "remove", "path": "/a/3"}, "3 elements and no index 3"),
         ({"op": "remove", "path": "/a/-"}, "not an array index"),
         ({"op": "set", "path": "/a/3", "value": 1}, "no index 3"),
@@ -92,12 +92,12 @@ def test_operations_run_in_order_on_each_other_s_results() -> None:
         ({"op": "add", "path": "/a/01", "value": 1}, "not an array index"),
         ({"op": "add", "path": "/a/x", "value": 1}, "not an array index"),
         ({"op": "add", "path": "/a/" + "9" * 5000, "value": 1}, "not an array index"),
-        ({"op": "add", "path": "/x/y", "value": 1}, "no 'x' on the way"),
+        ({"op": "add", "path": "/x/y", "value": 1}, "no path found beyond: 'x'"),
         ({"op": "add", "path": "/s/y", "value": 1}, "neither an object nor an array"),
-        ({"op": "add", "path": "/s/y/z", "value": 1}, "no 'y' on the way"),
+        ({"op": "add", "path": "/s/y/z", "value": 1}, "no path found beyond: 'y'"),
         ({"op": "incr", "path": "/s", "value": 1}, "not a number"),
         ({"op": "incr", "path": "/o", "value": 1}, "not a number"),
-        ({"op": "move", "from": "/missing", "path": "/x"}, "no 'missing'"),
+        ({"op": "move", "from": "/missing", "path": "/x"}, "no path found beyond: 'missing'"),
     ],
 )
 def test_an_operation_that_does_not_fit_the_item_names_its_index_and_path(

@@ -63,9 +63,29 @@ def test_offers_and_permissions_have_their_lengths() -> None:
     assert len(rid.permission_rid(1, 2, 3)) == 24
 
 
-def test_document_rids_of_a_partition_increase_as_bytes() -> None:
-    made = [rid.decode(rid.document_rid(1, 1, 3, sequence)) for sequence in (0, 1, 255, 256, 2**35)]
-    assert made == sorted(made)
+@given(st.lists(st.integers(0, 2**56 - 1), min_size=2))
+def test_document_rids_increase_with_the_number_as_clients_read_them(numbers: list[int]) -> None:
+    prefix = rid.document_rid_prefix(1, 1)
+    by_rid = sorted(numbers, key=lambda number: _as_clients_read(rid.document_rid_of(prefix, number)))
+    assert by_rid == sorted(numbers)
+
+
+def _as_clients_read(text: str) -> int:
+    return int.from_bytes(rid.decode(text)[8:16], "little")
+
+
+def test_a_document_is_of_the_kind_that_clients_look_for() -> None:
+    assert rid.decode(rid.document_rid(1, 1, 2**20 - 1, 2**36 - 1))[15] >> 4 == rid.KIND_DOCUMENT
+
+
+@given(databases, containers, st.integers(0, 2**56 - 1))
+def test_a_document_rid_of_the_form_before_still_leads_to_its_document(
+    database: int, container: int, number: int
+) -> None:
+    prefix = rid.document_rid_prefix(database, container)
+    before = rid.encode(prefix + (number << 8).to_bytes(8, "big"))
+    assert rid.document_parts(before) == (database, container, number)
+    assert before != rid.document_rid_of(prefix, number)
 
 
 @pytest.mark.parametrize(

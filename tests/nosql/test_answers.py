@@ -1,4 +1,4 @@
-"""What every answer carries, and that an item comes back byte for byte."""
+"""What every answer carries, and that an item comes back as it was written, its numbers in their shortest form."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from typing import Any
 
 import pytest
 
-NUMBERS = [
-    "0", "-0", "0.0", "-0.0", "1", "1.0", "1.10", "1e2", "1E+2", "1e-07", "0.1", "123456789012345678",
-    "12345678901234567890", "123456789012345678901234567890", "3.141592653589793238462643383279", "5e-324",
-    "1.7976931348623157e308", "9007199254740993", "-9223372036854775808", "100000000000000000000",
-]  # fmt: skip
+NUMBERS = {
+    "0": "0", "-0": "0", "0.0": "0", "-0.0": "-0.0", "-0e5": "-0.0", "0E-3": "0", "1": "1", "1.0": "1", "-1.0": "-1",
+    "1.10": "1.1", "1e2": "100", "1E+2": "100", "1.5E1": "15", "1e-07": "1e-7", "0.1": "0.1", "0.100": "0.1",
+    "0.30000000000000004": "0.30000000000000004", "0.1000000000000000055": "0.1", "5e-324": "5e-324",
+    "123456789012345678": "123456789012345678", "12345678901234567890": "12345678901234567890",
+    "123456789012345678901234567890": "1.2345678901234568e+29", "100000000000000000000": "1e+20",
+    "3.141592653589793238462643383279": "3.141592653589793", "1.7976931348623157e308": "1.7976931348623157e+308",
+    "9007199254740993": "9007199254740993", "9007199254740992.0": "9007199254740992",
+    "-9223372036854775808": "-9223372036854775808", "-9223372036854775809": "-9.223372036854776e+18",
+}  # fmt: skip
+"""Numbers as a client may write them, and as they come back."""
 STRINGS = [
     rb'"plain"', rb'"\u00e9"', '"é"'.encode(), rb'"\/"', rb'"/"', rb'"\ud83d\ude00"', '"😀"'.encode(),
     rb'"\u0000"', rb'"\u2028"', "\"\u2028\"".encode(), rb'"a\tb"', rb'"\""', rb'"\":"',
@@ -19,18 +25,52 @@ STRINGS = [
 
 
 @pytest.mark.parametrize("text", NUMBERS)
-def test_a_number_comes_back_as_it_was_written(text: str, place: Any) -> None:
-    body = b'{"id":"1","pk":"a","n":%s}' % text.encode()
-    assert place.create(body, ["a"]).body.startswith(body[:-1] + b",")
-    assert place.read("1", ["a"]).body.startswith(body[:-1] + b",")
+@pytest.mark.parametrize("form", ['{"id":"1","pk":"a","n":%s}', '{"id":"1", "pk":"a", "n": [ %s ]}'])
+def test_a_number_comes_back_in_its_shortest_form(text: str, form: str, place: Any) -> None:
+    expected = (form % NUMBERS[text])[:-1].replace(" ", "").encode() + b","
+    assert place.create((form % text).encode(), ["a"]).body.replace(b" ", b"").startswith(expected)
+    assert place.read("1", ["a"]).body.replace(b" ", b"").startswith(expected)
+    answer = place.wire.send(
+        "POST",
+        [*place.path, "docs"],
+        {"query": "SELECT VALUE c.n FROM c"},
+        {"content-type": "application/query+json"},
+        ["a"],
+    )
+    assert b'"Documents":[%s]' % expected.rpartition(b'"n":')[2][:-1] in answer.body
+
+
+def test_what_looks_like_a_number_in_a_string_or_a_name_stays_as_it_is(place: Any) -> None:
+    body = rb'{"id":"1","pk":"a","s":"1.0, \"2.0\": 1e2","1.0":{"x \":3.0":[1.50,"4.0"]}}'
+    place.create(body, ["a"])
+    assert place.read("1", ["a"]).body.startswith(body.replace(b"1.50", b"1.5")[:-1] + b",")
+
+
+def test_an_item_is_as_large_as_its_shortest_form(place: Any) -> None:
+    charges = {
+        place.create(b'{"id":"%d","pk":"a","n":[%s]}' % (index, b",".join([text] * 900)), ["a"]).headers[
+            "x-ms-request-charge"
+        ]
+        for index, text in enumerate((b"1", b"1.0", b"1.000000000"))
+    }
+    assert len(charges) == 1
 
 
 def test_numbers_survive_a_patch_of_their_neighbours(place: Any, wire: Any) -> None:
-    members = b",".join(b'"n%d":%s' % (index, text.encode()) for index, text in enumerate(NUMBERS))
-    place.create(b'{"id":"1","pk":"a",%s}' % members, ["a"])
-    patch = {"operations": [{"op": "set", "path": "/new", "value": 1}]}
+    written = b",".join(b'"n%d":%s' % (index, text.encode()) for index, text in enumerate(NUMBERS))
+    given = b",".join(b'"n%d":%s' % (index, text.encode()) for index, text in enumerate(NUMBERS.values()))
+    place.create(b'{"id":"1","pk":"a",%s}' % written, ["a"])
+    patch = b'{"operations":[{"op":"set","path":"/new","value":1.0}]}'
     assert wire.send("PATCH", [*place.path, "docs", "1"], patch, key=["a"]).status == 200
-    assert members in place.read("1", ["a"]).body
+    assert given + b',"new":1,' in place.read("1", ["a"]).body
+
+
+def test_a_parameter_comes_back_in_its_shortest_form(place: Any, wire: Any) -> None:
+    values = b'[{"name":"@a","value":1.0},{"name":"@b","value":{"x":[2.0]}}]'
+    body = b'{"query":"SELECT VALUE [@a, @b]","parameters":%s}' % values
+    headers = {"content-type": "application/query+json"}
+    answer = wire.send("POST", [*place.path, "docs"], body, headers, ["a"])
+    assert b'"Documents":[[1,{"x":[2]}]]' in answer.body
 
 
 @pytest.mark.parametrize("text", STRINGS)
@@ -46,9 +86,9 @@ def test_members_keep_their_order(place: Any) -> None:
 
 
 def test_system_properties_sent_back_are_replaced_not_kept(place: Any) -> None:
-    body = b'{"_rid":"x","id":"1","_ts":5,"pk":"a","_etag":"e","_self":"s","_attachments":"t","_mine":1.50}'
+    body = b'{"_rid":"x","id":"1","_ts":5,"pk":"a","_etag":"e","_self":"s","_attachments":"t","_mine":1.5}'
     created = place.create(body, ["a"])
-    assert created.body.startswith(b'{"id":"1","pk":"a","_mine":1.50,"_rid":"')
+    assert created.body.startswith(b'{"id":"1","pk":"a","_mine":1.5,"_rid":"')
     assert (
         created.body.count(b'"_ts"') == created.body.count(b'"_etag"') == created.body.count(b'"_rid"') == 1
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hmac
 import json
 import logging
+import socket
 import time
 from collections.abc import Iterator
 from email.utils import formatdate
@@ -237,3 +239,43 @@ def test_the_account_with_another_key_refuses_the_well_known_one(start_server: S
         connection.request("GET", "/", headers={"authorization": "x"})
         assert connection.getresponse().status == 401
         connection.close()
+
+
+def test_a_caller_is_known_before_its_body_is_read(place: Any, wire: Any) -> None:
+    path = [*place.path, "docs"]
+    target = "/" + "/".join(path)
+    claim = {"content-length": "2000000", "connection": "keep-alive"}
+    for headers in ({}, wire.signed("POST", path, key=OTHER_KEY)):
+        status, text = head_only(wire, target, {**headers, **claim})
+        assert (status, "Unauthorized" in text) == (401, True)
+    assert head_only(wire, "/_pleiad/health", claim)[0] == 400
+    expecting = {**wire.signed("POST", path, key=OTHER_KEY), **claim, "expect": "100-continue"}
+    assert head_only(wire, target, expecting)[0] == 401
+    good = {**wire.signed("POST", path), **claim, "expect": "100-continue"}
+    assert head_only(wire, target, good)[0] == 100
+
+
+def test_a_body_that_comes_late_is_signed_for_like_any_other(place: Any, wire: Any) -> None:
+    path = [*place.path, "docs"]
+    body = json.dumps({"id": "late", "pk": "a", "text": "x" * 50_000}).encode()
+    headers = wire.signed("POST", path) | {"x-ms-documentdb-partitionkey": '["a"]'}
+    head = {**headers, "content-length": str(len(body))}
+    with connected(wire, "/" + "/".join(path), head) as connection:
+        for start in range(0, len(body), 10_000):
+            connection.sendall(body[start : start + 10_000])
+        assert connection.recv(65536).startswith(b"HTTP/1.1 201")
+
+
+@contextlib.contextmanager
+def connected(wire: Any, target: str, headers: dict[str, str]) -> Iterator[socket.socket]:
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    with socket.create_connection(("127.0.0.1", wire.server.port), timeout=10) as connection:
+        connection.sendall(f"POST {target} HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n".encode())
+        yield connection
+
+
+def head_only(wire: Any, target: str, headers: dict[str, str]) -> tuple[int, str]:
+    """What is answered to a head whose body never comes."""
+    with connected(wire, target, headers) as connection:
+        answer = connection.recv(65536).decode()
+        return int(answer.split(" ")[1]), answer

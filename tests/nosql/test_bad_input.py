@@ -33,9 +33,7 @@ TOO_NESTED = b'{"id":"1","pk":"a","x":' + b"[" * 128 + b"]" * 128 + b"}"
         (b'{"pk":"a"}', "'id; '"),
         (b'{"id":5,"pk":"a"}', "must be a string"),
         (b'{"id":"","pk":"a"}', "non-empty string"),
-        (b'{"id":"a/b","pk":"a"}', "must not contain"),
         (b'{"id":"a\\\\b","pk":"a"}', "must not contain"),
-        (b'{"id":"a#b","pk":"a"}', "must not contain"),
         (b'{"id":"' + b"x" * 1024 + b'","pk":"a"}', "less than '1024'"),
     ],
 )
@@ -60,7 +58,7 @@ def test_an_error_has_code_message_and_activity_id(place: Any) -> None:
     assert answer.json["code"] == "NotFound"
     assert answer.message.endswith(f"\r\nActivityId: {activity}")
     assert answer.headers["x-ms-activity-id"] == activity
-    assert answer.headers["x-ms-substatus"] == "0"
+    assert "x-ms-substatus" not in answer.headers
     assert answer.headers["content-type"] == "application/json"
 
 

@@ -7,6 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
+from pleiad.item import rid as rids
+
 ALL = {"GET", "POST", "PUT", "PATCH", "DELETE"}
 ROUTES: dict[str, set[str]] = {
     "": {"GET"},
@@ -125,6 +127,16 @@ def test_an_item_is_replaced_and_deleted_by_its_self_link(place: Any, wire: Any)
     assert (changed.status, changed.json["n"], changed.json["_rid"]) == (200, 1, item["_rid"])
     assert by_rid(wire, "DELETE", item["_self"], key='["a"]').status == 204
     assert place.read("1", ["a"]).status == 404
+
+
+def test_a_self_link_of_the_form_before_still_leads_to_its_item(place: Any, wire: Any) -> None:
+    for id in ("1", "2", "3"):
+        item = place.create({"id": id, "pk": "a"}, ["a"]).json
+    before = rids.document_rid_prefix(*rids.document_parts(item["_rid"])[:2])
+    before += (rids.document_parts(item["_rid"])[2] << 8).to_bytes(8, "big")
+    link = item["_self"].replace(item["_rid"], rids.encode(before))
+    assert link != item["_self"]
+    assert by_rid(wire, "GET", link, key='["a"]').json == item
 
 
 def test_a_rid_of_another_container_finds_nothing(place: Any, spread_place: Any, wire: Any) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any
 
@@ -59,20 +60,6 @@ def rank(value: Any) -> tuple[int, Any]:
     if kind == "string":
         return (order, value.encode("utf-16-be"))
     return (order, 0)
-
-
-def group_place(key: Any) -> tuple[Any, ...]:
-    """Where a canonical group key stands: by type, then by value, arrays and objects by what is in them."""
-    kind, *rest = key
-    order = ["undefined", "null", "bool", "number", "string", "array", "object"].index(kind)
-    if kind == "string":
-        return (order, rest[0].encode("utf-16-be", "surrogatepass"))
-    if kind == "array":
-        return (order, tuple(map(group_place, rest[0])))
-    if kind == "object":
-        named = [(name.encode("utf-16-be", "surrogatepass"), group_place(part)) for name, part in rest[0]]
-        return (order, tuple(sorted(named)))
-    return (order, *rest)
 
 
 def compare(operator: str, left: Any, right: Any) -> Any:
@@ -169,7 +156,7 @@ class Oracle:
             if not query.group_by:
                 keyed = {(): rows}
             if is_top:
-                keyed = dict(sorted(keyed.items(), key=lambda pair: tuple(map(group_place, pair[0]))))
+                keyed = dict(sorted(keyed.items(), key=lambda pair: self.first(pair[1])))
             groups = [(members[0] if members else dict(outer), members) for members in keyed.values()]
         else:
             groups = [(row, None) for row in rows]
@@ -192,6 +179,15 @@ class Oracle:
             start = self.value(query.offset, {}, None)
             results = results[start : start + self.value(query.limit, {}, None)]
         return results if query.top is None else results[: self.value(query.top, {}, None)]
+
+    def first(self, rows: list[Names]) -> int:
+        """The lowest number of the documents that some rows come from; 0 for items that have none."""
+        rids = [
+            value["_rid"] for row in rows for value in row.values() if type(value) is dict and "_rid" in value
+        ]
+        return min(
+            (int.from_bytes(b64decode(rid.replace("-", "/"))[8:], "little") for rid in rids), default=0
+        )
 
     def rows(self, query: ast.Query, outer: Names, root: bool) -> list[Names]:
         rows = [dict(outer)]

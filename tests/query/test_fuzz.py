@@ -6,86 +6,13 @@ import random
 import time
 from typing import Any
 
+from attack.fuzzing.queries import PIECES, mutated
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.query import QueryContext
 from pleiad.query.gateway_plan import gateway_plan
 from pleiad.query.run import Query
 
-PIECES = (
-    *(
-        "SELECT",
-        "VALUE",
-        "FROM",
-        "WHERE",
-        "GROUP",
-        "BY",
-        "ORDER",
-        "JOIN",
-        "IN",
-        "AS",
-        "TOP",
-        "OFFSET",
-        "LIMIT",
-    ),
-    *("DISTINCT", "AND", "OR", "NOT", "BETWEEN", "LIKE", "ESCAPE", "EXISTS", "ARRAY", "ALL", "FIRST", "RANK"),
-    *(
-        "c",
-        "c.a",
-        "t",
-        "1",
-        "2.5",
-        "'x'",
-        '"y"',
-        "@p0",
-        "true",
-        "null",
-        "undefined",
-        "udf.f(",
-        "COUNT(",
-        "SUM(",
-    ),
-    *(
-        "(",
-        ")",
-        "[",
-        "]",
-        "{",
-        "}",
-        ",",
-        ".",
-        "*",
-        "+",
-        "-",
-        "/",
-        "%",
-        "=",
-        "<",
-        ">=",
-        "??",
-        "?",
-        ":",
-        "||",
-        "|",
-    ),
-    *(
-        "\\",
-        "'",
-        '"',
-        "#",
-        "é",
-        "\U0001f600",
-        "\n",
-        "--",
-        "/*",
-        "*/",
-        "1e",
-        "0x",
-        "ABS(",
-        "RRF(",
-        "FullTextScore(",
-    ),
-)
 SECONDS_MAX = 1.0
 
 
@@ -101,22 +28,6 @@ def attempt(text: str, parameters: dict[str, Any], items: list[Any]) -> None:
         status = error.status
     assert status in (200, 400), text
     assert time.perf_counter() - started < SECONDS_MAX, text
-
-
-def mutated(text: str, dice: random.Random) -> str:
-    for _ in range(dice.randrange(1, 4)):
-        place = dice.randrange(len(text) + 1)
-        kind = dice.randrange(4)
-        if kind == 0:
-            text = text[:place] + text[place + dice.randrange(1, 6) :]
-        elif kind == 1:
-            text = f"{text[:place]} {dice.choice(PIECES)} {text[place:]}"
-        elif kind == 2:
-            other = dice.randrange(len(text) + 1)
-            text = text[:place] + text[min(place, other) : max(place, other)] + text[place:]
-        else:
-            text = text[:place] + chr(dice.choice((0, 10, 34, 39, 92, 0xE9, 0xFFFF, 0x1F600))) + text[place:]
-    return text
 
 
 def test_random_pieces_give_a_result_or_a_400(generator: Any) -> None:

@@ -294,12 +294,11 @@ def test_operators_group_as_the_service_groups_them(text: str, printed: str) -> 
 
 
 def test_several_faults_come_in_one_answer_in_the_order_of_the_clauses(run: Run) -> None:
-    text = "SELECT x1, {a: 1, a: 2} FROM c JOIN j IN zz WHERE w1 AND ABS() GROUP BY g1 ORDER BY o1 OFFSET 0 LIMIT 5e9"
-    text = text.replace("5e9", "5000000000")
+    text = "SELECT x1, {a: 1, a: 2} FROM c JOIN j IN zz WHERE w1 AND ABS() GROUP BY g1 ORDER BY o1"
     with pytest.raises(PleiadError) as raised:
         run(text)
     found = [error["code"] for error in json.loads(raised.value.message)["errors"]]
-    assert found == ["SC2001", "SC2001", "SC2050", "SC2001", "SC2110", "SC2001", "SC2001", "SC2022", "SC2061"]
+    assert found == ["SC2001", "SC2001", "SC2050", "SC2001", "SC2110", "SC2001", "SC2001", "SC2022"]
 
 
 @pytest.mark.parametrize(("text", "code", "place"), FAILURES, ids=[text for text, _, _ in FAILURES])

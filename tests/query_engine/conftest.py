@@ -106,7 +106,7 @@ class World:
             inside = (row for row in rows if any(span.contains(row.epk) for span in job.spans))
             first = sorted(inside, key=lambda row: row.number)
         else:
-            first = [row for span in job.spans for row in rows if span.contains(row.epk)]
+            first = [row for row in rows if any(span.contains(row.epk) for span in job.spans)]
         met = {row.number for row in first}
         rest = [] if job.request.span != WHOLE else [row for row in rows if row.number not in met]
         return [orjson.loads(self.container.render(row)) for row in (*first, *rest)]

@@ -5,14 +5,16 @@ from __future__ import annotations
 import random
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Any
+from zlib import crc32
 
 import orjson
 import pytest
 
-from pleiad.engine import token as tokens
 from pleiad.engine.query_job import prepare
+from pleiad.engine.seal import Seal
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
+from pleiad.store.selection import Selection
 
 QUERIES = (
     "SELECT * FROM c",
@@ -122,8 +124,35 @@ async def test_a_damaged_token_is_refused(world: Any) -> None:
                 await refused(w, text, token)
 
 
-async def test_a_forged_token_is_refused_or_harmless(world: Any) -> None:
-    """A client may compute the checksum too; then the worst it gets is a page of its own query."""
+def forged_with(secret: bytes, mark: int, state: dict[str, Any]) -> str:
+    return Seal(lambda: secret).encode(mark, state)
+
+
+def state_of(token: str) -> dict[str, Any]:
+    """What a token says, which is no secret."""
+    state: dict[str, Any] = orjson.loads(urlsafe_b64decode(token)[12:])
+    return state
+
+
+async def test_a_token_that_a_client_made_itself_is_refused(world: Any) -> None:
+    """Whoever knows how tokens are made, and all but the secret, still cannot make one."""
+    async with world(partitions=3) as w:
+        await fill(w)
+        for text in QUERIES:
+            mark = prepare(w.container, w.request(text)).mark
+            token = (await w.page(text, items_max=1)).token
+            state = state_of(token)
+            for secret in (b"", b"secret", bytes(32), w.container.resource.rid.encode()):
+                await refused(w, text, forged_with(secret, mark, state))
+            body = urlsafe_b64decode(token)[12:]
+            for proof in (b"", bytes(12), crc32(body, mark & 0xFFFFFFFF).to_bytes(4, "big")):
+                await refused(w, text, urlsafe_b64encode(proof + body).decode())
+            old_form = orjson.dumps({"f": crc32(orjson.dumps(state)), **state})
+            await refused(w, text, urlsafe_b64encode(old_form).decode())
+
+
+async def test_strange_things_in_a_token_are_refused_or_harmless(world: Any) -> None:
+    """What another version of Pleiad sealed may be anything; the worst it gives is a page of its own query."""
     chosen = random.Random(4)
     strange: tuple[Any, ...] = (
         None,
@@ -143,14 +172,41 @@ async def test_a_forged_token_is_refused_or_harmless(world: Any) -> None:
         await fill(w)
         for text in QUERIES:
             mark = prepare(w.container, w.request(text)).mark
-            token = (await w.page(text, items_max=1)).token
-            state = orjson.loads(urlsafe_b64decode(token))
-            del state["f"]
+            state = state_of((await w.page(text, items_max=1)).token)
             for _ in range(150):
-                forged = dict(state)
+                changed = dict(state)
                 for name in chosen.sample("ukteclospdn", 2):
-                    forged[name] = chosen.choice(strange)
-                assert await status_of(w, text, tokens.encode(mark, forged)) in (200, 400)
+                    changed[name] = chosen.choice(strange)
+                assert await status_of(w, text, w.container.seal.encode(mark, changed)) in (200, 400)
+
+
+@pytest.mark.every_store
+async def test_a_token_outlives_a_restart(world: Any) -> None:
+    async with world(name="lasting", partitions=3) as w:
+        await fill(w)
+        whole = {text: (await w.query(text)).results for text in QUERIES}
+        first = {text: await w.page(text, items_max=5) for text in QUERIES}
+    async with world(name="lasting", partitions=3) as w:
+        for text, page in first.items():
+            given = [orjson.loads(result) for result in page.results]
+            if page.token is not None:
+                given += (await w.query(text, page_items=lambda: 50, token=page.token)).results
+            assert given == whole[text]
+
+
+async def test_what_distinct_has_met_beyond_the_range_of_a_request_hides_nothing_in_it(world: Any) -> None:
+    """Else the token of a wider range would tell whether an item outside has a value, by what is missing inside."""
+    text = "SELECT DISTINCT VALUE t FROM c JOIN t IN c.tags"
+    async with world(partitions=1) as w:
+        await w.put({"id": "1", "pk": "outside", "tags": ["secret", "more"]})
+        await w.put({"id": "2", "pk": "inside", "tags": ["secret"]})
+        number = (await w.container.map.partitions[0].select(Selection(WHOLE, (), 0, None), 0, 1))[0].number
+        inside = w.container.span_of(("inside",))
+        mark = prepare(w.container, w.request(text)).mark
+        state = {"p": [["", "FF", 0]], "s": [[number, 1]], "o": 0}
+        token = w.container.seal.encode(mark, state)
+        page = await w.page(text, token=token, span=inside)
+        assert page.results == [b'"secret"']
 
 
 async def test_tokens_of_usual_queries_are_below_a_kilobyte(world: Any) -> None:

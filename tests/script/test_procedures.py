@@ -174,7 +174,7 @@ def test_a_session_sees_what_its_procedure_wrote(scripted: Scripted) -> None:
         ("function () { __.createDocument('dbs/x/colls/y', {}); }", 0, "is not the collection"),
         ("function () { __.readDocument('nonsense'); }", 0, "Invalid document link"),
         ("function () { __.readDocument(__.getAltLink() + '/docs/no'); }", 0, "does not exist"),
-        ("function () { __.createDocument(__.getSelfLink(), { pk: 'a', id: 'a/b' }); }", 0, ""),
+        ("function () { __.createDocument(__.getSelfLink(), { pk: 'a', id: 'a\\\\b' }); }", 0, ""),
         ("function () { __.queryDocuments(__.getSelfLink(), 'SELECT FROM WHERE'); }", 0, "Syntax error"),
         ("function () { __.request.setBody(1); }", 0, "Not a writable property"),
         ("function () { var o = {}; o.o = o; __.response.setBody(o); }", 0, "circular"),

@@ -107,16 +107,28 @@ def test_numbers_beyond_binary64_are_refused_as_keys_and_strings_keep_apart(
 
 
 @pytest.mark.requirement("R73")
-@pytest.mark.parametrize(("key", "limit"), [(PartitionKey("/pk"), 2048), (V1, 101)], ids=["V2", "V1"])
+@pytest.mark.parametrize("key", [PartitionKey("/pk"), V1], ids=["V2", "V1"])
 def test_a_key_value_has_a_limit_in_bytes(
-    key: PartitionKey, limit: int, pleiad_database: DatabaseProxy, refused: Any
+    key: PartitionKey, pleiad_database: DatabaseProxy, refused: Any
 ) -> None:
+    limit = 2048
     container = pleiad_database.create_container("long", key)
     container.create_item({"id": "1", "pk": "x" * limit})
     assert container.read_item("1", "x" * limit)["id"] == "1"
     for value in ("x" * (limit + 1), "é" * (limit // 2 + 1)):
         with refused(400, text=f"{limit} bytes"):
             container.create_item({"id": "1", "pk": value})
+
+
+@pytest.mark.requirement("R73")
+def test_without_large_keys_values_that_are_alike_for_101_bytes_share_a_logical_partition(
+    pleiad_database: DatabaseProxy, refused: Any
+) -> None:
+    container = pleiad_database.create_container("short", V1)
+    container.create_item({"id": "1", "pk": "x" * 200})
+    with refused(409):
+        container.create_item({"id": "1", "pk": "x" * 300})
+    container.create_item({"id": "1", "pk": "y" + "x" * 300})
 
 
 @pytest.mark.requirement("R94")

@@ -25,10 +25,11 @@ class Asked:
         pages: list[Any] = []
         if "partition_key" not in options:
             options["enable_cross_partition_query"] = True
+        options["populate_query_metrics"] = True
         found = container.query_items(text, response_hook=lambda headers, _: pages.append(headers), **options)
         self.results = list(found)
         self.charge_ru = sum(float(page["x-ms-request-charge"]) for page in pages)
-        self.ranges = {part.split(":")[0] for page in pages for part in page["x-ms-session-token"].split(",")}
+        self.ranges = {id for page in pages for id in page["x-pleiad-partitions-visited"].split(",")}
 
 
 def made(laboratory: Any, id: str, path: str, items: list[dict[str, Any]], ru: int = THROUGHPUT) -> Any:

@@ -16,7 +16,7 @@ import pytest
 
 from pleiad.limits import Limits
 from pleiad.server.lifecycle import Server, new_loop
-from pleiad.server.message import Handler
+from pleiad.server.message import Gate, Handler
 
 T = TypeVar("T")
 
@@ -128,7 +128,7 @@ def serve(request: pytest.FixtureRequest, tls_directory: Path) -> Iterator[Serve
     started: list[Running] = []
     make_loop = new_loop if request.param == "fast loop" else asyncio.new_event_loop
 
-    def start(handler: Handler, tls: bool = False, **limits: Any) -> Running:
+    def start(handler: Handler, tls: bool = False, gate: Gate | None = None, **limits: Any) -> Running:
         loop = make_loop()
         thread = threading.Thread(target=loop.run_forever, daemon=True)
         thread.start()
@@ -137,7 +137,7 @@ def serve(request: pytest.FixtureRequest, tls_directory: Path) -> Iterator[Serve
         started.append(running)
 
         async def begin() -> None:
-            running.server = Server(handler, changed, "127.0.0.1", 0, running.tls)
+            running.server = Server(handler, changed, "127.0.0.1", 0, running.tls, gate=gate)
             await running.server.start()
 
         running.call(begin())

@@ -85,9 +85,16 @@ def test_no_bytes_can_harm_the_server(serve: Serve, caplog: pytest.LogCaptureFix
         attack()
     assert not any(b"HTTP/1.1 500" in answer for answer in answers)
     assert running.connect().send(GET).read().status == 200
+    memory = running.server._table.memory
+
+    def is_quiet() -> bool:
+        held = memory.heads_bytes or memory.bodies_bytes or memory.unsent_bytes
+        return not held and running.tasks() == 0 and running.server.connections == 1
+
     deadline = time.monotonic() + 4
-    while (running.tasks() or running.server.connections > 1) and time.monotonic() < deadline:
+    while not is_quiet() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert running.tasks() == 0
     assert running.server.connections == 1
     assert not caplog.records
+    assert (memory.heads_bytes, memory.bodies_bytes, memory.unsent_bytes) == (0, 0, 0)

@@ -326,7 +326,6 @@ def test_a_client_that_never_reads_is_cut(serve: Serve) -> None:
         b"GET / HTTP/9.9\r\n\r\n",
         b"GET /\r\n\r\n",
         b"GET / HTTP/2.0\r\n\r\n",
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"CONNECT h:1 HTTP/1.1\r\n\r\n",
         b"GET / HTTP/1.1\r\nbad header\r\n\r\n",
         b"GET / HTTP/1.1\r\nX: a\x00b\r\n\r\n",

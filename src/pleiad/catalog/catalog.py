@@ -7,6 +7,7 @@ last two shows the change after the restart, which the client was never told abo
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from typing import Any
 from pleiad import errors
 from pleiad.catalog import placement as placements
 from pleiad.catalog.placement import Operation, Placement
-from pleiad.catalog.resource import Kind, Resource, from_record, is_resource_record, new_etag
+from pleiad.catalog.resource import PARENTS, Kind, Resource, from_record, is_resource_record, new_etag
 from pleiad.item import rid as rids
 from pleiad.limits import Limits
 from pleiad.store.contract import Record, Store
@@ -27,6 +28,8 @@ _SCRIPT_NIBBLES = {
     Kind.USER_DEFINED_FUNCTION: rids.KIND_UDF,
 }
 _COUNTER = "counter"
+_SECRET = "secret"
+_SECRET_BYTES = 32
 UNFINISHED_COPY = "copy"
 """The kind of the records that a copy of another account leaves here until it is whole."""
 
@@ -56,6 +59,9 @@ class Catalog:
         self._placements: dict[str, list[Placement]] = {}
         self._operations: dict[str, Record] = {}
         self._last_number = 0
+        self.secret = secrets.token_bytes(_SECRET_BYTES)
+        """What the account's continuation tokens are sealed with; kept with the first resource."""
+        self._is_secret_kept = False
         self.lock = asyncio.Lock()
 
     async def load(self) -> None:
@@ -76,6 +82,20 @@ class Catalog:
                 raise UnfinishedCopyError
             elif record.kind == _COUNTER:
                 self._last_number = record.body["last"]
+            elif record.kind == _SECRET:
+                self.secret = bytes.fromhex(record.body["key"])
+                self._is_secret_kept = True
+
+    async def keep_secret(self) -> None:
+        """Gives a secret to an account that was made without one; all servers then have the same."""
+        while self._by_rid and not self._is_secret_kept:
+            if await self._store.save_records([self._secret_record()], [], unless_behind=True):
+                self._is_secret_kept = True
+            else:
+                await self.load()
+
+    def _secret_record(self) -> Record:
+        return Record(_SECRET, _SECRET, "", _SECRET, {"key": self.secret.hex()})
 
     # -- reads ---------------------------------------------------------------------------------
 
@@ -90,6 +110,17 @@ class Catalog:
 
     def by_rid(self, kind: Kind, rid: str) -> Resource | None:
         return self._by_rid.get((kind, rid))
+
+    def parent_of(self, resource: Resource) -> Resource | None:
+        """The resource that another one stands under; None for what stands under the account."""
+        kind = PARENTS.get(resource.kind)
+        return None if kind is None else self._by_rid.get((kind, resource.parent_rid))
+
+    def path_of(self, resource: Resource) -> str:
+        """The path of a resource by names, such as dbs/d/colls/c."""
+        parent = self.parent_of(resource)
+        owner = "" if parent is None else f"{self.path_of(parent)}/"
+        return f"{owner}{resource.kind.segment}/{resource.id}"
 
     def children(self, kind: Kind, parent_rid: str) -> list[Resource]:
         """All resources of a kind under a parent, oldest first."""
@@ -200,7 +231,10 @@ class Catalog:
         records = [resource.to_record() for resource in added] + [
             placement.to_record() for placement in placed
         ]
+        if not self._is_secret_kept:
+            records.append(self._secret_record())
         await self._save([*records, counter], [])
+        self._is_secret_kept = True
         for resource in added:
             self._show(resource)
         for placement in placed:

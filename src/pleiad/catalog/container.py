@@ -222,6 +222,30 @@ def _geospatial(config: object) -> dict[str, Any]:
     return config
 
 
+def check_spatial(body: dict[str, Any], definition: ContainerDefinition) -> None:
+    """Refuses spatial indexes that the service refuses; containers that have such ones already keep them.
+
+    A plane has borders, a globe has none.
+    """
+    is_plane = definition.properties["geospatialConfig"]["type"] == "Geometry"
+    for entry in (body.get("indexingPolicy") or {}).get("spatialIndexes") or []:
+        if not entry.get("types"):
+            raise errors.BAD_REQUEST(
+                reason="The spatial data types array cannot be empty. Assign at least one spatial type for the 'types' "
+                f"array for the path '{entry['path']}'."
+            )
+        if is_plane and entry.get("boundingBox") is None:
+            raise errors.BAD_REQUEST(
+                reason=f"The spatial index '{entry['path']}' needs a 'boundingBox', since the container's geospatial "
+                "type is Geometry."
+            )
+        if not is_plane and entry.get("boundingBox") is not None:
+            raise errors.BAD_REQUEST(
+                reason=f"The spatial index '{entry['path']}' must have no 'boundingBox', since the container's "
+                "geospatial type is Geography."
+            )
+
+
 def _check_computed_properties(given: object, limits: Limits) -> None:
     if not isinstance(given, list) or len(given) > limits.computed_properties:
         raise errors.BAD_REQUEST(
@@ -230,12 +254,22 @@ def _check_computed_properties(given: object, limits: Limits) -> None:
         )
     names: set[str] = set()
     for entry in given:
-        name = entry.get("name") if isinstance(entry, dict) else None
-        query = entry.get("query") if isinstance(entry, dict) else None
-        if not isinstance(name, str) or not name or not isinstance(query, str) or not query:
-            raise errors.BAD_REQUEST(reason="Each computed property needs a 'name' and a 'query'.")
-        if name in _COMPUTED_NAME_RESERVED or name in names:
-            raise errors.BAD_REQUEST(reason=f"The computed property name '{name}' is reserved or used twice.")
+        if not isinstance(entry, dict):
+            raise errors.BAD_REQUEST(reason="One of the specified inputs is invalid")
+        for part in ("name", "query"):
+            if part in entry and not isinstance(entry[part], str):
+                raise errors.BAD_REQUEST(reason="One of the specified inputs is invalid")
+            if not entry.get(part):
+                raise errors.BAD_REQUEST(reason=f"Computed property '{part}' is either empty or unspecified.")
+        name = entry["name"]
+        if name in _COMPUTED_NAME_RESERVED:
+            raise errors.BAD_REQUEST(
+                reason=f"The system property name '{name}' cannot be used as a computed property name."
+            )
+        if name in names:
+            raise errors.BAD_REQUEST(
+                reason=f"Computed property name '{name}' cannot be used in multiple definitions."
+            )
         names.add(name)
 
 

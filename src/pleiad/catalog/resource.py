@@ -36,6 +36,17 @@ class Kind(Enum):
 
 _BY_SEGMENT = {kind.segment: kind for kind in Kind}
 
+PARENTS: dict[Kind, Kind] = {
+    Kind.CONTAINER: Kind.DATABASE,
+    Kind.USER: Kind.DATABASE,
+    Kind.PERMISSION: Kind.USER,
+    Kind.STORED_PROCEDURE: Kind.CONTAINER,
+    Kind.TRIGGER: Kind.CONTAINER,
+    Kind.USER_DEFINED_FUNCTION: Kind.CONTAINER,
+    Kind.ENCRYPTION_KEY: Kind.DATABASE,
+}
+"""The kind that a resource stands under; databases and offers stand under the account."""
+
 _LINKS: dict[Kind, dict[str, str]] = {
     Kind.DATABASE: {"_colls": "colls/", "_users": "users/"},
     Kind.CONTAINER: {

@@ -22,7 +22,10 @@ def script_properties(kind: Kind, body: dict[str, Any], limits: Limits) -> dict[
     """What is kept of a script's JSON: its text and, of a trigger, when it runs. The text is compiled when it runs."""
     text = body.get("body")
     if not isinstance(text, str) or not text.strip():
-        raise errors.BAD_REQUEST(reason=f"A {kind.word} needs a text 'body': a JavaScript function.")
+        raise errors.BAD_REQUEST(
+            reason="The input content is invalid because the required properties - 'body; ' - are missing: "
+            f"a {kind.word} is the text of a JavaScript function."
+        )
     size_bytes = len(text.encode("utf-8", "surrogatepass"))
     if size_bytes > limits.script_bytes:
         raise errors.ITEM_TOO_LARGE(size=size_bytes, limit=limits.script_bytes)

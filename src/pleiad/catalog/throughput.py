@@ -14,6 +14,8 @@ from pleiad import errors
 from pleiad.limits import GB, Limits
 
 _EVER = "offerMinimumThroughputParameters"
+_AUTOSCALE_FLOOR_DIVISOR = 10
+"""Autoscale goes down to a tenth of its maximum, which is what an offer names as its throughput."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Throughput:
 
     ru: int
     autoscale: bool = False
-    increment_percent: int = 0
+    increment_percent: int | None = None
 
     def checked(self, limits: Limits, history: History | None = None) -> Throughput:
         """This throughput, or an error when the value is not allowed for a resource with that history."""
@@ -52,7 +54,7 @@ class Throughput:
     def offer_content(self, highest_ru: int = 0, initial_ru: int = 0) -> dict[str, Any]:
         """The `content` of the offer resource; its history is what was given before, or starts now."""
         content: dict[str, Any] = {
-            "offerThroughput": self.ru,
+            "offerThroughput": self.ru // _AUTOSCALE_FLOOR_DIVISOR if self.autoscale else self.ru,
             "offerIsRUPerMinuteThroughputEnabled": False,
             _EVER: {
                 "maxThroughputEverProvisioned": max(self.ru, highest_ru),
@@ -66,8 +68,10 @@ class Throughput:
                 "maximumTierThroughput": self.ru,
                 "autoUpgrade": False,
                 "maxThroughput": self.ru,
-                "autoUpgradePolicy": {"throughputPolicy": {"incrementPercent": self.increment_percent}},
             }
+            if self.increment_percent is not None:
+                policy = {"throughputPolicy": {"incrementPercent": self.increment_percent}}
+                content["offerAutopilotSettings"]["autoUpgradePolicy"] = policy
         return content
 
 
@@ -75,7 +79,7 @@ def from_autoscale_settings(settings: object) -> Throughput:
     """The throughput an autopilot settings object asks for."""
     if not isinstance(settings, dict) or not _is_whole(settings.get("maxThroughput")):
         raise errors.BAD_REQUEST(reason="Autoscale settings need a whole number 'maxThroughput'.")
-    percent = 0
+    percent = None
     policy = settings.get("autoUpgradePolicy")
     if isinstance(policy, dict) and isinstance(policy.get("throughputPolicy"), dict):
         given = policy["throughputPolicy"].get("incrementPercent", 0)

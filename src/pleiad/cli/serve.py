@@ -18,6 +18,7 @@ from pleiad.errors import PleiadError
 from pleiad.heads.admin.head import HEALTH_PATH
 from pleiad.heads.nosql.auth import EMULATOR_KEY
 from pleiad.node import SQLITE, THROTTLES, Node, Settings, SettingsError
+from pleiad.server.descriptors import raise_descriptor_limit
 from pleiad.server.lifecycle import run, settle_garbage_collector, wait_for_stop
 from pleiad.store.postgres.connections import StoreUnreachableError, described
 from pleiad.store.postgres.schema import SchemaError as DatabaseSchemaError
@@ -149,6 +150,7 @@ def serve(
       PLEIAD_KEY=$(openssl rand -base64 64 | tr -d '\\n') pleiad serve --host 0.0.0.0
     """
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    raise_descriptor_limit()
     try:
         settings = Settings(
             data=None if ephemeral else data,

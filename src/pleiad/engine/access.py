@@ -1,8 +1,8 @@
-"""Who may do what: the rights of a caller, decided here for every head.
+"""Who may do what: one decision for every head, from the caller and the operation that runs.
 
 A caller holds the master key (everything), the read-only key (every read but of permissions, which carry tokens),
-an identity token (data, but neither permissions nor the shape of databases and containers), or a resource token (one
-container or item, read or all).
+an identity token (data and reads of metadata, but neither permissions nor throughput nor the shape of databases and
+containers), or a resource token (one container, or one partition key or item of it, to read or to change).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pleiad import errors
+from pleiad.engine.operation import Area, Operation, Reach
 from pleiad.keys.value import KeyValue, same
 
 
@@ -24,12 +25,22 @@ class Role(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
-    """What a resource token allows: the rids of a database and container, where it is narrower an item or a
-    partition key, to read or to change."""
+class GrantedItem:
+    """The item a resource token is for. A link by name without a partition key says its id only."""
 
-    container_path: tuple[str, ...]
-    item_id: str | None
+    id: str
+    epk: bytes | None = None
+    number: int | None = None
+    """Its document number: an item created anew under the same name has another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a resource token allows: the rid of a container, where it is narrower an item or a partition key, to
+    read or to change."""
+
+    container_rid: str
+    item: GrantedItem | None
     key: tuple[KeyValue, ...] | None
     may_write: bool
 
@@ -48,51 +59,79 @@ IDENTITY = Caller(Role.IDENTITY)
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """What a request wants to touch. `container_path` is the rids of its database and container, where it has any."""
+class Target:
+    """What a request wants to touch, as far as a resource token asks: container, partition key and item."""
 
-    writes: bool
-    is_data: bool
-    container_path: tuple[str, ...] = ()
-    item_id: str | None = None
+    container_rid: str | None = None
     key: tuple[KeyValue, ...] | None = None
-    is_account_read: bool = False
-    is_permission: bool = False
-    operation: str = ""
-    is_admin: bool = False
+    key_is_full: bool = False
+    """Whether the key has all levels of the container's: a prefix stands for many keys."""
+    item: GrantedItem | None = None
+    """The item in the path as it is now; its number is None while there is none."""
 
 
-def check(caller: Caller, access: Access) -> None:
-    """Raises when the caller may not do what the request wants."""
-    if caller.role is Role.MASTER:
+NOTHING = Target()
+
+_IDENTITY_WRITES = frozenset({Area.ITEM, Area.CONFLICT})
+_IDENTITY_NEVER = frozenset({Area.PERMISSION, Area.OFFER})
+
+
+def check(caller: Caller, operation: Operation, target: Target = NOTHING) -> None:
+    """Raises when the caller may not run the operation on the target."""
+    if caller.role is Role.MASTER or operation.area is Area.OPEN:
         return
     if caller.role is Role.READ_ONLY:
-        if access.writes:
+        if operation.writes:
             raise errors.FORBIDDEN(reason="The read-only key cannot authorize a write.")
-        if access.is_permission:
+        if operation.area is Area.PERMISSION:
             raise errors.FORBIDDEN(
                 reason="The read-only key cannot read permissions: their tokens could authorize a write."
             )
         return
-    if access.is_admin:
+    if operation.area is Area.ADMIN:
         raise errors.FORBIDDEN(reason="The admin API needs the master key, or the read-only key for reads.")
     if caller.role is Role.IDENTITY:
-        if access.is_permission or (access.writes and not access.is_data):
-            raise errors.AAD_FORBIDDEN(operation=access.operation)
+        is_refused_write = operation.writes and operation.area not in _IDENTITY_WRITES
+        if is_refused_write or operation.area in _IDENTITY_NEVER:
+            raise errors.AAD_FORBIDDEN(operation=operation.word)
         return
     assert caller.grant is not None
-    if not access.is_account_read:
-        _check_grant(caller.grant, access)
+    _check_grant(caller.grant, operation, target)
 
 
-def _check_grant(grant: Grant, access: Access) -> None:
-    if len(grant.container_path) != 2 or access.container_path != grant.container_path:
-        raise errors.FORBIDDEN(reason="The resource token is for another resource.")
-    if access.writes and (not grant.may_write or not access.is_data):
-        raise errors.FORBIDDEN(reason="The resource token does not allow this change.")
-    if not access.is_data:
+def _check_grant(grant: Grant, operation: Operation, target: Target) -> None:
+    reach = operation.reach
+    if reach is Reach.ANY:
         return
-    if grant.item_id is not None and access.item_id != grant.item_id:
+    if target.container_rid != grant.container_rid:
+        raise errors.FORBIDDEN(reason="The resource token is for another resource.")
+    if operation.writes and (not grant.may_write or reach is Reach.OUTSIDE):
+        raise errors.FORBIDDEN(reason="The resource token does not allow this change.")
+    if reach is Reach.SHAPE:
+        return
+    if reach is Reach.OUTSIDE or (reach is Reach.WHOLE and not _is_for_all(grant)):
+        raise errors.FORBIDDEN(reason="The resource token is for less than that.")
+    if grant.item is not None:
+        _check_item(grant.item, target.item)
+    if grant.key is not None and reach is not Reach.PLAN:
+        _check_key(grant.key, target)
+
+
+def _is_for_all(grant: Grant) -> bool:
+    return grant.item is None and grant.key is None
+
+
+def _check_item(granted: GrantedItem, wanted: GrantedItem | None) -> None:
+    is_named = wanted is not None and wanted.id == granted.id
+    if not is_named or (granted.epk is not None and wanted is not None and wanted.epk != granted.epk):
         raise errors.FORBIDDEN(reason="The resource token is for another item.")
-    if grant.key is not None and (access.key is None or not same(grant.key, access.key)):
+    assert wanted is not None
+    if granted.number is not None and wanted.number not in (None, granted.number):
+        raise errors.FORBIDDEN(
+            reason="The resource token is for an item that was deleted; another has its name now."
+        )
+
+
+def _check_key(granted: tuple[KeyValue, ...], target: Target) -> None:
+    if target.key is None or not target.key_is_full or not same(granted, target.key):
         raise errors.FORBIDDEN(reason="The resource token is for another partition key.")

@@ -6,7 +6,7 @@ into are still as it saw them. Otherwise it starts over. So the isolation is tha
 is one moment of the logical partition, and no change of an item it reads or patches and then writes is lost.
 
 Bulk is many single operations that share a request and, since they run at once, a group commit. Nothing ties them
-together.
+together, but that operations on one item are done in the order of the request.
 
 Invariants of a transaction:
 - all rows it may look at are read at once, as of one moment, before its first operation;
@@ -22,14 +22,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from typing import NamedTuple
 
 from pleiad import charge, errors
 from pleiad.engine import items, session
 from pleiad.engine.container import Container
-from pleiad.engine.items import ItemAnswer, Key
+from pleiad.engine.items import NO_CONDITIONS, ItemAnswer, Key
 from pleiad.engine.transaction import (
+    VERBS,
     Operation,
     OperationKind,
     Plan,
@@ -41,6 +42,7 @@ from pleiad.engine.transaction import (
 from pleiad.errors import PleiadError
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
+from pleiad.query.pace import Pace
 from pleiad.store.contract import Outcome, SegmentDroppedError
 
 __all__ = ["Answer", "BatchAnswer", "Operation", "OperationKind", "charged_ru", "run_bulk", "run_transaction"]
@@ -88,17 +90,22 @@ async def run_bulk(
     `partition` is the one the client sent them to; the keys alone decide where they go. Without `continue_on_error`
     they run one after the other, and those behind the first failure do not run. Each is admitted by itself.
     """
-    answers: list[Answer] = []
-    if continue_on_error:
-        answers = await asyncio.gather(
-            *(_single(container, each, session_token, multiplier, lane) for each in operations)
-        )
-    else:
-        for operation in operations:
-            if answers and isinstance(answers[-1], PleiadError):
-                answers.append(errors.FAILED_DEPENDENCY())
-            else:
-                answers.append(await _single(container, operation, session_token, multiplier, lane))
+    with ExitStack() as paces:
+        plans: list[Plan] = []
+        for each in operations:
+            # They run side by side, so each has a pace of its own.
+            pace = paces.enter_context(Pace.of_request(container.limits))
+            plans.append(await plan_operation(container, each.key, each, pace))
+            await pace.rest()
+        answers: list[Answer] = []
+        if continue_on_error:
+            answers = await _in_order_by_item(container, plans, session_token, multiplier, lane)
+        else:
+            for plan in plans:
+                if answers and isinstance(answers[-1], PleiadError):
+                    answers.append(errors.FAILED_DEPENDENCY())
+                else:
+                    answers.append(await _single(container, plan, session_token, multiplier, lane))
     if partition is None:
         done = (answer.partition for answer in answers if isinstance(answer, ItemAnswer))
         partition = next(done, container.map.partitions[0])
@@ -121,19 +128,50 @@ def _refuse_surplus_reads(
             answers[index] = items.failed(container, answer.partition, too_large, answer.charge)
 
 
-async def _single(
-    container: Container, operation: Operation, session_token: str, multiplier: int, lane: Lane
-) -> Answer:
-    kind, id, body, conditions, key = operation
+async def _in_order_by_item(
+    container: Container, plans: Sequence[Plan], session_token: str, multiplier: int, lane: Lane
+) -> list[Answer]:
+    """Runs operations at once, each after those before it that look at or change the same item."""
+    latest: dict[tuple[bytes, str], asyncio.Task[Answer]] = {}
+
+    async def run(plan: Plan, earlier: set[asyncio.Task[Answer]]) -> Answer:
+        if earlier:
+            await asyncio.wait(earlier)
+        return await _single(container, plan, session_token, multiplier, lane)
+
+    tasks: list[asyncio.Task[Answer]] = []
+    for plan in plans:
+        places = _places(container, plan)
+        earlier = {latest[place] for place in places if place in latest}
+        tasks.append(asyncio.create_task(run(plan, earlier)))
+        latest.update(dict.fromkeys(places, tasks[-1]))
+    return await asyncio.gather(*tasks)
+
+
+def _places(container: Container, plan: Plan) -> list[tuple[bytes, str]]:
+    """Where an operation of bulk looks: nowhere, when it will fail before it does."""
+    if plan.error is not None:
+        return []
     try:
-        if kind is OperationKind.CREATE:
-            return await items.create(container, body, key, lane)
-        if kind is OperationKind.UPSERT:
-            return await items.upsert(container, body, key, conditions, lane)
-        if kind is OperationKind.REPLACE:
-            return await items.replace(container, id, body, key, conditions, lane)
-        if kind is OperationKind.PATCH:
-            return await items.patch(container, id, body, key, conditions, lane)
+        epk = container.epk_of(container.full_key(plan.operation.key))
+    except PleiadError:
+        return []
+    return [(epk, id) for id in plan.ids]
+
+
+async def _single(
+    container: Container, plan: Plan, session_token: str, multiplier: int, lane: Lane
+) -> Answer:
+    if plan.error is not None:
+        return plan.error
+    kind, id, _, conditions, key = plan.operation
+    try:
+        if plan.item is not None:
+            renamed = id if kind is OperationKind.REPLACE else None
+            conditions = NO_CONDITIONS if kind is OperationKind.CREATE else conditions
+            return await items.put(container, VERBS[kind], plan.item, key, conditions, lane, renamed)
+        if plan.patch is not None:
+            return await items.patch_as_planned(container, id, plan.patch, key, conditions, lane)
         if kind is OperationKind.DELETE:
             return await items.delete(container, id, key, conditions, lane)
         return await items.read(container, id, key, conditions, session_token, multiplier, lane)
@@ -157,11 +195,15 @@ async def run_transaction(
     partition = container.map.find(epk)
     if session_token and any(each.kind is OperationKind.READ for each in operations):
         session.check(session_token, partition, container.resource.number)
-    plans = [plan_operation(container, key, operation) for operation in operations]
-    with partition.turn(lane) as turn:
-        answer = await _transact(container, partition, epk, plans, multiplier)
-        turn.ru = answer.charge_ru
-    return answer
+    with Pace.of_request(container.limits) as pace:
+        plans = []
+        for operation in operations:
+            plans.append(await plan_operation(container, key, operation, pace))
+            await pace.rest()
+        with partition.turn(lane) as turn:
+            answer = await _transact(container, partition, epk, plans, multiplier)
+            turn.ru = answer.charge_ru
+        return answer
 
 
 async def _transact(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import logging
 from binascii import b2a_base64
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -19,12 +20,13 @@ from pleiad.engine.allotment import Allotment
 from pleiad.engine.heat import Heat
 from pleiad.engine.kept import KeptWork
 from pleiad.engine.script_source import ContainerScripts
+from pleiad.engine.seal import Seal
 from pleiad.index.policy import ELEMENT
 from pleiad.index.terms import TermCounter
 from pleiad.item import rid as rids
 from pleiad.item.system import etag_of, item_template, lsn_of_etag
 from pleiad.item.ttl import is_expired
-from pleiad.keys.hash import epk
+from pleiad.keys.hash import V1_STRING_BYTES_MAX, epk
 from pleiad.keys.range import EpkRange, prefix_range
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.keys.value import KeyValue, check_size, same, to_json_text
@@ -32,12 +34,13 @@ from pleiad.limits import Limits
 from pleiad.partition.map import PartitionMap
 from pleiad.partition.partition import Partition
 from pleiad.query import QueryContext, compile_query
-from pleiad.query.context import no_tick
+from pleiad.query.pace import Pace
 from pleiad.query.pushdown import policy_paths
 from pleiad.store.contract import Mutation, Outcome, Row, Store
 from pleiad.store.selection import IndexedPath
 
 _LOOK_AGAIN_SECONDS = 0.2
+_log = logging.getLogger("pleiad.engine")
 
 
 class Container:
@@ -47,8 +50,14 @@ class Container:
     """Its stored procedures, triggers and functions; the engine that opens it sets this."""
 
     def __init__(
-        self, resource: Resource, database: Resource, partition_map: PartitionMap, limits: Limits
+        self,
+        resource: Resource,
+        database: Resource,
+        partition_map: PartitionMap,
+        catalog: Catalog,
+        limits: Limits,
     ) -> None:
+        self.seal = Seal(lambda: catalog.secret)
         self.look_again: Callable[[], Awaitable[None]] | None = None
         """Learns what other servers changed; None when there can be no others."""
         self._map_changed: asyncio.Event = asyncio.Event()
@@ -59,6 +68,7 @@ class Container:
         self.map = partition_map
         self.allotment = Allotment()
         self.rid_bytes = resource.rid.encode()
+        self._told_of_long_keys = False
         self.kept = KeptWork()
         self._docs_link = f"{resource.self_link}docs/"
         self._rid_prefix = rids.document_rid_prefix(database.number, resource.number)
@@ -195,7 +205,25 @@ class Container:
         if not same(named, found):
             raise errors.PARTITION_KEY_MISMATCH(found=to_json_text(found), given=to_json_text(named))
         check_size(found, self.key, self.limits)
+        if self.key.version == 1 and not self._told_of_long_keys:
+            self._tell_of_long_key(found)
         return found
+
+    def _tell_of_long_key(self, key: tuple[KeyValue, ...]) -> None:
+        """Says once that keys of version 1 which begin alike are one logical partition."""
+        if any(
+            isinstance(value, str) and len(value.encode("utf-8", "replace")) > V1_STRING_BYTES_MAX
+            for value in key
+        ):
+            self._told_of_long_keys = True
+            _log.warning(
+                "%s has a partition key of version 1 and a key value of more than %d bytes: values that are alike up "
+                "to there share one logical partition; a key of version 2, or the limit partition_key_bytes_v1 = %d, "
+                "prevents it",
+                self.path,
+                V1_STRING_BYTES_MAX,
+                V1_STRING_BYTES_MAX,
+            )
 
     def epk_of(self, key: tuple[KeyValue, ...]) -> bytes:
         return epk(key, self.key)
@@ -230,7 +258,8 @@ class Container:
         prefix, template = self._rid_prefix, self._item_template
         texts = []
         for number, _, _, lsn, ts, _, _, _, body in rows:
-            rid = b2a_base64(prefix + (number << 8).to_bytes(8, "big"), newline=False).replace(b"/", b"-")
+            raw = prefix + (number | rids.LOWEST_BYTE_FIRST).to_bytes(8, "little")
+            rid = b2a_base64(raw, newline=False).replace(b"/", b"-")
             comma = b"," if len(body) > 2 else b""
             texts.append(template % (body[:-1], comma, rid, rid, lsn & 0xFFFFFFFF, lsn >> 32, ts, ts))
         return texts
@@ -249,10 +278,14 @@ class Container:
     def is_expired(self, row: Row, now: float) -> bool:
         return is_expired(row.ts, row.ttl, self.default_ttl, now)
 
+    def condition_context(self, pace: Pace) -> QueryContext:
+        """What the condition of a patch knows: the item, and nothing of the container's policies."""
+        return QueryContext(limits=self.limits, pace=pace)
+
     def query_context(
-        self, tick: Callable[[], None] = no_tick, udfs: Mapping[str, Callable[..., Any]] | None = None
+        self, pace: Pace | None = None, udfs: Mapping[str, Callable[..., Any]] | None = None
     ) -> QueryContext:
-        """What a query on this container knows beside its text; `tick` is called now and then and may stop it."""
+        """What a query on this container knows beside its text; `pace` may stop it."""
         properties = self.definition.properties
         return QueryContext(
             limits=self.limits,
@@ -260,7 +293,7 @@ class Container:
             computed_properties=self._computed,
             vector_policy=properties.get("vectorEmbeddingPolicy"),
             full_text_policy=properties.get("fullTextPolicy"),
-            tick=tick,
+            pace=pace or Pace(),
         )
 
     def session_token(self, partition: Partition) -> str:
@@ -279,7 +312,7 @@ async def open_container(
     partitions = [partition_of(placement, store) for placement in catalog.placements(resource.rid)]
     for partition in partitions:
         await partition.load()
-    return Container(resource, database, PartitionMap(partitions), limits)
+    return Container(resource, database, PartitionMap(partitions), catalog, limits)
 
 
 def partition_of(placement: Placement, store: Store, lsn: int = 0) -> Partition:

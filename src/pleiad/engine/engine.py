@@ -16,7 +16,7 @@ from typing import Any
 from pleiad import errors
 from pleiad.catalog import placement, throughput
 from pleiad.catalog.catalog import ACCOUNT_RID, Catalog
-from pleiad.catalog.container import define, redefine, with_versions_since
+from pleiad.catalog.container import check_spatial, define, redefine, with_versions_since
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine.consistency import Consistency
@@ -29,6 +29,7 @@ from pleiad.engine.refresh import HasRefresher, Refresher, on_a_fresh_catalog
 from pleiad.engine.reshape import Reshaper
 from pleiad.engine.reshape_failure import ChangedElsewhereError
 from pleiad.engine.script_source import ContainerScripts
+from pleiad.engine.seal import Seal
 from pleiad.engine.shared_budget import SharedBudget
 from pleiad.engine.steady import to_the_end
 from pleiad.engine.sweeper import sweep_for_ever
@@ -64,6 +65,7 @@ class Engine(HasRefresher):
         self.limits = limits
         self.consistency = consistency
         self.catalog = Catalog(store, limits)
+        self.seal = Seal(lambda: self.catalog.secret)
         self.faults = Faults()
         self.traffic = Traffic()
         self.script_pool = ScriptPool(limits)
@@ -100,6 +102,7 @@ class Engine(HasRefresher):
         """Loads the catalog, removes what deleted containers left behind, and starts the background work."""
         try:
             await self.catalog.load()
+            await self.catalog.keep_secret()
             self.provisioning.check_account()
             if self.store.is_shared:
                 await self.budget.try_turn()
@@ -238,6 +241,7 @@ class Engine(HasRefresher):
         id = check_resource_name(body.get("id"), self.limits)
         self._check_given(given, "Setting offer throughput or autopilot on container")
         definition = define(body, self.limits)
+        check_spatial(body, definition)
         async with self.catalog.lock:
             self.find(Kind.DATABASE, None, database.rid, owner=True)
             self.catalog.check_absent(Kind.CONTAINER, database.rid, id)
@@ -280,6 +284,7 @@ class Engine(HasRefresher):
                 raise errors.BAD_REQUEST(reason=f"The id of a container cannot be changed: it is '{old.id}'.")
             _check_etag(old, if_match)
             definition = redefine(define(old.properties, self.limits), body, self.limits)
+            check_spatial(body, definition)
             new = old.changed(with_versions_since(old.properties, definition))
             await self.catalog.replace(old, new)
         container = self._containers.get(new.rid) or await self._container_of(new)

@@ -39,7 +39,7 @@ async def page(
 ) -> FeedPage:
     """The next page of the items in a range of hashes; it ends before a partition that admits nobody now."""
     mark = tokens.fingerprint(container.resource.rid, "feed", span.to_hex())
-    state = tokens.decode(token, mark) if token else {}
+    state = container.seal.decode(token, mark) if token else {}
     begun = tokens.pieces_from_json(state.get("p"), token) if token else []
     scan = Scan(container, [span], begun, is_visited="d" in state, lane=lane)
     rows: list[Row] = []
@@ -63,5 +63,5 @@ async def page(
     next_token = None
     if not scan.is_done:
         place = {"p": tokens.pieces_to_json(scan.position())} | ({"d": 1} if scan.is_next_visited else {})
-        next_token = tokens.encode(mark, place)
+        next_token = container.seal.encode(mark, place)
     return FeedPage(rows, scan.partition, cost, next_token)

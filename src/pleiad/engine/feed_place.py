@@ -63,24 +63,26 @@ def latest_to_text(container: Container, pieces: Sequence[Piece]) -> str:
     """A place in the feed of latest versions; one LSN for the whole range is written as that number."""
     if len(pieces) == 1:
         return str(pieces[0].after)
-    return tokens.encode(_latest_mark(container), {"p": tokens.pieces_to_json(pieces)})
+    return container.seal.encode(_latest_mark(container), {"p": tokens.pieces_to_json(pieces)})
 
 
 def latest_from_text(container: Container, span: EpkRange, text: str) -> list[Piece]:
     """The place a client sent; a number stands for every part of the range, as after a split."""
     if text.isascii() and text.isdigit() and len(text) < 19:
         return [Piece(span, int(text))]
-    return within(_decoded(text, _latest_mark(container))[0], span, text)
+    return within(_decoded(container, text, _latest_mark(container))[0], span, text)
 
 
 def versions_to_text(container: Container, pieces: Sequence[Piece], read_until: int) -> str:
     """A place in the feed of all versions, with the time up to which everything was read."""
-    return tokens.encode(_versions_mark(container), {"p": tokens.pieces_to_json(pieces), "t": read_until})
+    return container.seal.encode(
+        _versions_mark(container), {"p": tokens.pieces_to_json(pieces), "t": read_until}
+    )
 
 
 def versions_from_text(container: Container, span: EpkRange, text: str) -> tuple[list[Piece], int]:
     """The place a client sent, and the time up to which everything before it was read."""
-    pieces, read_until = _decoded(text, _versions_mark(container))
+    pieces, read_until = _decoded(container, text, _versions_mark(container))
     return within(pieces, span, text), read_until
 
 
@@ -93,9 +95,9 @@ def _versions_mark(container: Container) -> int:
     return tokens.fingerprint(container.resource.rid, "all versions", container.versions_since)
 
 
-def _decoded(text: str, mark: int) -> tuple[list[Piece], int]:
+def _decoded(container: Container, text: str, mark: int) -> tuple[list[Piece], int]:
     try:
-        state = tokens.decode(text, mark)
+        state = container.seal.decode(text, mark)
         return tokens.pieces_from_json(state.get("p"), text), tokens.whole_number(state, "t", text)
     except PleiadError:
         raise bad_place(text, " It is not a place in this change feed.") from None

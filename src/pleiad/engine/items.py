@@ -20,13 +20,15 @@ from pleiad.errors import PleiadError
 from pleiad.item import body as bodies
 from pleiad.item import patch as patches
 from pleiad.item.id import check_item_id
+from pleiad.item.numbers import in_shortest_form
 from pleiad.item.ttl import check_item_ttl
 from pleiad.keys.range import prefix_range
 from pleiad.keys.value import KeyValue
 from pleiad.limits import Limits, size_text
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
-from pleiad.query import Query, QueryContext, compile_condition
+from pleiad.query import Query, compile_condition, compile_turn
+from pleiad.query.pace import Pace
 from pleiad.store.contract import (
     NEVER,
     Mutation,
@@ -76,10 +78,11 @@ class NewItem(NamedTuple):
 
 
 class PlannedPatch(NamedTuple):
-    """A patch ready to be applied: its operations, and its condition compiled."""
+    """A patch ready to be applied: its operations, and its condition compiled, with the pace of the request."""
 
     patch: patches.Patch
     condition: Query | None
+    pace: Pace
 
 
 async def read(
@@ -117,12 +120,12 @@ async def read(
 
 
 @over_moves
-async def id_of_rid(container: Container, number: int) -> str | None:
-    """The id of the item with a document number, for clients that address items by rid."""
+async def row_of_number(container: Container, number: int) -> Row | None:
+    """The row with a document number, for clients that address items by rid."""
     for partition in container.map.partitions:
         row = await partition.find(number)
         if row is not None:
-            return row.id
+            return row
     return None
 
 
@@ -142,7 +145,22 @@ async def replace(
     container: Container, id: str, raw: bytes, key: Key | None, conditions: Conditions, lane: Lane = NORMAL
 ) -> ItemAnswer:
     """Replaces an existing item; a body with another id renames it, its partition key cannot change."""
-    return await _write(container, Verb.REPLACE, raw, key, conditions, lane, id)
+    try:
+        return await _write(container, Verb.REPLACE, raw, key, conditions, lane, id)
+    except PleiadError as error:
+        if error.status == 400 and key is not None:
+            await _check_exists(container, id, key)
+        raise
+
+
+@over_moves
+async def _check_exists(container: Container, id: str, key: Key) -> None:
+    """Whether there is an item to replace comes before what is wrong with its replacement."""
+    epk = container.epk_of(container.full_key(key))
+    partition = container.map.find(epk)
+    row = await partition.read(epk, id)
+    if row is None or _is_expired(container, row):
+        raise failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.failed())
 
 
 async def delete(
@@ -162,12 +180,24 @@ async def delete(
 async def patch(
     container: Container, id: str, raw: bytes, key: Key | None, conditions: Conditions, lane: Lane = NORMAL
 ) -> ItemAnswer:
-    """Applies patch operations to an item as one change.
+    """Applies patch operations to an item as one change."""
+    with Pace.of_request(container.limits) as pace:
+        planned = await plan_patch(container, raw, pace)
+        return await patch_as_planned(container, id, planned, key, conditions, lane)
 
-    The item is read, changed and put back only if nobody else changed it meanwhile; then it starts over. Patches
-    of one item in this process wait for each other, so a counter under load makes progress on every turn.
+
+async def patch_as_planned(
+    container: Container,
+    id: str,
+    planned: PlannedPatch,
+    key: Key | None,
+    conditions: Conditions,
+    lane: Lane = NORMAL,
+) -> ItemAnswer:
+    """Reads the item, changes it and puts it back only if nobody else changed it meanwhile; then it starts over.
+
+    Patches of one item in this process wait for each other, so a counter under load makes progress on every turn.
     """
-    planned = plan_patch(container, raw)
     epk = container.epk_of(container.full_key(key))
     demanded = precondition(container, conditions)
     with container.map.find(epk).turn(lane) as turn:
@@ -192,7 +222,7 @@ async def _patch(
             raise failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.failed())
         if not holds(demanded, row):
             raise failed(container, partition, errors.PRECONDITION_FAILED(), charge.failed())
-        item = apply_patch(container, partition, planned, row)
+        item = await apply_patch(container, partition, planned, row)
         mutation = mutation_of(container, Verb.REPLACE, item, epk, Precondition(lsn=row.lsn))
         try:
             partition, outcome = await _commit(container, mutation)
@@ -247,7 +277,19 @@ async def _write(
     lane: Lane,
     id: str | None = None,
 ) -> ItemAnswer:
-    item = measure(container, raw, container.limits)
+    return await put(container, verb, measure(container, raw, container.limits), key, conditions, lane, id)
+
+
+async def put(
+    container: Container,
+    verb: Verb,
+    item: NewItem,
+    key: Key | None,
+    conditions: Conditions,
+    lane: Lane,
+    id: str | None = None,
+) -> ItemAnswer:
+    """Puts a measured item into its logical partition; `id` is the one it replaces, which a body may rename."""
     epk = container.epk_of(container.key_of(item.value, key))
     mutation = mutation_of(container, verb, item, epk, precondition(container, conditions))
     if id is not None and item.id != id:
@@ -269,19 +311,21 @@ def write_charge(container: Container, old: Row | None, item: NewItem, patched: 
     return charge.replace(old.size_bytes, item.size_bytes, removed, added)
 
 
-def plan_patch(container: Container, raw: bytes) -> PlannedPatch:
+async def plan_patch(container: Container, raw: bytes, pace: Pace) -> PlannedPatch:
     """The patch in a request body, checked before any item is read."""
     parsed = patches.parse_patch(raw, container.limits, container.key.path_steps)
     if parsed.condition is None:
-        return PlannedPatch(parsed, None)
-    return PlannedPatch(parsed, compile_condition(parsed.condition, container.limits))
+        return PlannedPatch(parsed, None, pace)
+    async with compile_turn(pace, parsed.condition):
+        condition = await pace.run(compile_condition, parsed.condition, container.limits)
+    return PlannedPatch(parsed, condition, pace)
 
 
-def apply_patch(container: Container, partition: Partition, planned: PlannedPatch, row: Row) -> NewItem:
+async def apply_patch(container: Container, partition: Partition, planned: PlannedPatch, row: Row) -> NewItem:
     """The item a patch makes of a row, unless its condition does not hold."""
     if planned.condition is not None:
-        seen = bodies.load(container.render(row))
-        if not planned.condition.matches(seen, {}, QueryContext(limits=container.limits)):
+        seen, context = bodies.load(container.render(row)), container.condition_context(planned.pace)
+        if not await planned.pace.run(planned.condition.matches, seen, {}, context):
             raise failed(container, partition, errors.PATCH_CONDITION_FAILED(), charge.failed())
     patched = patches.apply(bodies.parse_exact(row.body), planned.patch)
     return measure(container, bodies.dump_exact(patched), container.limits)
@@ -296,8 +340,12 @@ def measure(container: Container, raw: bytes, limits: Limits) -> NewItem:
     ttl = check_item_ttl(value, limits) if "ttl" in value else None
     stored = bodies.stored_body(raw, value)
     bodies.strip_system(value)
-    size_bytes = len(bodies.dump(value))
-    return NewItem(id, value, stored, size_bytes, container.terms.count(value), ttl)
+    written = bodies.dump(value)
+    shortest = in_shortest_form(stored, value, written)
+    if shortest is not stored:
+        stored, value = shortest, bodies.load(shortest)
+        written = bodies.dump(value)
+    return NewItem(id, value, stored, len(written), container.terms.count(value), ttl)
 
 
 def mutation_of(
@@ -364,6 +412,7 @@ def failed(container: Container, partition: Partition, error: PleiadError, cost:
     error.charge_ru = cost.ru
     error.range_id = partition.range_id
     error.session_token = container.session_token(partition)
+    error.lsn = partition.lsn
     return error
 
 

@@ -120,6 +120,11 @@ class Provisioning:
             raise errors.SHARED_DATABASE_FULL(limit=self._limits.shared_database_containers)
         return throughput.from_offer_content(offer.properties["content"])
 
+    def shares_throughput(self, container: Resource) -> bool:
+        """Whether a container lives on the throughput of its database."""
+        offer = self.offer_behind(container)
+        return offer is not None and offer.properties["offerResourceId"] != container.rid
+
     def _members(self, database_rid: str) -> list[Resource]:
         """The containers that share the throughput of their database."""
         containers = self._catalog.children(Kind.CONTAINER, database_rid)

@@ -10,12 +10,12 @@ rows were found. The charges of all pages add up to the charge of the query.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from operator import add
 from typing import Any, NamedTuple
 
+from pleiad import errors
 from pleiad.charge import Charge
 from pleiad.engine import query_stream, query_whole
 from pleiad.engine import token as tokens
@@ -24,13 +24,12 @@ from pleiad.engine.functions import functions_of
 from pleiad.engine.query_job import QueryJob, QueryRequest, Tally, prepare
 from pleiad.engine.query_value import ValueQuery, value_query
 from pleiad.engine.steady import over_moves
+from pleiad.errors import PleiadError
 from pleiad.partition.governor import admit_all, spend_all
 from pleiad.partition.partition import Partition
-from pleiad.query import compile_query, is_compiled
+from pleiad.query import compile_query, compile_turn
+from pleiad.query.pace import Pace
 from pleiad.store.contract import Row
-
-LONG_TEXT_CHARS = 4_000
-"""Texts longer than this are compiled in a thread: a list of a thousand ids takes longer than others may wait."""
 
 
 class QueryPage(NamedTuple):
@@ -48,8 +47,6 @@ class QueryPage(NamedTuple):
 @over_moves
 async def run(container: Container, request: QueryRequest) -> QueryPage:
     """The next page of a query."""
-    if len(request.text) > LONG_TEXT_CHARS and not is_compiled(request.text, container.limits):
-        await asyncio.to_thread(_compile, container, request)
     began_at = time.perf_counter()
     rows: Sequence[Row] | None = None
     if (short := value_query(container, request)) is not None:
@@ -57,19 +54,22 @@ async def run(container: Container, request: QueryRequest) -> QueryPage:
         rows = await short.rows()
         if (page := _whole_page(container, request, short, rows, began_at)) is not None:
             return page
-    names = compile_query(request.text, container.limits).plan.udfs
-    if names:
-        async with functions_of(container, names) as functions:
-            return await _run(prepare(container, request, functions))
-    job = prepare(container, request)
-    if short is not None and short.partition is container.map.find(request.span.min):
-        job.first_rows = rows
-    return await _run(job)
+    with Pace.of_request(container.limits) as pace:
+        async with compile_turn(pace, request.text):
+            query = await pace.run(compile_query, request.text, container.limits)
+            if not query.plan.udfs:
+                job = await pace.run(prepare, container, request, pace)
+                if short is not None and short.partition is container.map.find(request.span.min):
+                    job.first_rows = rows
+        if not query.plan.udfs:
+            return await _run(job)
+        async with functions_of(container, query.plan.udfs, pace) as functions:
+            return await _run(await pace.run(prepare, container, request, pace, functions))
 
 
 async def _run(job: QueryJob) -> QueryPage:
     request = job.request
-    state = tokens.decode(request.token, job.mark) if request.token else {}
+    state = job.container.seal.decode(request.token, job.mark) if request.token else {}
     if state:
         job.check_scope(state)
     charged = _charged(state, request.token)
@@ -80,18 +80,32 @@ async def _run(job: QueryJob) -> QueryPage:
         admit_all([partition.admit for partition in _partitions(job)], request.lane)
     results: list[bytes]
     next_state: dict[str, Any] | None
-    if not job.spans and not query.is_aggregate:
-        results, next_state = [], None
-    elif is_whole:
-        results, next_state = await query_whole.page(job, state)
-    else:
-        results, next_state = await query_stream.page(job, state)
-    page = _page(job, results, next_state, charged)
+    try:
+        if not job.spans and not query.is_aggregate:
+            results, next_state = [], None
+        elif is_whole:
+            results, next_state = await query_whole.page(job, state)
+        else:
+            results, next_state = await query_stream.page(job, state)
+    except PleiadError as error:
+        _charge_failure(job, error)
+        raise
+    page = await job.pace.run(_page, job, results, next_state, charged)
     visits = job.visits or dict.fromkeys(page.partitions, 0)
     evenly_ru = dict(page.charge.parts).get("partitions", 0.0)
     spent = [(partition.governor, rows) for partition, rows in visits.items()]
     spend_all(spent, page.charge_ru, evenly_ru, request.lane)
     return page
+
+
+def _charge_failure(job: QueryJob, error: PleiadError) -> None:
+    """A query that was stopped costs what it took up to there."""
+    if error.charge_ru is None and error.status != errors.TOO_MANY_REQUESTS.status:
+        job.tally.steps = job.pace.steps
+        error.charge_ru = job.tally.charge(job.request.multiplier).ru
+        visits = job.visits or dict.fromkeys(_partitions(job), 0)
+        spent = [(partition.governor, rows) for partition, rows in visits.items()]
+        spend_all(spent, error.charge_ru, 0.0, job.request.lane)
 
 
 def _partitions(job: QueryJob) -> list[Partition]:
@@ -128,16 +142,13 @@ def _charged(state: dict[str, Any], token: str) -> Tally:
     return Tally(*counts)
 
 
-def _compile(container: Container, request: QueryRequest) -> None:
-    compile_query(request.text, container.limits).execution(request.parameters, container.query_context())
-
-
 def _page(
     job: QueryJob, results: list[bytes], next_state: dict[str, Any] | None, charged: Tally
 ) -> QueryPage:
     tally = job.tally
     if not job.request.token:
         tally.partitions = max(1, tally.partitions)  # a query that reads nothing is still answered somewhere
+    tally.steps = job.pace.steps - job.unpaid_steps
     tally.items_returned = len(results)
     tally.bytes_returned = sum(map(len, results))
     if job.functions:
@@ -155,6 +166,7 @@ def _page(
         page_ru = cost.ru
     token = None
     if next_state is not None:
-        token = tokens.encode(job.mark, {**next_state, **job.scope_to_state(), "u": total.to_json()})
+        whole_state = {**next_state, **job.scope_to_state(), "u": total.to_json()}
+        token = job.container.seal.encode(job.mark, whole_state)
     milliseconds = (time.perf_counter() - job.began_at) * 1000
     return QueryPage(results, cost, page_ru, token, _partitions(job), tally, milliseconds)

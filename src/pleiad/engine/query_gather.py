@@ -7,12 +7,10 @@ for.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pleiad.engine import token as tokens
-from pleiad.engine.functions import beside_the_loop
 from pleiad.engine.query_job import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.scan import Piece, Scan, is_read, spans_begun
 from pleiad.store.contract import Row
@@ -80,28 +78,34 @@ async def gather(
 async def _walk(job: QueryJob, scan: Scan, work: Gathering, pays: bool) -> None:
     """Takes in rows until the end or until the time is over, and one at least."""
     while chunk := await scan.chunk(SLICE_ROWS):
-        for row in chunk:
-            await _take(work, row)
-            if pays:
-                job.loaded(row)
-            if job.is_out_of_time():
-                scan.stop_after(row, chunk)
-                return
-        await asyncio.sleep(0)
+        taken = await job.pace.run(_take_all, work, chunk, pays)
+        if taken < len(chunk) or job.is_out_of_time():
+            scan.stop_after(chunk[taken - 1], chunk)
+            return
+        await job.pace.rest()
 
 
-async def _take(work: Gathering, row: Row) -> None:
-    for number, part in enumerate(await beside_the_loop(work.job.functions, work.parts, row)):
+def _take_all(work: Gathering, rows: Sequence[Row], pays: bool) -> int:
+    """Takes in rows until the time is over; how many."""
+    for number, row in enumerate(rows):
+        take(work, row)
+        if pays:
+            work.job.loaded(row)
+        if work.job.is_out_of_time():
+            return number + 1
+    return len(rows)
+
+
+def take(work: Gathering, row: Row) -> None:
+    for number, part in enumerate(work.parts(row)):
         work.add(row, number, part)
-        if number % SLICE_ROWS == SLICE_ROWS - 1:
-            await asyncio.sleep(0)
 
 
 async def _of_lookups(job: QueryJob, work: G, pays: bool) -> G:
     for row in await looked_up(job, pays):
         if pays:
             job.loaded(row)
-        await _take(work, row)
+        await job.pace.run(take, work, row)
     return work
 
 
@@ -109,8 +113,10 @@ async def _repeat(
     job: QueryJob, work: Gathering, begun: Sequence[Piece], predicates: tuple[Predicate, ...]
 ) -> None:
     """Takes in again what earlier pages took in."""
+    before = job.pace.steps
     async for row in rows_read(job, begun, predicates):
-        await _take(work, row)
+        await job.pace.run(take, work, row)
+    job.unpaid_steps += job.pace.steps - before
 
 
 async def rows_read(
@@ -125,7 +131,7 @@ async def rows_read(
         for row in chunk:
             if is_read(row, begun):
                 yield row
-        await asyncio.sleep(0)
+        await job.pace.rest()
 
 
 async def charge_candidates(job: QueryJob, predicates: tuple[Predicate, ...]) -> None:

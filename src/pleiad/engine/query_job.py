@@ -6,7 +6,6 @@ at all. Everything here is decided before the first row is read.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from pleiad.charge import Charge
 from pleiad.engine import token as tokens
 from pleiad.engine.container import Container
 from pleiad.engine.functions import NO_FUNCTIONS, Functions
+from pleiad.engine.resume import ResumePoint
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
 from pleiad.keys.range import WHOLE, EpkRange, disjoint
@@ -24,7 +24,9 @@ from pleiad.keys.value import KeyValue
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
 from pleiad.query import Execution, Query, compile_query, plan
+from pleiad.query.measure import BYTES_OF_A_STEP
 from pleiad.query.order_rules import check_order_by
+from pleiad.query.pace import Pace
 from pleiad.query.pushdown import PathOrder, Pushdown, path_order, pushdown
 from pleiad.query.routing import key_values
 from pleiad.store.contract import ItemKey, Row
@@ -32,10 +34,10 @@ from pleiad.store.selection import IndexedPath
 
 SLICE_ROWS = 500
 """Rows decoded and filtered before other requests get their turn."""
-ITEM_SECONDS_MIN = 1.0
-"""What one item may take even where a page has less time."""
 ROUTES_MAX = 1_000
 ROUTE_TEXT_CHARS_MAX = 2_000
+ROW_STEPS = 16
+"""What a row is counted with beside the bytes that are decoded."""
 TOKEN_BYTES_MAX = 4096
 """A token travels in a header line, and usual HTTP clients read lines of 8 KB."""
 
@@ -56,6 +58,7 @@ class QueryRequest(NamedTuple):
     merges_partitions: bool = False
     """The client can merge partitions by a query plan, and expects to for searches and aggregates in objects."""
     token: str = ""
+    resume: ResumePoint | None = None
     token_bytes_max: int = TOKEN_BYTES_MAX
     multiplier: int = 1
     lane: Lane = NORMAL
@@ -72,6 +75,7 @@ class Tally:
     bytes_returned: int = 0
     index_lookups: int = 0
     udf_calls: int = 0
+    steps: int = 0
 
     def to_json(self) -> list[int]:
         return [
@@ -82,6 +86,7 @@ class Tally:
             self.bytes_returned,
             self.index_lookups,
             self.udf_calls,
+            self.steps,
         ]
 
     def charge(self, multiplier: int) -> Charge:
@@ -93,27 +98,9 @@ class Tally:
             bytes_returned=self.bytes_returned,
             index_lookups=self.index_lookups,
             udf_calls=self.udf_calls,
+            steps=self.steps,
             multiplier=multiplier,
         )
-
-
-class Deadline:
-    """Cuts off an item that gives so many rows, or an evaluation that takes so long, that nothing else gets done."""
-
-    __slots__ = ("_ends_at", "_seconds")
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = max(seconds, ITEM_SECONDS_MIN)
-        self.restart()
-
-    def restart(self) -> None:
-        self._ends_at = time.perf_counter() + self._seconds
-
-    def check(self) -> None:
-        if time.perf_counter() > self._ends_at:
-            raise errors.REQUEST_TIMEOUT(
-                reason=f"The query was stopped: it worked on one item for more than {self._seconds:g} seconds."
-            )
 
 
 @dataclass(slots=True)
@@ -128,7 +115,7 @@ class QueryJob:
     lookups: list[tuple[bytes, str]] | None
     pushdown: Pushdown
     order: PathOrder | None
-    deadline: Deadline
+    pace: Pace
     functions: Functions = field(default_factory=dict)
     now: int = field(default_factory=lambda: int(time.time()))
     began_at: float = field(default_factory=time.perf_counter)
@@ -137,20 +124,32 @@ class QueryJob:
     """The partitions this page came to, with the rows they gave."""
     first_rows: Sequence[Row] | None = None
     """What the first read of the first page found, if the query was admitted and that read made already."""
+    unpaid_steps: int = 0
+    """What was evaluated again that an earlier page has paid for."""
     is_part: bool = False
     """Whether the token was issued for a range of which this one is a part."""
 
     @property
     def mark(self) -> int:
-        """What tells the tokens of this query from those of others."""
+        """What tells the tokens of this query from those of others.
+
+        A client that merges partitions puts a filter of its own into the query when it goes on, so that the rest of
+        an ordered query is another text; a place in the order means the same for both.
+        """
         request = self.request
         parameters = sorted(request.parameters.items(), key=str)
-        return tokens.fingerprint(self.container.resource.rid, request.text, parameters)
+        text = self.query.text_without_filter or request.text
+        return tokens.fingerprint(self.container.resource.rid, text, parameters)
+
+    @property
+    def rows_mark(self) -> int:
+        """What tells the rows of this request, counted from their first, from those of others."""
+        return tokens.fingerprint(self.mark, self.request.text, self.request.resume)
 
     @property
     def kept_mark(self) -> int:
         """What tells the work that is kept for this request from that of others."""
-        return tokens.fingerprint(self.mark, _scope(self.request.span))
+        return tokens.fingerprint(self.rows_mark, _scope(self.request.span))
 
     def scope_to_state(self) -> dict[str, Any]:
         """What a token says of the range it was issued for; nothing when that is the whole container."""
@@ -196,8 +195,8 @@ class QueryJob:
 
     def item_of(self, row: Row) -> dict[str, Any]:
         """The item of a row as a query sees it, system properties included."""
-        self.deadline.restart()
         value: dict[str, Any] = load(row.body)
+        self.pace.worked(_row_steps(row))
         value.update(self.container.system_properties(row))
         return value
 
@@ -205,8 +204,8 @@ class QueryJob:
         """The item of a row as far as the filter looks at it."""
         if not self.query.filters_plainly or self.container.computed_names:
             return self.item_of(row)
-        self.deadline.restart()
         value: dict[str, Any] = load(row.body)
+        self.pace.worked(_row_steps(row))
         return value
 
     def loaded(self, row: Row) -> None:
@@ -217,19 +216,35 @@ class QueryJob:
         return time.perf_counter() - self.began_at > self.container.limits.operation_seconds
 
 
-def prepare(container: Container, request: QueryRequest, functions: Functions = NO_FUNCTIONS) -> QueryJob:
+def _row_steps(row: Row) -> int:
+    """What decoding a row takes."""
+    return ROW_STEPS + row.size_bytes // BYTES_OF_A_STEP
+
+
+def prepare(
+    container: Container, request: QueryRequest, pace: Pace, functions: Functions = NO_FUNCTIONS
+) -> QueryJob:
     """Compiles a query and decides where it goes; refuses what the container's policy cannot serve."""
     query = compile_query(request.text, container.limits)
-    deadline = Deadline(container.limits.operation_seconds)
-    execution = query.execution(request.parameters, container.query_context(deadline.check, functions))
+    if request.resume is not None:
+        _check_resumed(query, request.resume)
+    execution = query.execution(request.parameters, container.query_context(pace, functions))
     route = _route(container, request, query)
     spans = _spans(container, request, query, route.keys)
     lookups = _lookups(container, request, query, route.keys)
     job = QueryJob(
-        container, request, query, execution, spans, lookups, route.pushdown, route.order, deadline, functions
+        container, request, query, execution, spans, lookups, route.pushdown, route.order, pace, functions
     )
     _note_use(job)
     return job
+
+
+def _check_resumed(query: Query, resume: ResumePoint) -> None:
+    is_ordered = query.order_by and not query.is_aggregate and not query.distinct and query.is_per_item
+    if not is_ordered or len(resume.values) != len(query.order_by):
+        raise errors.BAD_REQUEST(
+            reason="A 'resumeFilter' belongs to a query with ORDER BY and has a value for each of its keys."
+        )
 
 
 class Route(NamedTuple):
@@ -383,8 +398,7 @@ async def looked_up(job: QueryJob, first: bool) -> list[Row]:
         keys_of.setdefault(container.map.find(epk), []).append(ItemKey(epk, id))
     for partition, keys in keys_of.items():
         for start in range(0, len(keys), SLICE_ROWS):
-            if start:
-                await asyncio.sleep(0)
+            await job.pace.rest()
             found = await _read(partition, keys[start : start + SLICE_ROWS])
             rows += [row for row in found if row is not None and not container.is_expired(row, now)]
     return sorted(rows, key=lambda row: row.number)

@@ -1,27 +1,27 @@
 """Pages of an ordered query.
 
-Rows are ordered by the ORDER BY values and then by document number, the whole order turned round when the first key
-is descending. A page is the smallest rows behind the last one given: read in the order of a physical index where
-all partitions have one, else found by looking at every candidate and keeping the best. A page that runs out of time
-says how far it came: in the order of the index, or in the walk over the candidates. Where the last sort key is too
-long for a token, the next page goes on behind the number of rows given, and does not end by time when it reads by an
-index.
+Rows are ordered by the ORDER BY values and then by document number, which falls when the first key is descending. A
+page is the smallest rows behind the last one given, or behind the place the client names where that is later: read in
+the order of a physical index where all partitions have one, else found by looking at every candidate and keeping the
+best. A page that runs out of time says how far it came: in the order of the index, or in the walk over the
+candidates. Where the last sort key is too long for a token, the next page goes on behind the number of rows given,
+and does not end by time when it reads by an index; a client that goes on with another filter, or from another place,
+begins with its first row there.
 """
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, NamedTuple
 
 import orjson
 
 from pleiad.engine import token as tokens
-from pleiad.engine.functions import beside_the_loop
 from pleiad.engine.query_gather import charge_candidates, gather
 from pleiad.engine.query_job import SLICE_ROWS, QueryJob
+from pleiad.engine.resume import BEHIND_ALL
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.partition.partition import Partition
 from pleiad.query import plan
@@ -32,8 +32,9 @@ from pleiad.store.selection import OrderPosition, PathOrder, Selection
 
 _State = dict[str, Any]
 _OTHER_TOKEN_BYTES = 480
-_PLACE_NAMES = ("k", "t", "e", "c")
-_BEHIND_ALL = 2**40
+_PLACE_NAMES = ("k", "t", "e", "c", "q")
+_ROWS_AT_ONCE = 16
+"""Rows of an index that are worked on together: fewer than a page, since the others may not be needed."""
 _NO_ROW = Row(0, b"", "", 0, 0, None, 0, 0, b"")
 _RANK_ARRAY = 5
 _RANKS = {type(None): 1, bool: 2, int: 3, float: 3, str: 4}
@@ -70,8 +71,10 @@ class _IndexEndsError(Exception):
 async def ordered_page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None]:
     """The next results in order, and the state of the page after them."""
     execution, token = job.execution, job.request.token
+    if "c" in state and state.get("q") != job.rows_mark:
+        state = {}
     is_counted = "c" in state
-    behind = None if is_counted else _behind(job, state)
+    behind = _later(None if is_counted else _behind(job, state), _resumed(job))
     emitted = tokens.whole_number(state, "c" if is_counted else "e", token)
     offset = execution.offset or 0
     most = offset + execution.limit if execution.limit is not None else execution.top
@@ -80,7 +83,7 @@ async def ordered_page(job: QueryJob, state: _State) -> tuple[list[bytes], _Stat
         wanted = min(wanted, most - emitted)
     if wanted <= 0 or not job.spans:
         return [], None
-    if not state:
+    if not job.request.token:
         await _charge_matches(job)
     known = emitted if is_counted else 0
     read = await _smallest(job, behind, known, wanted, state)
@@ -174,7 +177,7 @@ def _results_of(job: QueryJob, row: Row) -> list[Found]:
     """The results of one item with their places, those with equal keys in the order of their places."""
     execution, container = job.execution, job.container
     item = job.item_of(row)
-    turned = -1 if job.query.order_by[0].descending else 1
+    turned = _turned(job)
     found = []
     for index, bound in enumerate(execution.filter_rows(item)):
         if job.query.gives_items:
@@ -188,6 +191,10 @@ def _results_of(job: QueryJob, row: Row) -> list[Found]:
         values = execution.sort_key_values(bound)
         found.append(Found(execution.order_key(bound), tie, values, text, row))
     return found[::turned]
+
+
+def _results_of_each(job: QueryJob, rows: Sequence[Row]) -> list[list[Found]]:
+    return [_results_of(job, row) for row in rows]
 
 
 # -- reading in the order of an index ----------------------------------------------------------------
@@ -220,7 +227,7 @@ async def _index_stream(
     pauses: bool,
 ) -> AsyncIterator[Found | _End]:
     """The results of a partition in order; an end where it was when the time was over."""
-    after = _position(behind)
+    after = _position(job, behind)
     place = behind.place if behind is not None else None
     while True:
         chunk = await partition.ordered(selection, order, after, min(count, SLICE_ROWS))
@@ -228,10 +235,13 @@ async def _index_stream(
             raise _IndexEndsError
         if not chunk:
             return
-        for row, position in chunk:
+        for number, (_, position) in enumerate(chunk):
             if not _is_ordered_alike(position):
                 raise _IndexEndsError
-            for each in await beside_the_loop(job.functions, _results_of, job, row):
+            if number % _ROWS_AT_ONCE == 0:
+                rows = [each for each, _ in chunk[number : number + _ROWS_AT_ONCE]]
+                results = await job.pace.run(_results_of_each, job, rows)
+            for each in results[number % _ROWS_AT_ONCE]:
                 if place is None or each.place > place:
                     yield each
             after = position
@@ -240,7 +250,7 @@ async def _index_stream(
                 if place is None or end.place > place:
                     yield _End(end)
                     return
-        await asyncio.sleep(0)
+        await job.pace.rest()
 
 
 def _is_ordered_alike(position: OrderPosition) -> bool:
@@ -254,7 +264,7 @@ def _is_ordered_alike(position: OrderPosition) -> bool:
     return position.rank < _RANK_ARRAY
 
 
-def _position(behind: Found | None) -> OrderPosition | None:
+def _position(job: QueryJob, behind: Found | None) -> OrderPosition | None:
     """Where in the index the rows behind a place begin; the row of the place itself is read again for its rest."""
     if behind is None:
         return None
@@ -262,10 +272,13 @@ def _position(behind: Found | None) -> OrderPosition | None:
     rank = 0 if value is UNDEFINED else _RANKS.get(type(value), _RANK_ARRAY)
     if rank >= _RANK_ARRAY:
         raise _IndexEndsError
-    number, _ = behind.tie
+    turned = _turned(job)
     stored = 0 if rank < 2 else value if isinstance(value, str) else float(value)
     # One step before the row: its own number is behind the position again.
-    return OrderPosition(rank, stored, -number + 1 if number < 0 else number - 1)
+    position = OrderPosition(rank, stored, turned * behind.tie[0] - turned)
+    if not _is_ordered_alike(position):
+        raise _IndexEndsError
+    return position
 
 
 def _end_at(job: QueryJob, position: OrderPosition) -> Found:
@@ -273,9 +286,8 @@ def _end_at(job: QueryJob, position: OrderPosition) -> Found:
     value: Any = UNDEFINED
     if position.rank > 0:
         value = {1: None, 2: bool(position.value)}.get(position.rank, position.value)
-    descending = job.query.order_by[0].descending
-    number = -position.number if descending else position.number
-    return Found(_place_of(job, (value,)), (number, _BEHIND_ALL), (value,), b"", _NO_ROW)
+    tie = (_turned(job) * position.number, BEHIND_ALL)
+    return Found(_place_of(job, (value,)), tie, (value,), b"", _NO_ROW)
 
 
 async def _merge(streams: list[AsyncIterator[Found | _End]], count: int) -> tuple[list[Found], Found | None]:
@@ -330,8 +342,28 @@ def _state_behind(job: QueryJob, last: Found, emitted: int) -> _State:
     state = {"k": values, "t": list(last.tie), "e": emitted}
     # Base64 adds a third; the tally, the range, the place of a walk and the fingerprint need some room too.
     if len(orjson.dumps(state)) * 4 // 3 + _OTHER_TOKEN_BYTES > job.request.token_bytes_max:
-        return {"c": emitted}
+        return {"c": emitted, "q": job.rows_mark}
     return state
+
+
+def _turned(job: QueryJob) -> int:
+    """The direction in which documents with equal sort keys come: that of the first key."""
+    return -1 if job.query.order_by[0].descending else 1
+
+
+def _resumed(job: QueryJob) -> Found | None:
+    """The place a client goes on from, if it names one."""
+    resume = job.request.resume
+    if resume is None:
+        return None
+    key = _turned_keys(job, resume.order_keys)
+    return Found(key, resume.tie(_turned(job)), resume.values, b"", _NO_ROW)
+
+
+def _later(one: Found | None, other: Found | None) -> Found | None:
+    if one is None or other is None:
+        return one or other
+    return one if one.place > other.place else other
 
 
 def _behind(job: QueryJob, state: _State) -> Found | None:
@@ -358,11 +390,18 @@ def _behind(job: QueryJob, state: _State) -> Found | None:
 
 def _is_distance(key: plan.SortKey) -> bool:
     """Whether a key sorts by nearness, where what has no distance is infinitely far."""
-    return isinstance(key.expression, plan.Call) and key.expression.function.name == "VECTORDISTANCE"
+    return isinstance(key.expression, plan.Call) and key.expression.function.name in (
+        "VECTORDISTANCE",
+        "_VECTORSCORE",
+    )
 
 
 def _place_of(job: QueryJob, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return _turned_keys(job, tuple(map(order_key, values)))
+
+
+def _turned_keys(job: QueryJob, keys: tuple[tuple[Any, ...], ...]) -> tuple[Any, ...]:
     return tuple(
-        Descending(order_key(value)) if sort.descending else order_key(value)
-        for sort, value in zip(job.query.order_by, values, strict=True)
+        Descending(key) if sort.descending else key
+        for sort, key in zip(job.query.order_by, keys, strict=True)
     )

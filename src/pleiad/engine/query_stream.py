@@ -7,7 +7,6 @@ for the next page, and gathered again where it is gone.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -15,7 +14,6 @@ from typing import Any
 import orjson
 
 from pleiad.engine import token as tokens
-from pleiad.engine.functions import beside_the_loop
 from pleiad.engine.query_gather import rows_read
 from pleiad.engine.query_job import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.scan import Piece, Scan
@@ -153,12 +151,12 @@ async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None
     while not stream.is_full and not scan.is_done:
         rows = await scan.chunk(_chunk_rows(job), job.first_rows)
         job.first_rows = None
-        taken = await beside_the_loop(job.functions, _take_all, job, stream, rows)
+        taken = await job.pace.run(_take_all, job, stream, rows)
         if taken < len(rows):
             scan.stop_after(rows[taken - 1] if taken else None, rows)
         if scan.is_done or stream.is_full or job.is_out_of_time() or scan.is_held:
             break
-        await asyncio.sleep(0)
+        await job.pace.rest()
     if job.pushdown.is_whole and stream.left != 0 and not stream.cuts and stream.seen is None:
         # Every row is a result here, so a look at the next one spares the client an empty last page.
         await scan.skip_to_next_row()
@@ -177,13 +175,16 @@ async def _seen_before(job: QueryJob, state: _State, begun: list[Piece], cuts: d
     if seen is not None:
         return seen
     seen = Seen()
+    before = job.pace.steps
     async for row in rows_read(job, begun, job.pushdown.predicates):
-        await beside_the_loop(job.functions, seen.add_results, job, row)
+        await job.pace.run(seen.add_results, job, row)
     for number, count in cuts.items():
         for partition in job.partitions:
             found = await partition.find(number)
-            if found is not None:
-                await beside_the_loop(job.functions, seen.add_results, job, found, count)
+            # A token of a wider range may name an item that this request has no part in.
+            if found is not None and any(span.contains(found.epk) for span in job.spans):
+                await job.pace.run(seen.add_results, job, found, count)
+    job.unpaid_steps += job.pace.steps - before
     return seen
 
 
@@ -195,8 +196,8 @@ async def _page_of_lookups(
     rows = [row for row in found if row.number > after]
     if stream.seen is not None:
         for row in found[: len(found) - len(rows)]:
-            await beside_the_loop(job.functions, stream.seen.add_results, job, row)
-    taken = await beside_the_loop(job.functions, _take_all, job, stream, rows)
+            await job.pace.run(stream.seen.add_results, job, row)
+    taken = await job.pace.run(_take_all, job, stream, rows)
     if taken == len(rows) or stream.left == 0:
         return stream.results, None
     last = rows[taken - 1].number if taken else after
@@ -217,6 +218,8 @@ def _take_all(job: QueryJob, stream: StreamPage, rows: Sequence[Row]) -> int:
         if not whole:
             return number
         job.loaded(row)
+        if job.pace.pauses and job.is_out_of_time():
+            return number + 1
     return len(rows)
 
 

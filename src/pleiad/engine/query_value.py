@@ -50,7 +50,8 @@ def value_query(container: Container, request: QueryRequest) -> ValueQuery | Non
     known = container.value_filters.get(text, _UNKNOWN)
     if known is _UNKNOWN:
         known = _learn(container, text)
-    if known is None or request.token or not (request.is_confined or request.may_fan_out):
+    is_first = not request.token and request.resume is None
+    if known is None or not is_first or not (request.is_confined or request.may_fan_out):
         return None
     parameters, span = request.parameters, request.span
     partition = container.map.find(span.min)

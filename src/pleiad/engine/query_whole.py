@@ -1,20 +1,18 @@
 """Pages of a query that looks at everything before its first result: groups, rank, and DISTINCT in an order.
 
-The results stand in an order that the partition map has no part in: groups by their keys, ranked rows by score and
-`_rid`, the rest by document number. So the next page goes on behind the number of results given, and finds the same
-ones there when it has to gather them again.
+The results stand in an order that the partition map has no part in: groups by their first rows, ranked rows by score
+and document number, the rest by document number. So the next page goes on behind the number of results given, and
+finds the same ones there when it has to gather them again.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import orjson
 
 from pleiad.engine import token as tokens
-from pleiad.engine.functions import beside_the_loop
 from pleiad.engine.query_gather import charge_candidates, gather
 from pleiad.engine.query_job import QueryJob
 from pleiad.engine.query_order import ordered_page
@@ -22,6 +20,7 @@ from pleiad.engine.scan import Piece, remaining
 from pleiad.keys.range import EpkRange
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan
+from pleiad.query.measure import rendered
 from pleiad.store.contract import Row
 from pleiad.store.selection import Selection
 
@@ -45,8 +44,18 @@ async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None
         values, paused = await _values(job, state)
         if paused is not None:
             return [], {**paused, "c": given} if given else paused
-        texts = [orjson.dumps(value) for value in values]
+        texts = await job.pace.run(_texts_of, job, values)
     return _cut(job, state, texts, given)
+
+
+def _texts_of(job: QueryJob, values: list[Any]) -> list[bytes]:
+    """The texts of the results, which are held until the page is cut."""
+    texts = []
+    for value in values:
+        text = rendered(value, job.pace)
+        job.pace.hold(_TEXT_BYTES + len(text))
+        texts.append(text)
+    return texts
 
 
 def _cut(job: QueryJob, state: _State, texts: list[bytes], given: int) -> tuple[list[bytes], _State | None]:
@@ -76,7 +85,7 @@ async def _values(job: QueryJob, state: _State) -> tuple[list[Any], _State | Non
     """Every result of the query in order, or the state to go on with when the time was over before."""
     execution, query = job.execution, job.query
     if not query.reads_items:
-        return await beside_the_loop(job.functions, execution.run, ()), None
+        return await job.pace.run(execution.run, ()), None
     pays = "c" not in state
     if not query.is_per_item or job.functions:
         return await _of_items(job, state, pays)
@@ -84,11 +93,13 @@ async def _values(job: QueryJob, state: _State) -> tuple[list[Any], _State | Non
         return await _ranked(job, state, pays)
     if query.is_aggregate:
         work, paused = await gather(job, state, lambda: _GroupGathering(job), pays=pays)
-        return ([], paused) if paused is not None else (execution.finish(work.groups), None)
+        return (
+            ([], paused) if paused is not None else (await job.pace.run(execution.finish, work.groups), None)
+        )
     work, paused = await gather(job, state, lambda: _RowGathering(job), pays=pays)
     if paused is not None:
         return [], paused
-    return execution.outputs(execution.sorted_rows(work.in_order())), None
+    return await job.pace.run(lambda: execution.outputs(execution.sorted_rows(work.in_order()))), None
 
 
 async def _of_items(job: QueryJob, state: _State, pays: bool) -> tuple[list[Any], _State | None]:
@@ -97,7 +108,7 @@ async def _of_items(job: QueryJob, state: _State, pays: bool) -> tuple[list[Any]
     work, paused = await gather(job, state, lambda: _ItemGathering(job), pays=pays, predicates=predicates)
     if paused is not None:
         return [], paused
-    return await beside_the_loop(job.functions, job.execution.run, work.in_order()), None
+    return await job.pace.run(job.execution.run, work.in_order()), None
 
 
 async def _ranked(job: QueryJob, state: _State, pays: bool) -> tuple[list[Any], _State | None]:
@@ -115,7 +126,7 @@ async def _ranked(job: QueryJob, state: _State, pays: bool) -> tuple[list[Any], 
     )
     if paused is not None:
         return [], paused
-    return job.execution.outputs(work.ranking.best_first()), None
+    return await job.pace.run(lambda: job.execution.outputs(work.ranking.best_first())), None
 
 
 def _is_text_indexed(job: QueryJob) -> bool:
@@ -147,7 +158,7 @@ class _GroupGathering:
         return self.job.execution.filter_rows(self.job.item_of(row))
 
     def add(self, row: Row, number: int, part: Any) -> None:
-        self.groups.add(part)
+        self.groups.add(part, (row.number, number))
 
 
 class _RankGathering:
@@ -162,7 +173,7 @@ class _RankGathering:
         return (self.job.item_of(row),)
 
     def add(self, row: Row, number: int, part: Any) -> None:
-        if self.ranking.take((part,), part["_rid"]):
+        if self.ranking.take((part,), row.number):
             self.size_bytes += row.size_bytes
 
 
@@ -191,9 +202,6 @@ class _ItemGathering(_RowGathering):
     def parts(self, row: Row) -> Iterable[Any]:
         self.size_bytes += row.size_bytes
         return (self.job.item_of(row),)
-
-    def add(self, row: Row, number: int, part: Any) -> None:
-        self._found.append(((part["_rid"] if self.job.query.is_ranked else row.number, number), part))
 
 
 # -- one count that the store makes ------------------------------------------------------------------
@@ -241,5 +249,5 @@ async def _count_page(job: QueryJob, state: _State) -> tuple[list[bytes], _State
         total += (await partition.count(selection, count_only=True))[0]
         if spans and job.is_out_of_time():
             return [], {"p": tokens.pieces_to_json([Piece(spans[0])]), "n": total}
-        await asyncio.sleep(0)
+        await job.pace.rest()
     return [orjson.dumps(value) for value in job.execution.slice([total])], None

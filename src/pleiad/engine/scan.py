@@ -1,14 +1,17 @@
 """Reading rows of a container in a fixed order, from any point of it.
 
-The order is by range of hashes and, within a physical partition, by document number. A position is a list of
-pieces: parts of the hash space with the document number to go on after; what lies beyond the last piece is still
-unread, what lies before the first is done. Pieces are ranges and not partitions, so a position outlives a restart,
-a split and a merge.
+The order is by range of hashes and, within a physical partition, by document number, also where several ranges of it
+are read. A position is a list of pieces: parts of the hash space with the document number to go on after; what lies
+beyond the last piece is still unread, what lies before the first is done. Pieces are ranges and not partitions, so a
+position outlives a restart, a split and a merge.
 """
 
 from __future__ import annotations
 
+import asyncio
+import heapq
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +22,9 @@ from pleiad.partition.partition import Partition
 from pleiad.store.contract import Row
 from pleiad.store.selection import Predicate, Selection
 
+_AHEAD_ROWS = 8
+"""Rows that are read of each of several ranges beside its share, since shares are rarely even."""
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -26,6 +32,34 @@ class Piece:
 
     span: EpkRange
     after: int = 0
+
+
+class _Ahead:
+    """Rows of a range that are read and not given yet."""
+
+    __slots__ = ("after", "is_done", "rows")
+
+    def __init__(self, after: int) -> None:
+        self.rows: deque[Row] = deque()
+        self.after = after
+        self.is_done = False
+
+    def skip_to(self, number: int) -> None:
+        """Leaves out what was given in another way, as after a change of the partition map."""
+        while self.rows and self.rows[0].number <= number:
+            self.rows.popleft()
+        self.after = max(self.after, number)
+
+    def take(self, rows: Sequence[Row], rows_max: int) -> None:
+        """Adds what was read next of the range when as many rows as this were asked for."""
+        self.rows.extend(rows)
+        self.is_done = len(rows) < rows_max
+        if rows:
+            self.after = rows[-1].number
+
+
+def _after(piece: Piece, number: int) -> Piece:
+    return Piece(piece.span, max(piece.after, number))
 
 
 class Scan:
@@ -48,8 +82,12 @@ class Scan:
         self._predicates = predicates
         self._now = int(time.time())
         self._pieces = remaining(spans, begun)
-        self._last: Piece | None = None
-        self._last_part: EpkRange | None = None
+        self._ahead: dict[EpkRange, _Ahead] = {}
+        """What is read of ranges that are read together, and not given yet."""
+        self._last: list[Piece] = []
+        """What the last chunk was read from, as it was before."""
+        self._kept = 0
+        """How many pieces the last chunk has left of that."""
         self._visited: set[int] = set()
         if begun and is_visited:
             self._visited.add(container.map.find(begun[0].span.min).id)
@@ -72,30 +110,70 @@ class Scan:
         `known` is what the first read would find, if somebody has just made it.
         """
         while self._pieces:
-            piece = self._pieces.pop(0)
-            partition = self._container.map.find(piece.span.min)
+            partition = self._container.map.find(self._pieces[0].span.min)
             if not self._enters(partition):
-                self._pieces.insert(0, piece)
                 self.is_held = True
                 return ()
             self.partition = partition
-            part = partition.span.intersect(piece.span)
-            assert part is not None
-            if part.max < piece.span.max:
-                self._pieces.insert(0, Piece(EpkRange(part.max, piece.span.max), piece.after))
+            self._last = self._take_pieces(partition)
             self._count_visit(partition)
             if known is not None:
                 rows, known = known, None
+            elif len(self._last) == 1:
+                rows = await self._select(partition, self._last[0], rows_max)
             else:
-                selection = Selection(part, self._predicates, self._now, self._container.default_ttl)
-                rows = await partition.select(selection, piece.after, rows_max)
+                rows = await self._select_by_number(partition, self._last, rows_max)
             self.rows[partition] += len(rows)
-            if len(rows) == rows_max:
-                self._pieces.insert(0, Piece(part, rows[-1].number))
-            self._last, self._last_part = piece, part
+            left = [_after(piece, rows[-1].number) for piece in self._last] if len(rows) == rows_max else []
+            self._kept = len(left)
+            self._pieces[:0] = left
             if rows:
                 return rows
         return ()
+
+    def _take_pieces(self, partition: Partition) -> list[Piece]:
+        """Takes from the walk what comes next and lies in a partition."""
+        taken = []
+        while self._pieces and self._pieces[0].span.min < partition.span.max:
+            piece = self._pieces.pop(0)
+            part = partition.span.intersect(piece.span)
+            assert part is not None
+            taken.append(Piece(part, piece.after))
+            if part.max < piece.span.max:
+                self._pieces.insert(0, Piece(EpkRange(part.max, piece.span.max), piece.after))
+        return taken
+
+    async def _select(self, partition: Partition, piece: Piece, rows_max: int) -> Sequence[Row]:
+        selection = Selection(piece.span, self._predicates, self._now, self._container.default_ttl)
+        return await partition.select(selection, piece.after, rows_max)
+
+    async def _select_by_number(
+        self, partition: Partition, pieces: Sequence[Piece], rows_max: int
+    ) -> Sequence[Row]:
+        """The next rows of several ranges together."""
+        each_max = rows_max // len(pieces) + _AHEAD_ROWS
+        heads: list[tuple[int, int]] = []
+        streams = [self._ahead.setdefault(piece.span, _Ahead(piece.after)) for piece in pieces]
+        for stream, piece in zip(streams, pieces, strict=True):
+            stream.skip_to(piece.after)
+
+        async def push(index: int) -> None:
+            stream = streams[index]
+            if not stream.rows and not stream.is_done:
+                at = Piece(pieces[index].span, stream.after)
+                stream.take(await self._select(partition, at, each_max), each_max)
+                await asyncio.sleep(0)
+            if stream.rows:
+                heapq.heappush(heads, (stream.rows[0].number, index))
+
+        for index in range(len(streams)):
+            await push(index)
+        found: list[Row] = []
+        while heads and len(found) < rows_max:
+            _, index = heapq.heappop(heads)
+            found.append(streams[index].rows.popleft())
+            await push(index)
+        return found
 
     async def skip_to_next_row(self) -> None:
         """Moves on to where the next row is, or to the end when there is none."""
@@ -105,13 +183,13 @@ class Scan:
 
     def stop_after(self, row: Row | None, rows: Sequence[Row]) -> None:
         """Gives back the rest of the last chunk: the walk goes on behind `row`, or with the whole chunk for None."""
-        assert self._last is not None
-        assert self._last_part is not None
+        assert self._last
         if row is not None and row is rows[-1]:
             return
-        if self._pieces and self._pieces[0] == Piece(self._last_part, rows[-1].number):
-            self._pieces.pop(0)
-        self._pieces.insert(0, Piece(self._last_part, self._last.after if row is None else row.number))
+        del self._pieces[: self._kept]
+        self._ahead.clear()
+        self._pieces[:0] = self._last if row is None else [_after(piece, row.number) for piece in self._last]
+        self._kept = len(self._last)
 
     @property
     def is_next_visited(self) -> bool:
@@ -120,8 +198,15 @@ class Scan:
 
     def position(self) -> list[Piece]:
         """Where the walk stands: the pieces that are begun, or the first one that is not."""
-        begun = [piece for piece in self._pieces if piece.after]
-        return begun or self._pieces[:1]
+        count = max((index for index, piece in enumerate(self._pieces, 1) if piece.after), default=1)
+        places: list[Piece] = []
+        for piece in self._pieces[:count]:
+            if places and places[-1].after == piece.after:
+                # What lies between two ranges is none of the walk's.
+                places[-1] = Piece(EpkRange(places[-1].span.min, piece.span.max), piece.after)
+            else:
+                places.append(piece)
+        return places
 
     def _enters(self, partition: Partition) -> bool:
         if partition not in self.rows:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -20,6 +20,7 @@ from pleiad import charge, errors
 from pleiad.charge import Charge
 from pleiad.engine.container import Container
 from pleiad.engine.items import Conditions, Key
+from pleiad.engine.script_clock import Clock
 from pleiad.engine.script_query import ScriptQueries
 from pleiad.engine.transaction import (
     Identity,
@@ -33,6 +34,7 @@ from pleiad.engine.transaction import (
 from pleiad.errors import PleiadError
 from pleiad.item import rid as rids
 from pleiad.partition.partition import Partition
+from pleiad.query.pace import Pace
 from pleiad.script.process import ScriptProcess
 from pleiad.store.contract import ItemKey, Outcome, Row, SegmentDroppedError, Snapshot
 
@@ -58,11 +60,12 @@ class ScriptHost:
         key: Key,
         now: int,
         process: ScriptProcess,
-        check_time: Callable[[], None],
+        clock: Clock,
     ) -> None:
         self._container = container
         self._partition = partition
         self._key = key
+        self._clock = clock
         self._moment: Snapshot | None = None
         self._numbers = itertools.count(random.getrandbits(rids.SEQUENCE_BITS - 1))
         self._lsns = itertools.count(random.getrandbits(31))
@@ -79,7 +82,7 @@ class ScriptHost:
             binds_every_write=True,
             new_identity=self._new_identity,
         )
-        self._queries = ScriptQueries(self.transaction, key, lambda: self._snapshot, process, check_time)
+        self._queries = ScriptQueries(self.transaction, key, lambda: self._snapshot, process, clock)
 
     @property
     def _snapshot(self) -> Snapshot:
@@ -170,7 +173,9 @@ class ScriptHost:
         return step
 
     async def _step(self, operation: Operation) -> Step:
-        step = await self.transaction.step(plan_operation(self._container, self._key, operation))
+        with Pace(self._container.limits, max(self._clock.seconds_left, 0.0)) as pace:
+            planned = await plan_operation(self._container, self._key, operation, pace)
+            step = await self.transaction.step(planned)
         self._count(step_charge(self._container, step))
         return step
 

@@ -14,14 +14,16 @@ import orjson
 
 from pleiad import charge, errors
 from pleiad.charge import Charge
-from pleiad.engine.functions import NO_FUNCTIONS, Functions, beside_the_loop, functions_beside
+from pleiad.engine.functions import NO_FUNCTIONS, functions_beside
 from pleiad.engine.items import Key
+from pleiad.engine.script_clock import Clock
 from pleiad.engine.transaction import Transaction
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
 from pleiad.keys.range import prefix_range
-from pleiad.query import Execution, Query, compile_query
+from pleiad.query import Execution, Query, compile_query, compile_turn
 from pleiad.query.order_rules import check_order_by
+from pleiad.query.pace import Pace
 from pleiad.query.pushdown import pushdown
 from pleiad.script.process import ScriptProcess
 from pleiad.store.contract import Row, Snapshot
@@ -49,14 +51,14 @@ class ScriptQueries:
         key: Key,
         snapshot: Callable[[], Snapshot],
         process: ScriptProcess,
-        check_time: Callable[[], None],
+        clock: Clock,
     ) -> None:
         self._transaction = transaction
         self._container = transaction.container
         self._span = prefix_range(key, self._container.key)
         self._snapshot = snapshot
         self._process = process
-        self._check_time = check_time
+        self._clock = clock
 
     async def page(self, operation: dict[str, Any]) -> ScriptPage:
         """The page that an operation of a script asks for."""
@@ -66,15 +68,14 @@ class ScriptQueries:
             raise _bad_continuation()
         if operation.get("do") == "feed":
             return await self._feed(most, _number(continuation))
-        query, parameters = self._query(operation.get("query"))
-        names, functions = query.plan.udfs, NO_FUNCTIONS
-        if names:
-            functions = await functions_beside(self._container, self._process, names)
-        execution = query.execution(parameters, self._container.query_context(self._check_time, functions))
-        if query.is_per_item and query.reads_items and not _is_whole(query, execution):
-            return await self._streamed(execution, functions, most, _number(continuation))
-        given = _number(continuation[1:]) if continuation.startswith(_WHOLE) else 0
-        return await self._whole(execution, functions, most, given)
+        text, parameters = _asked(operation.get("query"))
+        with Pace(self._container.limits, max(self._clock.seconds_left, 0.0)) as pace:
+            execution = await self._execution(pace, text, parameters)
+            query = execution.query
+            if query.is_per_item and query.reads_items and not _is_whole(query, execution):
+                return await self._streamed(execution, most, _number(continuation))
+            given = _number(continuation[1:]) if continuation.startswith(_WHOLE) else 0
+            return await self._whole(execution, most, given)
 
     def _page_items(self, given: object) -> int:
         limits = self._container.limits
@@ -84,22 +85,18 @@ class ScriptQueries:
             raise errors.BAD_REQUEST(reason="'pageSize' must be -1 or at least 1.")
         return limits.page_items_max if given == -1 else int(min(given, limits.page_items_max))
 
-    def _query(self, given: object) -> tuple[Query, dict[str, Any]]:
-        text = given.get("query") if isinstance(given, dict) else None
-        parameters = given.get("parameters") or [] if isinstance(given, dict) else None
-        if not isinstance(text, str) or not isinstance(parameters, list):
-            raise errors.BAD_REQUEST(reason="A query needs a text 'query' and a list 'parameters' at most.")
-        values: dict[str, Any] = {}
-        for each in parameters:
-            if not isinstance(each, dict) or not isinstance(each.get("name"), str):
-                raise errors.BAD_REQUEST(reason="Each parameter needs a 'name' such as @id.")
-            if "value" in each:
-                values[each["name"]] = each["value"]
-        query = compile_query(text, self._container.limits)
-        if query.order_by:
-            container = self._container
-            check_order_by(query.plan, container.definition.indexing, values, container.computed_names)
-        return query, values
+    async def _execution(self, pace: Pace, text: str, parameters: dict[str, Any]) -> Execution:
+        container = self._container
+        async with compile_turn(pace, text):
+            query = await pace.run(compile_query, text, container.limits)
+            if query.order_by:
+                check_order_by(
+                    query.plan, container.definition.indexing, parameters, container.computed_names
+                )
+            names, functions = query.plan.udfs, NO_FUNCTIONS
+            if names:
+                functions = await functions_beside(container, self._process, names, pace)
+            return await pace.run(query.execution, parameters, container.query_context(pace, functions))
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -116,7 +113,7 @@ class ScriptQueries:
             if len(chunk) < _CHUNK_ROWS:
                 break
             last = chunk[-1].number
-            self._check_time()
+            self._clock.check()
             await asyncio.sleep(0)
         numbers = self._transaction.new_numbers
         fresh = [row for row in changed.values() if row is not None and row.number in numbers]
@@ -144,9 +141,7 @@ class ScriptQueries:
         cost = charge.feed_page([row.size_bytes for row in rows], 1)
         return ScriptPage(self._container.render_all(rows), cost, str(rows[-1].number) if more else None)
 
-    async def _streamed(
-        self, execution: Execution, functions: Functions, most: int, after: int
-    ) -> ScriptPage:
+    async def _streamed(self, execution: Execution, most: int, after: int) -> ScriptPage:
         """A page of a query that gives its results item by item; all results of an item are on one page."""
         container, query, parameters = self._container, execution.query, execution.parameters
         results: list[bytes] = []
@@ -159,7 +154,7 @@ class ScriptQueries:
             if len(results) >= most or room_bytes <= 0:
                 more = True
                 break
-            texts = await beside_the_loop(functions, self._results_of, execution, row)
+            texts = await execution.context.pace.run(self._results_of, execution, row)
             last = row
             if texts or not is_indexed:
                 loaded.append(row)
@@ -174,10 +169,10 @@ class ScriptQueries:
             return [orjson.dumps(value) for value in execution.values((item,))]
         return self._container.render_all((row,)) if execution.matches(item) else []
 
-    async def _whole(self, execution: Execution, functions: Functions, most: int, given: int) -> ScriptPage:
+    async def _whole(self, execution: Execution, most: int, given: int) -> ScriptPage:
         """A page of a query that looks at everything first: order, groups, DISTINCT, TOP and OFFSET."""
         rows = [row async for row in self._rows()]
-        values = await beside_the_loop(functions, execution.run, map(self._item_of, rows))
+        values = await execution.context.pace.run(execution.run, map(self._item_of, rows))
         texts = list(map(orjson.dumps, values))
         results: list[bytes] = []
         room_bytes = self._container.limits.response_bytes
@@ -207,6 +202,21 @@ def _query_charge(execution: Execution, loaded: list[Row], results: list[bytes],
         bytes_returned=sum(map(len, results)),
         udf_calls=max(len(loaded), int(is_first)) * len(execution.query.plan.udfs),
     )
+
+
+def _asked(given: object) -> tuple[str, dict[str, Any]]:
+    """The text and the parameters of a query as a script writes them."""
+    text = given.get("query") if isinstance(given, dict) else None
+    parameters = given.get("parameters") or [] if isinstance(given, dict) else None
+    if not isinstance(text, str) or not isinstance(parameters, list):
+        raise errors.BAD_REQUEST(reason="A query needs a text 'query' and a list 'parameters' at most.")
+    values: dict[str, Any] = {}
+    for each in parameters:
+        if not isinstance(each, dict) or not isinstance(each.get("name"), str):
+            raise errors.BAD_REQUEST(reason="Each parameter needs a 'name' such as @id.")
+        if "value" in each:
+            values[each["name"]] = each["value"]
+    return text, values
 
 
 def _number(text: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -11,33 +10,14 @@ import orjson
 
 from pleiad import errors
 from pleiad.engine.container import Container
+from pleiad.engine.script_clock import Clock
 from pleiad.engine.script_failure import check_failure
 from pleiad.engine.script_host import ScriptHost
-from pleiad.limits import Limits
 from pleiad.script import worker
 from pleiad.script.process import ScriptProcess
 
 _ACCEPTED_SHARE = 0.8
 """The part of its time in which a script's operations are accepted; the rest is for it to come to an end."""
-
-
-class Clock:
-    """The time one request may take, scripts and operations together."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._ends_at = time.monotonic() + limits.operation_seconds
-
-    @property
-    def seconds_left(self) -> float:
-        return self._ends_at - time.monotonic()
-
-    def check(self) -> None:
-        """Raises when the time is over."""
-        if self.seconds_left <= 0:
-            raise errors.REQUEST_TIMEOUT(
-                reason=f"The script was stopped: it took more than {self._limits.operation_seconds:g} seconds."
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,8 +26,9 @@ from pleiad.engine import items, script_run, session
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import ItemAnswer, Key
+from pleiad.engine.script_clock import Clock
 from pleiad.engine.script_host import ScriptHost
-from pleiad.engine.script_run import Clock, Script
+from pleiad.engine.script_run import Script
 from pleiad.engine.transaction import Operation, OperationKind, Refusal
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
@@ -222,7 +223,7 @@ async def _in_transaction(
             if number:
                 process.refresh()
             partition = container.map.find(epk)
-            host = ScriptHost(container, partition, full, int(time.time()), process, clock.check)
+            host = ScriptHost(container, partition, full, int(time.time()), process, clock)
             try:
                 answer = await attempt(process, host, clock)
                 host.close()

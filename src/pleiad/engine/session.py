@@ -8,10 +8,24 @@ another server, is refused instead of ignored.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from pleiad import errors
 from pleiad.engine.container import Container
 from pleiad.keys.range import EpkRange
 from pleiad.partition.partition import Partition
+
+_SHOWN_CHARS_MAX = 200
+
+
+@lru_cache(maxsize=1024)
+def check_form(token: str) -> None:
+    """Raises when a text is no session token, whether or not the operation needs one."""
+    for part in token.split(","):
+        range_id, colon, vector = part.strip().partition(":")
+        if not colon or not range_id:
+            raise errors.BAD_SESSION_TOKEN(token=token[:_SHOWN_CHARS_MAX])
+        _vector(vector, 1, token)
 
 
 def check(token: str, partition: Partition, version: int) -> None:
@@ -19,7 +33,7 @@ def check(token: str, partition: Partition, version: int) -> None:
     for part in token.split(","):
         range_id, colon, vector = part.strip().partition(":")
         if not colon:
-            raise errors.BAD_HEADER(name="x-ms-session-token", value=token, hint="")
+            raise errors.BAD_SESSION_TOKEN(token=token[:_SHOWN_CHARS_MAX])
         if range_id not in partition.lineage:
             continue
         wanted_version, wanted = _vector(vector, version, token)
@@ -43,5 +57,5 @@ def _vector(vector: str, version: int, token: str) -> tuple[int, int]:
         wanted = int(fields[-1] if len(fields) < 2 else fields[1])
         given = int(fields[0]) if len(fields) > 1 else 0
     except ValueError:
-        raise errors.BAD_HEADER(name="x-ms-session-token", value=token, hint="") from None
+        raise errors.BAD_SESSION_TOKEN(token=token[:_SHOWN_CHARS_MAX]) from None
     return (given if given > 0 else version), wanted

@@ -23,6 +23,7 @@ from pleiad.engine.container import Container
 from pleiad.engine.items import NO_CONDITIONS, Conditions, Key, NewItem, PlannedPatch
 from pleiad.errors import PleiadError
 from pleiad.partition.partition import Partition
+from pleiad.query.pace import Pace
 from pleiad.store.contract import (
     APPLIED,
     NO_PRECONDITION,
@@ -54,7 +55,7 @@ class OperationKind(Enum):
     DELETE = "Delete"
 
 
-_VERBS = {
+VERBS = {
     OperationKind.CREATE: Verb.CREATE,
     OperationKind.UPSERT: Verb.UPSERT,
     OperationKind.REPLACE: Verb.REPLACE,
@@ -90,13 +91,13 @@ class Plan(NamedTuple):
         return (self.operation.id,) if self.item is None else (self.operation.id, self.item.id)
 
 
-def plan_operation(container: Container, key: Key | None, operation: Operation) -> Plan:
+async def plan_operation(container: Container, key: Key | None, operation: Operation, pace: Pace) -> Plan:
     """Checks and measures an operation; what is wrong with it is kept in the plan until its turn."""
     demanded = items.precondition(container, operation.conditions)
     kind = operation.kind
     try:
         if kind is OperationKind.PATCH:
-            return Plan(operation, demanded, patch=items.plan_patch(container, operation.body))
+            return Plan(operation, demanded, patch=await items.plan_patch(container, operation.body, pace))
         if kind is OperationKind.READ or kind is OperationKind.DELETE:
             return Plan(operation, demanded)
         item = items.measure(container, operation.body, container.limits)
@@ -211,10 +212,10 @@ class Transaction:
         if plan.patch is not None:
             assert row is not None
             self._looked_into.add(operation.id)
-            item = items.apply_patch(self.container, self.partition, plan.patch, row)
+            item = await items.apply_patch(self.container, self.partition, plan.patch, row)
             self._count(len(item.body))
         assert item is not None
-        verb = _VERBS[operation.kind]
+        verb = VERBS[operation.kind]
         mutation = items.mutation_of(self.container, verb, item, self.epk, NO_PRECONDITION)
         if item.id != operation.id:
             if await self.row(item.id) is not None:

@@ -139,11 +139,7 @@ def _mode_of(policy: Mapping[str, Any]) -> str:
     if mode is None:
         return "consistent"
     lowered = mode.lower() if isinstance(mode, str) else ""
-    if lowered == "lazy":
-        raise errors.BAD_REQUEST(
-            reason="The indexing mode 'lazy' is no longer available; use 'consistent' or 'none'."
-        )
-    if lowered not in ("consistent", "none"):
+    if lowered not in ("consistent", "lazy", "none"):
         raise errors.BAD_REQUEST(
             reason=f"The indexing mode '{mode}' is not valid; use 'consistent' or 'none'."
         )
@@ -168,7 +164,7 @@ def _fill_paths(document: dict[str, Any], mode: str, limits: Limits) -> tuple[Pa
     ]
     excluded = _objects(document, "excludedPaths")
     rules = _rules_of(included, True, limits) + _rules_of(excluded, False, limits)
-    if mode == "consistent":
+    if mode != "none":
         if not any(rule.steps == () for rule in rules):
             root_included = not included
             (included if root_included else excluded).append({"path": "/*"})
@@ -228,13 +224,14 @@ def _check_spatial(document: Mapping[str, Any], limits: Limits) -> None:
     entries = _objects(document, "spatialIndexes")
     _rules_of(entries, True, limits)
     for entry in entries:
-        types = entry.get("types")
-        known = isinstance(types, list) and all(each in _SPATIAL_TYPES for each in types)
-        if types is not None and not known:
+        types = entry.get("types", [])
+        if not isinstance(types, list) or not all(each in _SPATIAL_TYPES for each in types):
             raise errors.BAD_REQUEST(
                 reason=f"The types of the spatial index '{entry['path']}' must be of "
                 f"{', '.join(_SPATIAL_TYPES)}."
             )
+        # One type switches the path on for all of them.
+        entry["types"] = list(_SPATIAL_TYPES)
         if not isinstance(entry.get("boundingBox", {}), dict):
             raise errors.BAD_REQUEST(
                 reason=f"The boundingBox of the spatial index '{entry['path']}' must be an object."
@@ -348,7 +345,7 @@ class IndexingPolicy:
         mode = _mode_of(given)
         automatic = given.get("automatic")
         if automatic is None:
-            automatic = mode == "consistent"
+            automatic = mode != "none"
         if not isinstance(automatic, bool):
             raise errors.BAD_REQUEST(reason="The 'automatic' of an indexing policy must be true or false.")
         document = {**given, "indexingMode": mode, "automatic": automatic}
@@ -358,7 +355,7 @@ class IndexingPolicy:
         _check_vectors(document, vector_dimensions)
         for entry in _objects(document, "fullTextIndexes"):
             parse_plain_path(entry["path"])
-        tree = build_rule_tree(rules, mode == "consistent")
+        tree = build_rule_tree(rules, mode != "none")
         return cls(mode, automatic, orjson.dumps(document), rules, composites, tree)
 
     def to_json(self) -> dict[str, Any]:

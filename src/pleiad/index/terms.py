@@ -167,7 +167,7 @@ class TermCounter:
     __slots__ = ("_composites", "_consistent", "_constant", "_tree")
 
     def __init__(self, policy: IndexingPolicy) -> None:
-        self._consistent = policy.mode == "consistent"
+        self._consistent = policy.mode != "none"
         self._tree = _without_idle_rules(policy.tree)
         self._composites = [[steps for steps, _ in composite] for composite in policy.composites]
         self._constant = 1 + len(self._composites)

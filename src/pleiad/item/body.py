@@ -1,9 +1,9 @@
 """The JSON text of an item: reading it strictly, keeping it exactly, giving it back with system properties.
 
-Numbers and strings come back to clients byte for byte as they were sent. So what is stored is the client's
-own text (``stored_body``); the parsed value is only for looking at. A patched item is the one case where a
-text is written anew; ``parse_exact`` and ``dump_exact`` then carry the text of every untouched number
-through.
+Strings come back to clients byte for byte as they were sent, and integers of 64 bits digit for digit. So what is
+stored is the client's own text (``stored_body``), in which only numbers that are not in their shortest form are
+written anew (``numbers``); the parsed value is only for looking at. A patched item is the one case where a whole text
+is written anew; ``parse_exact`` and ``dump_exact`` then carry the text of every untouched number through.
 
 Limits: nesting up to ``Limits.item_depth`` levels, the item's own object being the first. The size of an
 item is checked by the caller, who knows it before parsing.

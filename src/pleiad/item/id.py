@@ -1,8 +1,8 @@
 """The rules for ids: of items, and of the named resources around them (databases, containers, scripts).
 
-An item id may hold a question mark and may end in a space, a resource name may not. Neither may hold a
-slash, a backslash, a number sign or a control character: the first three cannot be addressed in a path, and
-no client library sends the last.
+As on the service, an item id may hold anything but a backslash, NUL and lone surrogates; one with a slash or a number
+sign is found by queries and not by a path, as client libraries write these unescaped. A resource name may not hold a
+slash, a backslash, a number sign, a question mark or a control character, nor end in a space.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pleiad import errors
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 
-_FORBIDDEN_IN_ITEM_ID = re.compile(r"[/\\#\x00-\x1f\x7f\ud800-\udfff]")
+_FORBIDDEN_IN_ITEM_ID = re.compile(r"[\\\x00\ud800-\udfff]")
 _FORBIDDEN_IN_NAME = re.compile(r"[/\\#?\x00-\x1f\x7f\ud800-\udfff]")
 
 
@@ -36,7 +36,7 @@ def check_item_id(value: object, limits: Limits) -> str:
     if not value:
         raise errors.BAD_ID(id="", reason=_rule(limits.item_id_bytes + 1))
     if _FORBIDDEN_IN_ITEM_ID.search(value) is not None:
-        reason = "An id must not contain '/', '\\', '#' or control characters."
+        reason = "An id must not contain a backslash."
         raise errors.BAD_ID(id=_shown(value), reason=reason)
     if len(value if value.isascii() else value.encode()) > limits.item_id_bytes:
         reason = _rule(limits.item_id_bytes + 1)

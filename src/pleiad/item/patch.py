@@ -185,7 +185,7 @@ def _parent(item: dict[str, Any], operation: PatchOperation, steps: Steps) -> di
         elif isinstance(place, list):
             place = place[_index(place, operation, step)]
         else:
-            raise operation.failed(f"there is no '{step[:100]}' on the way to the target.")
+            raise operation.failed(f"no path found beyond: '{step[:100]}'.")
     if not isinstance(place, dict | list):
         raise operation.failed("the target's parent is neither an object nor an array.")
     return place
@@ -228,7 +228,7 @@ def _replace(item: dict[str, Any], operation: PatchOperation, value: Any) -> Non
     elif last in parent:
         parent[last] = value
     else:
-        raise operation.failed("there is nothing to replace.")
+        raise operation.failed(f"no path found beyond: '{last[:100]}'; there is nothing to replace.")
 
 
 def _remove(item: dict[str, Any], operation: PatchOperation, steps: Steps) -> Any:
@@ -236,7 +236,7 @@ def _remove(item: dict[str, Any], operation: PatchOperation, steps: Steps) -> An
     if isinstance(parent, list):
         return parent.pop(_index(parent, operation, last))
     if last not in parent:
-        raise operation.failed(f"there is no '{last[:100]}'.")
+        raise operation.failed(f"no path found beyond: '{last[:100]}'.")
     return parent.pop(last)
 
 

@@ -1,15 +1,20 @@
-"""Resource ids (``_rid``): big-endian numbers in base64, with ``-`` in place of ``/``.
+"""Resource ids (``_rid``): numbers in base64, with ``-`` in place of ``/``.
 
     database    4 bytes   database
     container   8 bytes   database, container with the high bit of byte 4 set
     user        8 bytes   database, user with that bit clear
+    document   16 bytes   container, then 7 bytes of number, the lowest first, and a last byte of 1
     child      16 bytes   container, then 7 bytes of number and a last byte whose high nibble is the kind
     permission 16 bytes   user, then 7 bytes of number and a zero byte
     offer       3 bytes
 
-The number of a document is its partition's number (20 bits) and a sequence (36 bits), so document rids of
-one partition increase with insertion when they are compared as bytes, and no two partitions ever make the
-same one.
+All numbers but those of documents have their highest byte first. The number of a document is its partition's number
+(20 bits) and a sequence (36 bits), so no two partitions ever make the same one. Clients that merge partitions order
+documents with equal sort keys by the last eight bytes, read with the lowest first; so read, rids increase with the
+document number, which is the order in which a partition gives such documents.
+
+Before, documents had the highest byte first too, and a last byte of 0. Nothing stored holds a rid: they are made from
+the number when an item is rendered. A link of that form, kept by a client, still leads to its document.
 """
 
 from __future__ import annotations
@@ -32,6 +37,8 @@ PARTITION_BITS: Final = 20
 SEQUENCE_BITS: Final = 36
 
 _CONTAINER_BIT = 0x80000000
+LOWEST_BYTE_FIRST: Final = 1 << 56
+"""Marks a document's number that is written with its lowest byte first; of a kind it says nothing."""
 
 
 def encode(raw: bytes) -> str:
@@ -109,7 +116,8 @@ def document_rid_prefix(database_number: int, container_number: int) -> bytes:
 
 def document_rid_of(prefix: bytes, number: int) -> str:
     """The rid of a document from its container's prefix and its ``document_number``."""
-    return b2a_base64(prefix + (number << 8).to_bytes(8, "big"), newline=False).decode().replace("/", "-")
+    raw = prefix + (number | LOWEST_BYTE_FIRST).to_bytes(8, "little")
+    return b2a_base64(raw, newline=False).decode().replace("/", "-")
 
 
 def document_rid(database_number: int, container_number: int, partition_number: int, sequence: int) -> str:
@@ -120,17 +128,25 @@ def document_rid(database_number: int, container_number: int, partition_number: 
 def document_parts(rid: str) -> tuple[int, int, int]:
     """Database, container and document number of a document's rid; BAD_REQUEST for any other."""
     raw = decode(rid)
-    if len(raw) != 16 or not raw[4] & 0x80 or raw[15]:
+    if len(raw) != 16 or not raw[4] & 0x80 or raw[15] > 1:
         raise _invalid(rid)
     container_number = int.from_bytes(raw[4:8], "big") ^ _CONTAINER_BIT
-    return int.from_bytes(raw[:4], "big"), container_number, int.from_bytes(raw[8:15], "big")
+    number = int.from_bytes(raw[8:15], "little" if raw[15] else "big")
+    return int.from_bytes(raw[:4], "big"), container_number, number
+
+
+PATH_SIZES_BYTES: Final = (4, 8, 16)
+"""How long the rids of a path are, from the database down."""
+
+
+def is_rid(text: str, size_bytes: int) -> bool:
+    """Whether a text has the form of a rid of so many bytes."""
+    try:
+        return len(decode(text)) == size_bytes
+    except PleiadError:
+        return False
 
 
 def looks_like_database_rid(text: str) -> bool:
     """Whether a path segment has the form of a database rid: 8 characters that decode to 4 bytes."""
-    if len(text) != 8 or not text.endswith("=="):
-        return False
-    try:
-        return len(decode(text)) == 4
-    except PleiadError:
-        return False
+    return len(text) == 8 and text.endswith("==") and is_rid(text, 4)

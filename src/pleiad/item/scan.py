@@ -1,7 +1,7 @@
 """Cuts one JSON text into the exact texts of its members or elements, without interpreting them.
 
-The scanner exists so that numbers and strings reach the store as the client wrote them: a parser would turn
-``1.10`` into ``1.1`` and a 20-digit integer into a float.
+The scanner exists so that strings reach the store as the client wrote them, and a text without system properties needs
+no writing anew.
 
 Invariants: the text was accepted by a strict JSON parser before it comes here; every pass is linear in the
 length of the text; nesting is counted, never recursed into.

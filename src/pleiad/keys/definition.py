@@ -70,8 +70,10 @@ class KeyDefinition:
         return cls(_paths(paths, kind, limits), kind, version, system_key is True)
 
     def to_json(self) -> dict[str, Any]:
-        """The definition as clients read it: always with kind and version, so that nobody has to guess."""
-        answer: dict[str, Any] = {"paths": list(self.paths), "kind": self.kind, "version": self.version}
+        """The definition as clients read it: as on the service, no version means version 1."""
+        answer: dict[str, Any] = {"paths": list(self.paths), "kind": self.kind}
+        if self.version != 1:
+            answer["version"] = self.version
         if self.system_key:
             answer["systemKey"] = True
         return answer
@@ -90,7 +92,11 @@ class KeyDefinition:
 def split_path(path: str) -> tuple[str, ...]:
     """The property names of a path; BAD_REQUEST when it is not a partition key path."""
     if not path.startswith("/"):
-        raise _path_refused(path, "it must start with '/'")
+        raise errors.BAD_REQUEST(
+            reason=f"The partition key component definition path '{path}' could not be accepted, failed near position "
+            "'0'. Partition key paths must contain only valid characters and not contain a trailing slash or wildcard "
+            "character: they start with '/'."
+        )
     steps: list[str] = []
     position = 0
     while position < len(path):
@@ -159,6 +165,9 @@ def _kind(value: object) -> Kind:
 def _version(value: object, kind: Kind) -> Version:
     if value is None:
         return 1 if kind == "Hash" else 2
+    if value in ("V1", "V2"):
+        # As the Java client writes it.
+        value = 1 if value == "V1" else 2
     if type(value) is not int or value not in (1, 2):
         raise _refused("'version' must be 1 or 2")
     if kind == "MultiHash" and value == 1:
@@ -193,4 +202,7 @@ def _refused(reason: str) -> errors.PleiadError:
 
 
 def _path_refused(path: str, reason: str) -> errors.PleiadError:
-    return errors.BAD_REQUEST(reason=f"The partition key path '{path}' is invalid: {reason}.")
+    return errors.BAD_REQUEST(
+        reason=f"The partition key component definition path '{path}' could not be accepted. Partition key paths must "
+        f"contain only valid characters and not contain a trailing slash or wildcard character: {reason}."
+    )

@@ -29,7 +29,7 @@ HASH_V2_BYTES = 16
 
 _V1_STRING_UTF16_UNITS = 100
 _V1_STRING_BYTES_TERMINATED = 100
-_V1_STRING_BYTES_MAX = 101
+V1_STRING_BYTES_MAX = 101
 _SIGN_BIT = 2**63
 _MASK_64 = 2**64 - 1
 
@@ -110,7 +110,7 @@ def _ordered_form(value: KeyValue) -> bytes:
         data = value.encode("utf-8", "surrogatepass")
         if len(data) <= _V1_STRING_BYTES_TERMINATED:
             return _TAG_STRING + data.translate(_PLUS_ONE) + b"\x00"
-        return _TAG_STRING + data[:_V1_STRING_BYTES_MAX].translate(_PLUS_ONE)
+        return _TAG_STRING + data[:V1_STRING_BYTES_MAX].translate(_PLUS_ONE)
     tag = _tag(value)
     if tag or value is None or isinstance(value, Undefined):
         return tag

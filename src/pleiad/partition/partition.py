@@ -36,12 +36,14 @@ class Partition:
         "epoch",
         "governor",
         "id",
+        "items_seen",
         "lineage",
         "lsn",
         "parents",
         "range_id",
         "segment",
         "segment_name",
+        "size_bytes_seen",
         "span",
     )
 
@@ -67,6 +69,8 @@ class Partition:
         self.segment = segment
         self.governor = Governor(Limits().physical_partition_ru)
         """Only counts until the container gives it a rate; see `Container.adopt_map`."""
+        self.items_seen = self.size_bytes_seen = 0
+        """Its counters when `state` was last asked for."""
 
     def admit(self, lane: Lane = NORMAL) -> None:
         """Lets a request in, or raises 429 with the range it was refused by."""
@@ -83,7 +87,7 @@ class Partition:
 
     async def load(self) -> None:
         """Learns the LSN the partition has reached through others: servers, or this one before its start."""
-        self.lsn = max(self.lsn, (await self.segment.state(self.id)).lsn)
+        self.lsn = max(self.lsn, (await self.state()).lsn)
 
     def read(self, epk: bytes, id: str) -> Awaitable[Row | None]:
         """The row of an item as last committed, expired or not."""
@@ -186,7 +190,9 @@ class Partition:
 
     async def state(self) -> PartitionState:
         """Items, bytes and LSN of this partition."""
-        return await self.segment.state(self.id)
+        state = await self.segment.state(self.id)
+        self.items_seen, self.size_bytes_seen = state.items, state.size_bytes
+        return state
 
     async def logical_partitions(self) -> Sequence[LogicalPartition]:
         """The logical partitions that live here now."""

@@ -8,8 +8,8 @@ Each stage is one file with its own nodes. Compiled queries are cached by text.
 
 from __future__ import annotations
 
-from pleiad.query.cache import compile_condition, compile_query, is_compiled
+from pleiad.query.cache import compile_condition, compile_query, compile_turn
 from pleiad.query.context import QueryContext
 from pleiad.query.run import Execution, Query
 
-__all__ = ["Execution", "Query", "QueryContext", "compile_condition", "compile_query", "is_compiled"]
+__all__ = ["Execution", "Query", "QueryContext", "compile_condition", "compile_query", "compile_turn"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final, Protocol, Self
 
 from pleiad.keys.undefined import UNDEFINED
@@ -187,6 +188,15 @@ STATES: Final[dict[AggregateKind, Callable[[], Any]]] = {
 GroupRow = tuple[tuple[Any, ...], tuple[Any, ...]]
 
 
+@dataclass(slots=True)
+class _Group:
+    """The values of the keys, the state of each aggregate, and the place of the first row."""
+
+    values: tuple[Any, ...]
+    states: list[Any]
+    first: tuple[int, int]
+
+
 class Groups:
     """The groups of a block's rows. Without GROUP BY there is one group, also when there is no row."""
 
@@ -201,11 +211,11 @@ class Groups:
         self._makers = tuple(STATES[kind] for kind in kinds)
         self._keys = keys
         self._arguments = arguments
-        self._groups: dict[Any, tuple[tuple[Any, ...], list[Any]]] = {}
+        self._groups: dict[Any, _Group] = {}
         self._single: list[Any] = [] if keys is not None else [make() for make in self._makers]
 
-    def add(self, row: tuple[Any, ...]) -> None:
-        """Count one row in its group."""
+    def add(self, row: tuple[Any, ...], place: tuple[int, int] = (0, 0)) -> None:
+        """Count one row in its group; `place` tells which row of the container it is."""
         if self._keys is None:
             states = self._single
         else:
@@ -213,32 +223,35 @@ class Groups:
             key = tuple(map(hash_key, values))
             group = self._groups.get(key)
             if group is None:
-                group = self._groups[key] = (values, [make() for make in self._makers])
-            states = group[1]
+                group = self._groups[key] = _Group(values, [make() for make in self._makers], place)
+            elif place < group.first:
+                group.first = place
+            states = group.states
         for state, value in zip(states, self._arguments(*row), strict=True):
             state.add(value)
 
     def merge(self, other: Groups) -> None:
         """Take in the groups of other rows of the same query."""
-        for mine, theirs in zip(self._single, other._single, strict=True):
-            mine.merge(theirs)
-        for key, (values, states) in other._groups.items():
+        for single, their_single in zip(self._single, other._single, strict=True):
+            single.merge(their_single)
+        for key, theirs in other._groups.items():
             group = self._groups.get(key)
             if group is None:
-                self._groups[key] = (values, states)
+                self._groups[key] = theirs
             else:
-                for mine, theirs in zip(group[1], states, strict=True):
-                    mine.merge(theirs)
+                group.first = min(group.first, theirs.first)
+                for state, their_state in zip(group.states, theirs.states, strict=True):
+                    state.merge(their_state)
 
     def __len__(self) -> int:
         return len(self._groups) + (self._keys is None)
 
     def results(self) -> Iterator[GroupRow]:
-        """For each group its key values and its aggregate results."""
+        """For each group its key values and its aggregate results, in the order of their first rows."""
         if self._keys is None:
             yield (), tuple(state.result() for state in self._single)
-        for values, states in self._groups.values():
-            yield values, tuple(state.result() for state in states)
+        for group in sorted(self._groups.values(), key=lambda group: group.first):
+            yield group.values, tuple(state.result() for state in group.states)
 
 
 def grouped(

@@ -56,10 +56,9 @@ class Binder(ExpressionBinder):
         order_by = () if query.is_rank else self._order_by(query, select_scope, scope)
         selection = self._selection(query, scope.in_clause("RANK") if query.is_rank else select_scope, scope)
         is_sound = self._check_groups(scope.number, before)
+        top = offset = limit = None
         if is_sound or not is_grouped:
             self._check_star(query, is_grouped)
-        top = offset = limit = None
-        if is_sound or not is_grouped or query.group_by:
             top, offset, limit = self._counts(query, is_top)
         if not self.complaints and order_by and is_top:
             check_sort_path(query, order_by, sources, is_grouped)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import threading
 from collections import OrderedDict
+from collections.abc import AsyncIterator
 from typing import Final
 
 from pleiad.limits import MB, Limits
 from pleiad.query import errors
+from pleiad.query.pace import Pace
 from pleiad.query.run import Query
 
 QUERIES_MAX: Final = 1_000
 TEXT_CHARS_MAX: Final = 4 * MB
+LONG_TEXT_CHARS: Final = 4_000
 _CONDITION_PREFIX: Final = "SELECT * "
 
 
@@ -45,10 +50,6 @@ class QueryCache:
                 self._text_chars -= len(old)
         return query
 
-    def has(self, text: str, limits: Limits) -> bool:
-        query = self._queries.get(text)
-        return query is not None and query.limits == limits
-
 
 _CACHE: Final = QueryCache(QUERIES_MAX, TEXT_CHARS_MAX)
 
@@ -58,9 +59,22 @@ def compile_query(text: str, limits: Limits) -> Query:
     return _CACHE.get(text, limits)
 
 
-def is_compiled(text: str, limits: Limits) -> bool:
-    """Whether `compile_query` has the text at hand."""
-    return _CACHE.has(text, limits)
+@contextlib.asynccontextmanager
+async def compile_turn(pace: Pace, text: str) -> AsyncIterator[None]:
+    """The turn of a request with a long text: such texts are read and compiled one at a time."""
+    if len(text) <= LONG_TEXT_CHARS:
+        yield
+        return
+    lock = pace.one_at_a_time()
+    try:
+        await asyncio.wait_for(lock.acquire(), max(pace.seconds_left, 0.0))
+    except TimeoutError:
+        pace.look()
+        raise
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def compile_condition(text: str, limits: Limits) -> Query:

@@ -1,20 +1,33 @@
 """Bound plan to Python source: one factory per plan and shape of its parameters.
 
 The factory takes the parameters and the context of one execution and returns the functions that run it, so
-that parameters and constants are plain closure variables. A block becomes a generator of nested loops over
+that parameters and constants are plain closure variables. It is made of chunks: each a short function that takes
+what it needs from the names known so far and adds what it defines. So no chunk takes Python long to compile, and
+other requests have their turn between two of them. A block becomes a generator of nested loops over
 its sources, with the filter inside; a subquery becomes a generator of its own that takes the outer aliases.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
+from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import errors, plan
 from pleiad.query.compile_expressions import ExpressionEmitter
+from pleiad.query.pace import worked
 from pleiad.query.plan import SourceKind
 from pleiad.query.rank import nearness
+
+_CHUNK_CHARS: Final = 4_000
+_CHARS_STEPS: Final = 1
+"""What Python takes to compile a character of source, in steps."""
+_CODE_BYTES: Final = 20
+_ENVIRONMENT_BYTES: Final = 16_000
+_WORD: Final = re.compile(r"[A-Za-z_]\w*")
+_DEFINED: Final = re.compile(r"(?:def )?(\w+)")
 
 
 class PlanEmitter(ExpressionEmitter):
@@ -102,6 +115,7 @@ class PlanEmitter(ExpressionEmitter):
     def _loops(self, block: plan.Block, lines: list[str], depth: int, body: Callable[[int], None]) -> None:
         """The loops over the sources and the test of the filter, around a body."""
         lines.append(f"{'    ' * depth}n = 0")
+        lines.append(f"{'    ' * depth}tick(16)")
         for source in block.sources:
             depth = self._loop(source, lines, depth)
             self.frame = (*self.frame, f"a{source.slot}")
@@ -134,7 +148,7 @@ class PlanEmitter(ExpressionEmitter):
             depth += 1
         pad = "    " * depth
         lines.append(f"{pad}n += 1")
-        lines.append(f"{pad}if not n & 1023: tick()")
+        lines.append(f"{pad}if not n & 63: tick()")
         return depth
 
     # -- the functions of an execution -----------------------------------------------------------
@@ -153,15 +167,15 @@ class PlanEmitter(ExpressionEmitter):
         parts: list[str] = []
         for key in block.order_by:
             node = key.expression
-            if isinstance(node, plan.Call) and node.function.name == "VECTORDISTANCE":
+            if isinstance(node, plan.Call) and node.function.name in ("VECTORDISTANCE", "_VECTORSCORE"):
                 self.environment["nearness"] = nearness
                 parts.append(self._call("nearness", True, node.arguments))
             else:
                 parts.append(self.value(node))
         return f"({', '.join(parts)},)" if parts else "()"
 
-    def source(self) -> str:
-        """The source of the factory ``make(P, X, C)``."""
+    def roles(self) -> dict[str, str]:
+        """Defines the functions of the plan; returns the name of each by its role."""
         block = self.plan.block
         own = tuple(f"a{source.slot}" for source in block.sources)
         outer = ("items",)
@@ -193,32 +207,82 @@ class PlanEmitter(ExpressionEmitter):
         if len(block.sources) == 1 and block.sources[0].kind is SourceKind.ITEMS:
             where = plan.Constant(True) if block.where is None else block.where
             names["match"] = self.function(own, lambda: self.truth(where))
-        return self._assemble(names)
+        return names
 
-    def _assemble(self, names: dict[str, str]) -> str:
-        lines = ["def make(P, X, C):", "    tick = X.tick"]
-        lines.extend(f"    {local} = P.get({name!r}, U)" for name, local in self.parameters.items())
-        lines.extend(f"    {line}" for line in self.prologue)
+    def chunks(self) -> Iterator[str]:
+        """The sources of the factory, each of a function ``make(N)`` over the names known so far."""
+        known = {"X", "C", "tick", *self.parameters.values()}
+        chunk: list[str] = []
+        chars = 0
         for definition in self.definitions:
-            lines.extend(f"    {line}" for line in definition.split("\n"))
-        pairs = ", ".join(f"{role!r}: {name}" for role, name in names.items())
-        lines.append(f"    return {{{pairs}}}")
-        return "\n".join(lines) + "\n"
+            chunk.append(definition)
+            chars += len(definition)
+            if chars > _CHUNK_CHARS:
+                yield _chunk(chunk, known)
+                chunk, chars = [], 0
+        if chunk:
+            yield _chunk(chunk, known)
 
 
-Factory = Callable[[Any, Any, Any], dict[str, Any]]
+def _chunk(definitions: list[str], known: set[str]) -> str:
+    """The source of one chunk; what it defines is known from now on."""
+    words = {word for definition in definitions for word in _WORD.findall(definition)}
+    used = sorted(words & known)
+    defined = [_DEFINED.match(definition)[1] for definition in definitions]  # type: ignore[index]
+    lines = ["def make(N):"]
+    lines.extend(f"    {name} = N[{name!r}]" for name in used)
+    for definition in definitions:
+        lines.extend(f"    {line}" for line in definition.split("\n"))
+    lines.extend(f"    N[{name!r}] = {name}" for name in defined)
+    known.update(defined)
+    return "\n".join(lines) + "\n"
+
+
+class Factory:
+    """Makes the functions of an execution."""
+
+    __slots__ = ("_chunks", "_parameters", "_roles", "size_bytes")
+
+    def __init__(
+        self,
+        chunks: list[Callable[[dict[str, Any]], None]],
+        roles: dict[str, str],
+        parameters: dict[str, str],
+    ) -> None:
+        self._chunks = chunks
+        self._roles = roles
+        self._parameters = parameters
+        self.size_bytes = _ENVIRONMENT_BYTES
+        """What the generated code takes in memory, roughly."""
+
+    def add(self, chunk: Callable[[dict[str, Any]], None], size_bytes: int) -> None:
+        self._chunks.append(chunk)
+        self.size_bytes += size_bytes
+
+    def __call__(self, parameters: Mapping[str, Any], context: Any, computed: Any) -> dict[str, Any]:
+        names = {"X": context, "C": computed, "tick": context.pace.tick, "None": None}
+        for name, local in self._parameters.items():
+            names[local] = parameters.get(name, UNDEFINED)
+        for chunk in self._chunks:
+            chunk(names)
+        return {role: names[name] for role, name in self._roles.items()}
 
 
 def compile_plan(bound: plan.Plan, tags: dict[str, str], computed: tuple[str, ...]) -> Factory:
     """The factory of a plan for parameters of these types and these computed properties."""
     emitter = PlanEmitter(bound, tags, computed)
-    environment = emitter.environment
     try:
-        code = compile(emitter.source(), "<query>", "exec")
+        roles = emitter.roles()
+        sources = emitter.chunks()
+        factory = Factory([], roles, emitter.parameters)
+        for source in sources:
+            code = compile(source, "<query>", "exec")
+            environment = emitter.environment
+            exec(code, environment)
+            factory.add(environment.pop("make"), _CODE_BYTES * len(source))
+            worked(_CHARS_STEPS * len(source))
     except (SyntaxError, RecursionError, MemoryError):
         raise errors.plain_error(
             "The query has more nested sources or expressions than can be run."
         ) from None
-    exec(code, environment)
-    factory: Factory = environment["make"]
     return factory

@@ -6,23 +6,35 @@
 
 Filters use the last two, so three-valued logic costs nothing where only "exactly true" matters.
 Comparisons with constants and parameters are specialised by their type. Expressions are cut into functions
-before they nest deeper than Python's own parser allows. Every name and constant of the query enters the
-source as a quoted literal or through the environment, never as code.
+before they nest deeper than Python's own parser allows or become longer than it reads in a moment, so a text of any
+length is many short definitions. Every name and constant of the query enters the source as a quoted literal or
+through the environment, never as code; long ones only through the environment.
+
+A definition uses only what is defined before it. What is computed once for an execution (``once``) is a definition
+too, and is made of constants and parameters alone, which never become functions of a row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan
 from pleiad.query.ast import SubqueryKind
-from pleiad.query.compile_support import ENVIRONMENT, tag_of
+from pleiad.query.compile_support import ENVIRONMENT, membership, tag_of
 from pleiad.query.functions.registry import Function
+from pleiad.query.pace import worked
 from pleiad.query.values import EXACT_INT
 
 _NESTING_MAX: Final = 12
+_TEXT_CHARS_MAX: Final = 1_500
+_LIST_MAX: Final = 64
+_CONSTANT_CHARS_MAX: Final = 200
+_NODES_OF_A_TICK: Final = 100
+_NODE_STEPS: Final = 8
+"""What generating code for a node takes, in steps."""
+_ATOMS: Final = (plan.Constant, plan.Parameter, plan.Slot, plan.GroupKey, plan.AggregateResult)
 _BINARY: Final = {
     "+": "add3",
     "-": "sub3",
@@ -66,12 +78,12 @@ class ExpressionEmitter:
         self.tags = tags
         self.computed = {name: index for index, name in enumerate(computed)}
         self.environment: dict[str, Any] = dict(ENVIRONMENT)
-        self.prologue: list[str] = []
         self.definitions: list[str] = []
         self.parameters = {name: f"p{index}" for index, name in enumerate(bound.parameters)}
         self.frame: tuple[str, ...] = ()
         self.level = 0
         self._numbers = 0
+        self._nodes = 0
         self._functions: dict[str, str] = {}
 
     def fresh(self, prefix: str) -> str:
@@ -82,19 +94,66 @@ class ExpressionEmitter:
     # -- nesting ---------------------------------------------------------------------------------
 
     def _nested(self, emit: Callable[[plan.Expression], str], node: plan.Expression) -> str:
-        """Emit a part, as a function of its own when it would nest too deeply."""
+        """Emit a part, as a function of its own when it would nest too deeply or be too long."""
+        worked(_NODE_STEPS)
+        if isinstance(node, _ATOMS):
+            return emit(node)
+        self._nodes += 1
+        has_tick = not self._nodes % _NODES_OF_A_TICK
         self.level += 1
         if self.level <= _NESTING_MAX:
             text = emit(node)
             self.level -= 1
-            return text
-        saved, self.level = self.level, 0
-        body = emit(node)
-        self.level = saved - 1
+        else:
+            saved, self.level = self.level, 0
+            text = self.helper(emit(node))
+            self.level = saved - 1
+        if len(text) > _TEXT_CHARS_MAX:
+            text = self.helper(text)
+        return f"(tick({_NODES_OF_A_TICK}) or {text})" if has_tick else text
+
+    def helper(self, body: str) -> str:
+        """Define a function of the frame that returns what an expression gives; returns the call of it."""
         name = self.fresh("h")
         arguments = ", ".join(self.frame)
         self.definitions.append(f"def {name}({arguments}):\n    return {body}")
         return f"{name}({arguments})"
+
+    def once(self, prefix: str, body: str) -> str:
+        """Define a value that is computed once for an execution; returns its name."""
+        name = self.fresh(prefix)
+        self.definitions.append(f"{name} = {body}")
+        return name
+
+    def _groups(self, emit: Callable[[Any], str], nodes: Sequence[Any]) -> Iterator[list[str]]:
+        """The texts of many nodes, cut into groups that are short enough for one function."""
+        texts: list[str] = []
+        chars = 0
+        for node in nodes:
+            text = emit(node)
+            chars += len(text)
+            texts.append(text)
+            if len(texts) == _LIST_MAX or chars > _TEXT_CHARS_MAX:
+                yield texts
+                texts, chars = [], 0
+        if texts:
+            yield texts
+
+    def _joined(self, emit: Callable[[plan.Expression], str], nodes: Sequence[plan.Expression]) -> str:
+        """Values separated by commas, for a call, a tuple or a list."""
+        groups = list(self._groups(emit, nodes))
+        if len(groups) <= 1:
+            return ", ".join(groups[0]) if groups else ""
+        return ", ".join("*" + self.helper(f"({', '.join(group)},)") for group in groups)
+
+    def _chained(
+        self, word: str, emit: Callable[[plan.Expression], str], nodes: Sequence[plan.Expression]
+    ) -> str:
+        """Conditions joined by ``and`` or ``or``."""
+        groups = ["(" + f" {word} ".join(group) + ")" for group in self._groups(emit, nodes)]
+        if len(groups) == 1:
+            return groups[0]
+        return "(" + f" {word} ".join(map(self.helper, groups)) + ")"
 
     def value(self, node: plan.Expression) -> str:
         """Python for the value."""
@@ -121,7 +180,7 @@ class ExpressionEmitter:
     def constant(self, value: Any) -> str:
         if value is UNDEFINED:
             return "U"
-        if tag_of(value) != "other":
+        if tag_of(value) != "other" and (value.__class__ is not str or len(value) <= _CONSTANT_CHARS_MAX):
             text = repr(value)
             return f"({text})" if text.startswith("-") else text
         name = self.fresh("k")
@@ -178,21 +237,16 @@ class ExpressionEmitter:
             case plan.Like(value=value, pattern=pattern, escape=escape):
                 if self.tag(pattern) is None:
                     return f"like3({self.value(value)}, {self.value(pattern)}, {escape!r})"
-                name = self.fresh("l")
-                self.prologue.append(f"{name} = like_matcher({self.value(pattern)}, {escape!r})")
-                return f"{name}({self.value(value)})"
+                matcher = self.once("l", f"like_matcher({self.value(pattern)}, {escape!r})")
+                return f"{matcher}({self.value(value)})"
             case plan.MakeArray(items=items):
-                return f"make_array({', '.join(map(self.output, items))})"
+                return f"make_array({self._joined(self.output, items)})"
             case plan.MakeObject(properties=properties):
-                pairs = ", ".join(
-                    f"{self.constant(name)}: {self.output(value)}" for name, value in properties
-                )
-                return f"make_object({{{pairs}}})"
+                return f"make_object({self._pairs(properties)})"
             case plan.Call(function=function, arguments=arguments):
                 return self._call(self._function(function), function.needs_context, arguments)
             case plan.UdfCall(name=name, arguments=arguments):
-                listed = ", ".join([repr(name), *map(self.value, arguments)])
-                return f"call_udf(X, {listed})"
+                return f"call_udf(X, {self.constant(name)}, {self._list(arguments)})"
             case plan.Let(slot=slot, value=value, body=body):
                 bound_value = self.value(value)
                 saved, self.frame = self.frame, (*self.frame, f"a{slot}")
@@ -209,7 +263,18 @@ class ExpressionEmitter:
         raise AssertionError("the statement emitter generates blocks")
 
     def _list(self, nodes: tuple[plan.Expression, ...]) -> str:
-        return ", ".join(map(self.value, nodes))
+        return self._joined(self.value, nodes)
+
+    def _pairs(self, properties: tuple[tuple[str, plan.Expression], ...]) -> str:
+        """A dict of the properties."""
+
+        def pair(each: tuple[str, plan.Expression]) -> str:
+            return f"{self.constant(each[0])}: {self.output(each[1])}"
+
+        groups = ["{" + ", ".join(group) + "}" for group in self._groups(pair, properties)]
+        if len(groups) <= 1:
+            return groups[0] if groups else "{}"
+        return "{" + ", ".join(f"**{self.helper(group)}" for group in groups) + "}"
 
     def output(self, node: plan.Expression) -> str:
         """A value that goes into the output, where a number that is not finite is left out."""
@@ -235,9 +300,13 @@ class ExpressionEmitter:
         """The name of a test for a list of constants and parameters, None when an item is neither."""
         if any(self.tag(item) is None for item in items):
             return None
-        name = self.fresh("m")
-        self.prologue.append(f"{name} = membership(({self._list(items)},))")
-        return name
+        known = tuple(item.value for item in items if isinstance(item, plan.Constant))
+        if len(known) == len(items):
+            name = self.fresh("m")
+            self.environment[name] = membership(known)
+            return name
+        given = tuple(item for item in items if not isinstance(item, plan.Constant))
+        return self.once("m", f"membership(({self._list(given)}, *{self.constant(list(known))}))")
 
     def _member(self, node: plan.Member) -> str:
         target, key = node.target, node.key
@@ -270,7 +339,7 @@ class ExpressionEmitter:
             case plan.Unary(operator="NOT", operand=operand):
                 return self.falsity(operand)
             case plan.Chain(operator="AND" | "OR" as operator, operands=operands):
-                return "(" + f" {operator.lower()} ".join(map(self.truth, operands)) + ")"
+                return self._chained(operator.lower(), self.truth, operands)
             case plan.Binary(operator="=" | "!=" as operator, left=left, right=right):
                 return self._equality(operator == "=", left, right)
             case plan.Binary(operator="<" | "<=" | ">" | ">=" as operator, left=left, right=right):
@@ -290,8 +359,7 @@ class ExpressionEmitter:
             case plan.Unary(operator="NOT", operand=operand):
                 return self.truth(operand)
             case plan.Chain(operator="AND" | "OR" as operator, operands=operands):
-                word = " or " if operator == "AND" else " and "
-                return "(" + word.join(map(self.falsity, operands)) + ")"
+                return self._chained("or" if operator == "AND" else "and", self.falsity, operands)
             case plan.Binary(operator="=" | "!=" as operator, left=left, right=right):
                 return self._equality(operator == "!=", left, right)
             case plan.Binary(operator="<" | "<=" | ">" | ">=" as operator, left=left, right=right):

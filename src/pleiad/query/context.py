@@ -8,18 +8,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pleiad.limits import Limits
+from pleiad.query.pace import Pace
 
 if TYPE_CHECKING:
     from pleiad.query.run import Query
 
 
-def no_tick() -> None:
-    """The deadline callback of a query without a deadline."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryContext:
-    """Fixed for one execution; ``tick`` is called now and then and may raise to cut a long query."""
+    """Fixed for one execution; ``pace`` is told of every step and may stop a query that has no end."""
 
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     limits: Limits = field(default_factory=Limits)
@@ -27,4 +24,4 @@ class QueryContext:
     computed_properties: tuple[tuple[str, Query], ...] = ()
     vector_policy: Mapping[str, Any] | None = None
     full_text_policy: Mapping[str, Any] | None = None
-    tick: Callable[[], None] = no_tick
+    pace: Pace = field(default_factory=Pace)

@@ -23,7 +23,7 @@ _PREFIX: Final = "documentdb-formattablehybridsearchquery-"
 _COMPONENT_ROWS_MIN: Final = 120
 _NO_SCORE: Final = -1
 _COMBINATIONS: Final = {"RRF": "Rrf", "COMBINEDSCORE": "CombinedScore"}
-_NO_SIMILARITY: Final = -999_999
+_NO_SIMILARITY: Final = -1.79769e308
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def _terms(call: ast.FunctionCall) -> tuple[ast.Expression, ...]:
 def _score_call(call: ast.FunctionCall, number: int) -> ast.FunctionCall:
     """The score as a partition computes it, with places for the statistics."""
     if not _is_full_text(call):
-        return call
+        return ast.FunctionCall("_VectorScore", call.arguments)
     places = tuple(
         ast.Placeholder(f"{{{_PREFIX}{name}}}")
         for name in ("totaldocumentcount", f"totalwordcount-{number}", f"hitcountsarray-{number}")

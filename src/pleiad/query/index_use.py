@@ -336,7 +336,7 @@ class _Composites:
 
     def __init__(self, policy: IndexingPolicy) -> None:
         self._policy = policy
-        self._known = policy.composites if policy.mode == "consistent" else ()
+        self._known = policy.composites if policy.mode != "none" else ()
         self.utilized: dict[Composite, None] = {}
         self.potential: dict[Composite, None] = {}
 

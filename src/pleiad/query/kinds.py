@@ -112,12 +112,12 @@ def kind_of_value(value: Any) -> int:
 
 
 def kinds(node: plan.Expression, items: Collection[int] = ()) -> int:
-    """The types that an expression can have; the slots of items are objects."""
+    """The types that an expression can have. An item is taken for anything but an array, as the service does."""
     match node:
         case plan.Constant(value=value):
             return kind_of_value(value)
         case plan.Slot(index=index):
-            return OBJECT if index in items else ANYTHING
+            return OBJECT | _COMPARABLE if index in items else ANYTHING
         case plan.Member(target=target):
             return ANYTHING if kinds(target, items) & (ARRAY | OBJECT) else MISSING
         case plan.Unary(operator="NOT", operand=operand):

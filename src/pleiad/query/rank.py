@@ -132,16 +132,17 @@ class Ranking:
         self._context = context
         self._parameters = parameters
         self._functions = functions
-        self._kept: list[tuple[str, tuple[Any, ...], list[Any]]] = []
+        self._kept: list[tuple[int, tuple[Any, ...], list[Any]]] = []
         self._texts = [
             _TextScores(context, component) if component.is_full_text else None
             for component in rank.components
         ]
 
-    def take(self, items: Iterable[dict[str, Any]], tie: str = "") -> bool:
+    def take(self, items: Iterable[dict[str, Any]], number: int = 0) -> bool:
         """Counts the rows of the items and keeps those that pass the filter; whether there are any.
 
-        Equal scores go by their ties, then as they came.
+        Equal scores go by the number of the document and then as they came: upwards where the lowest score is the
+        best, and downwards else.
         """
         before = len(self._kept)
         has_texts = any(self._texts)
@@ -160,17 +161,18 @@ class Ranking:
                     vector_distance(self._context, *arguments) if scores is None else counts
                     for scores, arguments, counts in zip(self._texts, given, texts, strict=True)
                 ]
-                self._kept.append((tie, row, measured))
+                self._kept.append((number, row, measured))
         return len(self._kept) > before
 
     def best_first(self) -> list[tuple[Any, ...]]:
         """The rows that passed the filter."""
         columns = [self._column(number) for number in range(len(self._rank.components))]
         weights = _weights(self._rank, self._parameters)
+        turned = -1
         if len(columns) == 1 and weights is None:
             scores, best_is_largest = columns[0]
-            sign = -1.0 if best_is_largest else 1.0
-            ordered = [math.inf if score is UNDEFINED else sign * score for score in scores]
+            turned = -1 if best_is_largest else 1
+            ordered = [math.inf if score is UNDEFINED else turned * score for score in scores]
         elif self._rank.fusion == "COMBINEDSCORE":
             each_weight = weights or [1.0] * len(columns)
             ordered = [
@@ -186,8 +188,11 @@ class Ranking:
                 [scores for scores, _ in columns], weights, [best for _, best in columns]
             )
             ordered = [-score for score in fused]
-        places = sorted(range(len(self._kept)), key=lambda number: (ordered[number], self._kept[number][0]))
-        return [self._kept[number][1] for number in places]
+        kept = self._kept
+        places = sorted(
+            range(len(kept)), key=lambda place: (ordered[place], turned * kept[place][0], turned * place)
+        )
+        return [kept[place][1] for place in places]
 
     def _column(self, number: int) -> tuple[list[Any], bool]:
         """The score of each row by one component, and whether larger is better."""
@@ -216,7 +221,7 @@ class _TextScores:
 
     def count(self, arguments: tuple[Any, ...]) -> tuple[list[int], int] | None:
         """How often each term is in a text, and the words of the text; None for what is no text."""
-        self._context.tick()
+        self._context.pace.tick()
         self._documents += 1
         _, text, *terms = arguments
         if text.__class__ is not str:

@@ -9,6 +9,7 @@ Order of the steps: sources and filter, groups, order, projection, DISTINCT, OFF
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from functools import total_ordering
 from itertools import islice
@@ -25,6 +26,7 @@ from pleiad.query.compile_support import tag_of
 from pleiad.query.context import QueryContext
 from pleiad.query.parameters import check_parameters
 from pleiad.query.parser import check_count, parse
+from pleiad.query.print import print_query
 from pleiad.query.rank import Ranking
 from pleiad.query.values import hash_key, order_key
 
@@ -45,6 +47,7 @@ class Query:
         "plan",
         "syntax",
         "text",
+        "text_without_filter",
     )
 
     def __init__(self, text: str, limits: Limits) -> None:
@@ -59,6 +62,8 @@ class Query:
         """Whether the filter reads only properties that clients wrote, and no item as a whole."""
         self.filter_names: frozenset[str] | None = _filter_names(self.plan)
         """The top-level properties the filter names; None when it may read others too."""
+        self.text_without_filter: str | None = _text_without_filter(self.syntax)
+        """For a query in the form of an ordered query's plan, its text but for the filter; else None."""
 
     # -- what the query is -----------------------------------------------------------------------
 
@@ -223,8 +228,8 @@ class Execution:
         return Groups(kinds, self._functions["keys"], self._functions["arguments"])
 
     def finish(self, groups: Groups) -> list[Any]:
-        """The result of the whole query from its groups, in the order of their keys where it asks for no other."""
-        rows: list[Row] = sorted(groups.results(), key=lambda row: tuple(map(order_key, row[0])))
+        """The result of the whole query from its groups; they come by their first rows where it asks for no order."""
+        rows: list[Row] = list(groups.results())
         if self.block.order_by:
             rows = self.sorted_rows(rows)
         return self.outputs(rows)
@@ -325,6 +330,18 @@ def _filter_names(bound: plan.Plan) -> frozenset[str] | None:
     return frozenset(names) if whole == 0 else None
 
 
+def _text_without_filter(syntax: ast.Query) -> str | None:
+    """The text of a query that selects rows as `rewrite.ordered_rewrite` has them, without its filter."""
+    selection = syntax.selection
+    if not syntax.order_by or not isinstance(selection, ast.SelectList) or len(selection.items) != 3:
+        return None
+    first, *others = selection.items
+    is_rid = isinstance(first.expression, ast.Property) and first.expression.name == "_rid"
+    if not is_rid or [item.alias for item in others] != ["orderByItems", "payload"]:
+        return None
+    return print_query(dataclasses.replace(syntax, where=None))
+
+
 def _distinct(values: Iterable[Any]) -> Iterator[Any]:
     seen: set[Any] = set()
     for value in values:
@@ -370,7 +387,7 @@ class _ComputedValue:
 
 
 def _without_computed(context: QueryContext) -> QueryContext:
-    return QueryContext(now=context.now, limits=context.limits, tick=context.tick)
+    return QueryContext(now=context.now, limits=context.limits, pace=context.pace)
 
 
 def _tags(names: tuple[str, ...], parameters: Mapping[str, Any], limits: Limits) -> dict[str, str]:

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from pleiad.keys.undefined import UNDEFINED
+from pleiad.query.distinct_hash import distinct_hash, ordered_bytes
 
 EXACT_INT: Final = 2**53
 INT64_MIN: Final = -(2**63)
@@ -372,10 +373,7 @@ def hash_key(value: Any) -> Any:
 
 
 def order_key(value: Any) -> tuple[Any, ...]:
-    """A key that sorts values by type, then by value.
-
-    Arrays and objects are grouped by type; among themselves they have a fixed order without meaning.
-    """
+    """A key that sorts values by type, then by value; arrays and objects by the hash that DISTINCT has for them."""
     kind = value.__class__
     if kind is str:
         return (STRING_RANK, value) if value.isascii() else (STRING_RANK, utf16_order(value))
@@ -389,10 +387,8 @@ def order_key(value: Any) -> tuple[Any, ...]:
         return (NULL_RANK,)
     if value is UNDEFINED:
         return (UNDEFINED_RANK,)
-    if kind is dict:
-        parts = sorted((utf16_order(name), order_key(part)) for name, part in value.items())
-        return (OBJECT_RANK, tuple(parts))
-    return (ARRAY_RANK, tuple(map(order_key, value)))
+    rank = OBJECT_RANK if kind is dict else ARRAY_RANK
+    return (rank, ordered_bytes(distinct_hash(value)))
 
 
 def utf16_order(text: str) -> str:

@@ -1,5 +1,10 @@
 """What all connections of one server share: the handler, the limits, the clock, and the table of connections.
 
+A connection is taken while there are fewer than `Limits.connections` and fewer than `Limits.connections_per_address`
+of its address (of its /64 network, where that is IPv6), and while its descriptor is below those that are reserved for
+other files; all of this in proportion where the process may open fewer files. Others are told 503. When three quarters
+of the places are taken, idle connections and slow requests are given less time.
+
 Invariants
 - There is one timer per server. It sweeps every connection; no request owns a timer.
 - The clock advances by at most two sweep periods per sweep, so a loop that was blocked does not make every
@@ -10,14 +15,18 @@ Invariants
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import time
+from collections import Counter
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Protocol
 
 from pleiad.limits import Limits
-from pleiad.server.message import Handler
+from pleiad.server.descriptors import descriptors_for_connections
+from pleiad.server.memory import Memory
+from pleiad.server.message import Gate, Handler
 
 _log = logging.getLogger(__name__)
 
@@ -25,6 +34,7 @@ SWEEP_SECONDS_MAX = 1.0
 SWEEP_SECONDS_MIN = 0.02
 REFUSALS_MAX = 128
 """Connections over the limit that may wait for their 503 at once; more are dropped without a word."""
+CROWDED_IDLE_SECONDS = 10.0
 
 _REASONS = {status.value: status.phrase for status in HTTPStatus} | {449: "Retry With"}
 
@@ -58,16 +68,40 @@ class Answerer(Protocol):
 class ConnectionTable:
     """The shared state of one server's connections."""
 
-    def __init__(self, handler: Handler, limits: Limits, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        limits: Limits,
+        loop: asyncio.AbstractEventLoop,
+        gate: Gate | None = None,
+    ) -> None:
         self.handler = handler
+        self.gate = gate
         self.limits = limits
         self.loop = loop
+        self.memory = Memory(limits)
+        # Who waits for its 503 has a descriptor of the reserve.
+        self._refusals_max = min(REFUSALS_MAX, limits.descriptors_reserved // 4)
+        self._descriptors_end = descriptors_for_connections(limits)
+        if self._descriptors_end is not None:
+            self._refusals_max = min(self._refusals_max, self._descriptors_end // 4)
+        self._connections_max = limits.connections
+        self._per_address_max = limits.connections_per_address
+        if self._descriptors_end is not None and self._descriptors_end < limits.connections:
+            self._connections_max = self._descriptors_end
+            self._per_address_max = (
+                limits.connections_per_address * self._descriptors_end // limits.connections
+            )
+            _log.info(
+                "connections are capped at %d, since the process may open few files", self._connections_max
+            )
         self.now = 0.0
         self.draining = False
         self.heads: dict[int, bytes] = {}
         self.emptied = asyncio.Event()
         self.emptied.set()
-        self._connections: set[Swept] = set()
+        self._connections: dict[Swept, str] = {}
+        self._per_address: Counter[str] = Counter()
         self._refusals: set[Swept] = set()
         self._answerers: list[Answerer] = []
         self._senders: list[Answerer] = []
@@ -82,13 +116,28 @@ class ConnectionTable:
     def __len__(self) -> int:
         return len(self._connections)
 
+    def has_place(self, address: str, descriptor: int) -> bool:
+        """Whether a connection from an address may stay."""
+        return (
+            len(self._connections) < self._connections_max
+            and self._per_address[address] < self._per_address_max
+            and (self._descriptors_end is None or descriptor < self._descriptors_end)
+        )
+
     @property
-    def is_full(self) -> bool:
-        return len(self._connections) >= self.limits.connections
+    def is_crowded(self) -> bool:
+        """Whether most places are taken."""
+        return len(self._connections) * 4 >= self._connections_max * 3
+
+    @property
+    def idle_seconds(self) -> float:
+        """How long a connection may be idle now."""
+        seconds = self.limits.idle_seconds
+        return min(seconds, CROWDED_IDLE_SECONDS) if self.is_crowded else seconds
 
     @property
     def refuses_silently(self) -> bool:
-        return len(self._refusals) >= REFUSALS_MAX
+        return len(self._refusals) >= self._refusals_max
 
     def answer_later(self, answerer: Answerer) -> None:
         """Have a connection's requests answered when this turn of the loop has read those of all connections.
@@ -132,8 +181,9 @@ class ConnectionTable:
             self._timer.cancel()
             self._timer = None
 
-    def add(self, connection: Swept) -> None:
-        self._connections.add(connection)
+    def add(self, connection: Swept, address: str) -> None:
+        self._connections[connection] = address
+        self._per_address[address] += 1
         self.emptied.clear()
 
     def add_refusal(self, connection: Swept) -> None:
@@ -142,11 +192,16 @@ class ConnectionTable:
 
     def replace(self, old: Swept, new: Swept) -> None:
         """The first look at a connection is over; another object speaks for it now."""
-        self._connections.discard(old)
-        self._connections.add(new)
+        address = self._connections.pop(old, None)
+        if address is not None:
+            self._connections[new] = address
 
     def remove(self, connection: Swept) -> None:
-        self._connections.discard(connection)
+        address = self._connections.pop(connection, None)
+        if address is not None:
+            self._per_address[address] -= 1
+            if not self._per_address[address]:
+                del self._per_address[address]
         self._refusals.discard(connection)
         if not self._connections and not self._refusals:
             self.emptied.set()
@@ -187,3 +242,21 @@ class ConnectionTable:
         self._timer = self.loop.call_later(self._period_seconds, self._sweep)
         for connection in self._all():
             connection.sweep(self.now)
+        self.memory.sweep(self.now)
+
+
+def address_of(transport: asyncio.BaseTransport) -> str:
+    """What counts as one address: of IPv6 the network of 64 bits, which one machine has to itself."""
+    peername = transport.get_extra_info("peername")
+    if not isinstance(peername, tuple) or not peername:
+        return ""
+    text = str(peername[0])
+    if ":" not in text:
+        return text
+    try:
+        address = ipaddress.IPv6Address(text.partition("%")[0])
+    except ValueError:
+        return text
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.IPv6Address(int(address) >> 64 << 64))

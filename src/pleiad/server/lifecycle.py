@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gc
+import logging
 import signal
 import ssl
 import sys
@@ -21,7 +23,7 @@ from typing import Any, TypeVar
 from pleiad.limits import Limits
 from pleiad.server.certificate import ensure_certificate
 from pleiad.server.connections import ConnectionTable
-from pleiad.server.message import Handler
+from pleiad.server.message import Gate, Handler
 from pleiad.server.tls import FirstByte
 
 try:
@@ -30,6 +32,7 @@ except ImportError:  # there is none for Windows
     uvloop = None  # type: ignore[assignment]
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 BACKLOG_CONNECTIONS = 1024
 ABORT_SECONDS = 5.0
@@ -37,7 +40,10 @@ COLLECT_AFTER_ALLOCATIONS = 50_000
 
 
 class Server:
-    """An HTTP server on one address; with a TLS directory it speaks HTTPS on the same port too."""
+    """An HTTP server on one address; with a TLS directory it speaks HTTPS on the same port too.
+
+    With a gate, callers are asked for it before their bodies are read.
+    """
 
     def __init__(
         self,
@@ -47,8 +53,10 @@ class Server:
         port: int,
         tls_directory: Path | None = None,
         extra_hosts: Iterable[str] = (),
+        gate: Gate | None = None,
     ) -> None:
         self._handler = handler
+        self._gate = gate
         self._limits = limits
         self._host = host
         self._wanted_port = port
@@ -72,7 +80,7 @@ class Server:
         if self._tls_directory is not None:
             context = ensure_certificate(self._tls_directory, self._extra_hosts).server_context()
         loop = asyncio.get_running_loop()
-        table = ConnectionTable(self._handler, self._limits, loop)
+        table = ConnectionTable(self._handler, self._limits, loop, self._gate)
 
         async def listen(port: int) -> asyncio.Server:
             return await loop.create_server(
@@ -117,7 +125,20 @@ async def _happens(event: asyncio.Event, seconds: float) -> bool:
 
 def new_loop() -> asyncio.AbstractEventLoop:
     """A new event loop of the fast kind where there is one."""
-    return asyncio.new_event_loop() if uvloop is None else uvloop.new_event_loop()
+    if uvloop is not None:
+        return uvloop.new_event_loop()
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(_note_failure)
+    return loop
+
+
+def _note_failure(loop: asyncio.AbstractEventLoop, failure: dict[str, Any]) -> None:
+    """What a loop does with failures, except that it does not log each connection it has no descriptor for."""
+    error = failure.get("exception")
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        _log.debug("no descriptor for a connection: %s", error)
+    else:
+        loop.default_exception_handler(failure)
 
 
 def install_loop() -> None:

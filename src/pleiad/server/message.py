@@ -23,7 +23,7 @@ KEEP_LINE_CLOSE = b"Connection: close\r\n"
 class Request:
     """One request, read completely. ``target`` is the path and query exactly as received."""
 
-    __slots__ = ("body", "headers", "keep_line", "method", "peer", "secure", "target")
+    __slots__ = ("body", "headers", "keep_line", "method", "peer", "proof", "secure", "target")
 
     def __init__(
         self,
@@ -42,6 +42,8 @@ class Request:
         self.secure = secure
         self.peer = peer
         self.keep_line = keep_line
+        self.proof: object = None
+        """What the gate has found out about the caller, where it was asked; see `Gate`."""
 
     @property
     def raw_path(self) -> bytes:
@@ -80,6 +82,12 @@ class Response:
 
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+Gate = Callable[[Request], Response | None]
+"""Whether a request whose headers are complete may send its body: None, or the refusal.
+
+It is asked only where the body did not come with the headers, and must not wait. What it found out it leaves in
+`proof`, and the handler finds it there.
+"""
 
 _JSON_TYPE = b"Content-Type: application/json\r\n"
 _NAME_CHARACTERS = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -104,4 +112,8 @@ def render_headers(pairs: Iterable[tuple[str, str]]) -> bytes:
 def error_response(error: PleiadError) -> Response:
     """The JSON answer to a failure of the transport itself."""
     body = orjson.dumps({"code": error.code, "message": error.message})
-    return Response(error.status, _JSON_TYPE, body)
+    headers = _JSON_TYPE
+    if error.retry_after_ms is not None:
+        seconds = -(-error.retry_after_ms // 1000)
+        headers += b"x-ms-retry-after-ms: %d\r\nRetry-After: %d\r\n" % (error.retry_after_ms, seconds)
+    return Response(error.status, headers, body)

@@ -2,21 +2,25 @@
 
 Invariants
 - Responses leave in the order of their requests; at most one handler runs per connection.
-- After a refusal (malformed, too large, too slow) nothing more is parsed: the refusal is the last response,
-  and what the client still sends is thrown away for a short while so that it can read the answer.
+- A request whose body is still to come is shown to the gate when its headers are complete; who may not go on is
+  refused before its body is read, also instead of `100 Continue`.
+- After a refusal (malformed, too large, too slow, not let in) nothing more is parsed: the refusal is the last
+  response, and what the client still sends is thrown away for a short while so that it can read the answer.
 - Nothing is written after the transport began to close.
-- Reading is paused while the client does not read, or while `PENDING_MAX` requests wait.
+- Reading is paused while the client does not read, while `PENDING_MAX` requests wait, or while there is no room.
 - Parser callbacks only collect; handlers run after the parser has returned.
 
-Limits: bytes are parsed in slices of `SLICE_BYTES`, so headers that never end are cut at most one slice
-after `Limits.header_bytes`. A client that closes its side is gone: its running handler is cancelled.
+What a connection may take: until its head is whole, `Limits.header_bytes` and one slice of `SLICE_BYTES`; then one
+body of `Limits.request_bytes`, one read of the socket, and `PENDING_MAX` requests behind it; of answers that are not
+read `UNSENT_BYTES_MAX` and one answer. An idle one has its parser and its transport and nothing of its last request.
+All connections together have the budgets of `memory.py`; a request of up to `UNCOUNTED_BYTES` that came in one read
+is not counted. A client that closes its side is gone: its running handler is cancelled.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from functools import partial
 from typing import cast
 
@@ -24,100 +28,58 @@ import httptools
 
 from pleiad import errors
 from pleiad.errors import PleiadError
-from pleiad.server import eager
+from pleiad.server import eager, http2
 from pleiad.server.connections import ConnectionTable
-from pleiad.server.message import (
-    KEEP_LINE_ALIVE,
-    KEEP_LINE_CLOSE,
-    KEEP_LINE_NONE,
-    ConnectionCut,
-    Request,
-    Response,
-    error_response,
-)
+from pleiad.server.memory import PRESSED_SECONDS, RETRY_AFTER_MS
+from pleiad.server.message import KEEP_LINE_CLOSE, ConnectionCut, Request, Response, error_response
+from pleiad.server.request_reader import HEADER_LINES_MAX, RequestReader, head_bytes, refusal_of
 
 PENDING_MAX = 32
 UNSENT_BYTES_MAX = 65_536
 SLICE_BYTES = 16 * 1024
+UNCOUNTED_BYTES = 4 * 1024
 LINGER_SECONDS = 2.0
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_METHODS = {
-    name.encode(): name for name in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE")
-}
-
 _log = logging.getLogger("pleiad.server")
 
 
-def _refusal(error: httptools.HttpParserError) -> PleiadError:
-    """What to answer when the parser stopped: a callback's own refusal, or that this is not HTTP."""
-    if isinstance(error, httptools.HttpParserCallbackError):
-        cause = error.__context__
-        if not isinstance(cause, PleiadError):
-            raise error
-        return cause
-    return errors.BAD_REQUEST(reason=f"The request is not valid HTTP: {error}.")
-
-
-class HttpProtocol(asyncio.Protocol):
+class HttpProtocol(RequestReader, asyncio.Protocol):
     """The protocol of one connection; also its row in the connection table."""
 
     __slots__ = (
-        "_begun_at",
-        "_body",
-        "_expects",
-        "_feed_bytes",
+        "_bodies_bytes",
         "_handler",
-        "_headers",
+        "_heads_bytes",
         "_held",
         "_idle_at",
-        "_in_request",
-        "_keep_line",
-        "_limits",
+        "_is_counted",
+        "_is_in_line",
         "_linger_at",
         "_loop",
         "_lost",
-        "_parser",
         "_paused",
-        "_peer",
-        "_queue",
-        "_quiet_bytes",
-        "_request_headers",
-        "_secure",
+        "_paused_at",
+        "_served",
         "_stalled_at",
         "_table",
-        "_target",
         "_task",
         "_transport",
         "_turn_due",
         "_unsent",
-        "_upgrading",
+        "_waits_for_room",
         "_write_paused",
     )
 
     def __init__(self, table: ConnectionTable, secure: bool) -> None:
+        super().__init__(table.limits, secure, table)
         self._table = table
         self._handler = table.handler
-        self._limits = table.limits
         self._loop = table.loop
-        self._secure = secure
-        self._peer = ""
         self._transport: asyncio.Transport | None = None
-        self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
-        # the request being read
-        self._in_request = False
-        self._target = b""
-        self._headers: dict[bytes, bytes] = {}
-        self._request_headers = self._headers
-        self._body: bytes | bytearray = b""
-        self._keep_line = KEEP_LINE_NONE
-        self._expects = False
-        self._upgrading = False
-        self._feed_bytes = 0
-        self._quiet_bytes = 0
-        # requests read, and the one being answered; a Response in the queue is a refusal and the last
-        self._queue: deque[Request | Response] = deque()
+        # the request being answered
         self._task: asyncio.Task[Response] | None = None
+        self._served: Request | None = None
         self._turn_due = False
         # flow
         self._held = b""
@@ -125,8 +87,14 @@ class HttpProtocol(asyncio.Protocol):
         self._paused = False
         self._write_paused = False
         self._lost = False
+        # what the table's memory counts for this connection
+        self._heads_bytes = 0
+        self._bodies_bytes = 0
+        self._is_counted = False
+        self._is_in_line = False
+        self._waits_for_room = False
         # times, by the table's clock
-        self._idle_at = self._begun_at = self._stalled_at = table.now
+        self._idle_at = self._stalled_at = self._paused_at = table.now
         self._linger_at: float | None = None
 
     # -- transport callbacks ---------------------------------------------------------------------
@@ -140,8 +108,8 @@ class HttpProtocol(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost = True
         self._table.remove(self)
-        self._stop_parsing()
-        self._queue.clear()
+        self._table.memory.forget_unsent(self)
+        self._drop_requests()
         if self._task is not None:
             self._task.cancel()
 
@@ -156,14 +124,19 @@ class HttpProtocol(asyncio.Protocol):
             self._feed(data)
             if self._queue and len(self._queue) >= PENDING_MAX:
                 self._pause()
+        if self._in_request or self._held or self._is_counted or len(data) > UNCOUNTED_BYTES:
+            self._recount()
+            self._mind_room()
 
     def pause_writing(self) -> None:
         self._write_paused = True
         self._stalled_at = self._table.now
         self._pause()
+        self._table.memory.note_unsent(self, self._table.now)
 
     def resume_writing(self) -> None:
         self._write_paused = False
+        self._table.memory.forget_unsent(self)
         self.take_turn()
 
     # -- reading ---------------------------------------------------------------------------------
@@ -180,7 +153,10 @@ class HttpProtocol(asyncio.Protocol):
             self._ignore_upgrade(data[upgrade.args[0] :])
             return
         except httptools.HttpParserError as error:
-            self._refuse(_refusal(error))
+            if parser.get_method() == http2.PREFACE_METHOD:
+                self._refuse_with(http2.FAREWELL)
+            else:
+                self._refuse(refusal_of(error))
         if self._queue and not self._turn_due:
             self._turn_due = True
             self._table.answer_later(self)
@@ -188,13 +164,30 @@ class HttpProtocol(asyncio.Protocol):
             self._read_in_part()
 
     def _read_in_part(self) -> None:
-        """A slice ended inside a request: bound what is not body, and ask for a body held back."""
+        """A slice ended inside a request: bound what is not body, ask the gate, and ask for a body held back."""
         self._quiet_bytes += self._feed_bytes
         if self._quiet_bytes > self._limits.header_bytes + SLICE_BYTES:
             self._refuse(errors.HEADERS_TOO_LARGE(limit=self._limits.header_bytes))
-            self._pump()
-        elif self._expects:
+        elif len(self._headers) > HEADER_LINES_MAX:
+            self._refuse(errors.HEADERS_TOO_MANY(limit=HEADER_LINES_MAX))
+        elif self._is_head_whole and self._proof is None:
+            self._ask_gate()
+        if self._in_request and self._expects:
             self._send_continue()
+        elif self._parser is None:
+            self._pump()
+
+    def _ask_gate(self) -> None:
+        """Have the caller known before its body is taken; the proof goes with the request, to be made only once."""
+        gate = self._table.gate
+        if gate is None or self._upgrading:
+            return
+        request = self._request_in_part()
+        refusal = gate(request)
+        if refusal is None:
+            self._proof = request.proof or True
+        else:
+            self._refuse_with(refusal)
 
     def _feed_held(self) -> None:
         """Parse what is held, slice by slice, for as long as answers may be written."""
@@ -221,7 +214,7 @@ class HttpProtocol(asyncio.Protocol):
         skipped = (b"upgrade", b"connection", b"http2-settings")
         lines += [b"%b: %b\r\n" % pair for pair in self._request_headers.items() if pair[0] not in skipped]
         self._parser = httptools.HttpRequestParser(self)
-        self._in_request = False
+        self._forget_request()
         self._feed(b"".join([*lines, b"\r\n", rest]))
 
     def _send_continue(self) -> None:
@@ -232,104 +225,75 @@ class HttpProtocol(asyncio.Protocol):
             self._write(_CONTINUE)
 
     def _refuse(self, error: PleiadError) -> None:
-        self._stop_parsing()
-        self._queue.append(error_response(error))
+        self._refuse_with(error_response(error))
 
-    def _stop_parsing(self) -> None:
-        self._parser = None
-        self._in_request = False
+    def _refuse_with(self, refusal: Response | bytes) -> None:
+        self._stop_parsing()
         self._held = b""
-        self._body = b""
+        self._queue.append(refusal)
+
+    def _drop_requests(self) -> None:
+        """Nothing more is read or answered here."""
+        self._stop_parsing()
+        self._held = b""
+        self._queue.clear()
+        self._recount()
 
     def _pause(self) -> None:
         if not self._paused and self._transport is not None and not self._transport.is_closing():
             self._paused = True
+            self._paused_at = self._table.now
             self._transport.pause_reading()
 
-    # -- parser callbacks ------------------------------------------------------------------------
+    # -- memory ----------------------------------------------------------------------------------
 
-    def on_message_begin(self) -> None:
-        self._in_request = True
-        self._begun_at = self._table.now
-        self._target = b""
-        self._headers = {}
-        self._body = b""
-        self._expects = False
-        self._upgrading = False
-        self._quiet_bytes = 0
+    def _recount(self) -> None:
+        """Tell the table what this connection keeps in memory now."""
+        heads_bytes = bodies_bytes = 0
+        if self._in_request and not self._is_head_whole:
+            heads_bytes = self._part_bytes
+        elif self._in_request:
+            bodies_bytes = self._part_bytes
+        waiting = [item for item in self._queue if isinstance(item, Request)]
+        if self._served is not None and not self._lost:
+            waiting.append(self._served)
+        bodies_bytes += len(self._held) + sum(len(each.body) + head_bytes(each.headers) for each in waiting)
+        if bodies_bytes and self._paused and self._transport is not None:
+            bodies_bytes += self._transport.get_extra_info("unread_bytes", 0)
+        taken = (heads_bytes - self._heads_bytes, bodies_bytes - self._bodies_bytes)
+        self._heads_bytes, self._bodies_bytes = heads_bytes, bodies_bytes
+        if taken != (0, 0):
+            self._is_counted = heads_bytes + bodies_bytes > 0
+            self._table.memory.count(*taken)
+        if self._is_in_line and not self._in_request:
+            self._is_in_line = self._waits_for_room = False
+            self._table.memory.leave(self)
 
-    def on_url(self, url: bytes) -> None:
-        self._target += url
+    def _mind_room(self) -> None:
+        """Stop where there is no room: wait for it in the middle of a body, and go where there is none at all."""
+        memory = self._table.memory
+        if memory.has_no_room_for_bodies or (self._heads_bytes and memory.has_no_room_for_heads):
+            if self._parser is not None:
+                if self._queue and not self._in_request:
+                    self._queue.pop()  # what was read last is refused, be it in part or whole
+                self._refuse(_no_room())
+                self._recount()
+                self._pump()
+        elif self._in_request and self._is_head_whole and memory.has_little_room:
+            self._is_in_line = True
+            if not memory.may_read(self):
+                self._waits_for_room = True
+                self._pause()
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers[name.lower()] = value
+    def read_on(self) -> None:
+        """There is room again."""
+        self._waits_for_room = False
+        self._schedule_turn()
 
-    def on_headers_complete(self) -> None:
-        headers = self._request_headers = self._headers
-        parser = self._parser
-        assert parser is not None
-        if not parser.should_keep_alive():
-            self._keep_line = KEEP_LINE_CLOSE
-            if parser.get_http_version() not in ("1.0", "1.1"):
-                raise errors.BAD_REQUEST(reason="Only HTTP/1.1 and HTTP/1.0 are spoken here.")
-        elif b"connection" in headers:
-            self._keep_line = KEEP_LINE_ALIVE
-            self._upgrading = parser.should_upgrade()
-        else:
-            self._keep_line = KEEP_LINE_NONE
-        if self._quiet_bytes + self._feed_bytes > self._limits.header_bytes:
-            self._check_header_bytes()
-        if b"content-length" in headers:
-            length = int(headers[b"content-length"])
-            if length > self._limits.request_bytes:
-                raise errors.ITEM_TOO_LARGE(size=length, limit=self._limits.request_bytes)
-        elif b"transfer-encoding" in headers:
-            if headers[b"transfer-encoding"].strip().lower() != b"chunked":
-                raise errors.BAD_REQUEST(reason="No transfer encoding but 'chunked' is supported.")
-            # Trailers come through on_header too; they must not replace headers already checked.
-            self._headers = {}
-        if b"expect" in headers:
-            expected = headers[b"expect"].strip().lower()
-            self._expects = expected == b"100-continue" and parser.get_http_version() == "1.1"
-
-    def on_body(self, body: bytes) -> None:
-        self._quiet_bytes = 0
-        if not self._body:
-            self._body = body
-        else:
-            if isinstance(self._body, bytes):
-                self._body = bytearray(self._body)
-            self._body += body
-        if len(self._body) > self._limits.request_bytes:
-            raise errors.ITEM_TOO_LARGE(size=len(self._body), limit=self._limits.request_bytes)
-
-    def on_message_complete(self) -> None:
-        parser = self._parser
-        assert parser is not None
-        method = parser.get_method()
-        if method == b"CONNECT":
-            raise errors.BAD_REQUEST(reason="CONNECT is not supported.")
-        if self._upgrading:
-            return
-        self._in_request = False
-        body = self._body
-        self._queue.append(
-            Request(
-                _METHODS.get(method) or method.decode("latin-1"),
-                self._target,
-                self._request_headers,
-                body if body.__class__ is bytes else bytes(body),
-                self._secure,
-                self._peer,
-                self._keep_line,
-            )
-        )
-
-    def _check_header_bytes(self) -> None:
-        """The exact size, counted only when so much was read that the limit may be passed."""
-        size = len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._headers.items())
-        if size > self._limits.header_bytes:
-            raise errors.HEADERS_TOO_LARGE(limit=self._limits.header_bytes)
+    @property
+    def unsent_bytes(self) -> int:
+        """What waits in memory to be sent."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     # -- answering -------------------------------------------------------------------------------
 
@@ -343,7 +307,7 @@ class HttpProtocol(asyncio.Protocol):
                 return
             budget -= 1
             item = queue.popleft()
-            if isinstance(item, Response):
+            if not isinstance(item, Request):
                 self._finish_refusal(item)
                 return
             try:
@@ -353,12 +317,13 @@ class HttpProtocol(asyncio.Protocol):
                 continue
             if isinstance(started, asyncio.Task):
                 self._task = started
+                self._served = item
                 started.add_done_callback(partial(self._task_done, item))
             else:
                 self._respond(item, started)
 
     def _task_done(self, request: Request, task: asyncio.Task[Response]) -> None:
-        self._task = None
+        self._task = self._served = None
         if task.cancelled():
             if self._lost:
                 return
@@ -386,15 +351,20 @@ class HttpProtocol(asyncio.Protocol):
         self._pump()
         if transport.is_closing():
             return
-        if self._paused and not self._write_paused and len(self._queue) < PENDING_MAX:
+        is_held_up = self._write_paused or self._waits_for_room or len(self._queue) >= PENDING_MAX
+        if self._paused and not is_held_up:
             self._paused = False
             # The time the server itself did not read is not the client's.
-            self._begun_at = self._table.now
+            self._begun_at += self._table.now - self._paused_at
             transport.resume_reading()
             if self._held:
                 self._feed_held()
+                self._recount()
+                self._mind_room()
         if self._expects and self._in_request:
             self._send_continue()
+        if self._is_counted:
+            self._recount()
 
     def _failure(self, request: Request, error: BaseException) -> Response:
         if isinstance(error, PleiadError):
@@ -431,6 +401,8 @@ class HttpProtocol(asyncio.Protocol):
         data, self._unsent = self._unsent, b""
         if data:
             self._write(data)
+            if self._write_paused and not self._lost:
+                self._table.memory.note_unsent(self, self._table.now)
 
     def _render(self, method: str, response: Response, keep_line: bytes) -> bytes:
         status = response.status
@@ -450,19 +422,20 @@ class HttpProtocol(asyncio.Protocol):
 
     def _close(self) -> None:
         self.send()
-        self._stop_parsing()
-        self._queue.clear()
+        self._drop_requests()
         if self._transport is not None and not self._lost:
             self._transport.close()
 
-    def _finish_refusal(self, response: Response) -> None:
+    def _finish_refusal(self, refusal: Response | bytes) -> None:
         """Send the last response; leave the client the time to read it before the connection goes."""
         transport = self._transport
         if self._lost or transport is None or transport.is_closing():
             return
         self._queue.clear()
         self.send()
-        self._write(self._render("", response, KEEP_LINE_CLOSE))
+        if isinstance(refusal, Response):
+            refusal = self._render("", refusal, KEEP_LINE_CLOSE)
+        self._write(refusal)
         self._linger_at = self._table.now
         if transport.can_write_eof():
             transport.write_eof()
@@ -470,23 +443,36 @@ class HttpProtocol(asyncio.Protocol):
     # -- the connection table's view ---------------------------------------------------------------
 
     def sweep(self, now: float) -> None:
+        table = self._table
         if self._linger_at is not None:
             if now - self._linger_at > LINGER_SECONDS:
                 self.abort()
         elif self._write_paused:
             if now - self._stalled_at > self._limits.idle_seconds:
                 self.abort()
+        elif self._waits_for_room:
+            if now - self._paused_at > self._limits.request_read_seconds:
+                self._refuse_late(_no_room())
         elif self._task is not None or self._queue:
             return
         elif self._in_request:
-            if now - self._begun_at > self._limits.request_read_seconds:
-                seconds = self._limits.request_read_seconds
-                self._refuse(
+            is_pressed = table.is_crowded or table.memory.is_pressed
+            seconds = self._limits.request_read_seconds
+            if is_pressed and now - self._begun_at > min(PRESSED_SECONDS, seconds):
+                self._refuse_late(_no_room())
+            elif now - self._begun_at > seconds:
+                self._refuse_late(
                     errors.REQUEST_TIMEOUT(reason=f"The request was not received within {seconds:g} seconds.")
                 )
-                self._pump()
-        elif now - self._idle_at > self._limits.idle_seconds:
+        elif now - self._idle_at > table.idle_seconds:
             self._close()
+
+    def _refuse_late(self, error: PleiadError) -> None:
+        self._refuse(error)
+        self._recount()
+        self._pump()
+        if self._paused:  # what the client still sends is thrown away, which takes reading it
+            self.take_turn()
 
     def drain(self) -> None:
         if self._task is None and not self._queue and not self._in_request and self._linger_at is None:
@@ -495,3 +481,9 @@ class HttpProtocol(asyncio.Protocol):
     def abort(self) -> None:
         if self._transport is not None and not self._lost:
             self._transport.abort()
+
+
+def _no_room() -> PleiadError:
+    return errors.UNAVAILABLE(
+        reason="The server has no room for the request now; retry.", retry_after_ms=RETRY_AFTER_MS
+    )

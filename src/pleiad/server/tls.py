@@ -22,7 +22,9 @@ from typing import Any, cast
 
 from pleiad import errors
 from pleiad.server.certificate import ensure_certificate
-from pleiad.server.connections import ConnectionTable
+from pleiad.server.connections import ConnectionTable, address_of
+from pleiad.server.descriptors import descriptor_of
+from pleiad.server.memory import RETRY_AFTER_MS
 from pleiad.server.message import KEEP_LINE_CLOSE, error_response
 from pleiad.server.protocol import HttpProtocol
 
@@ -48,10 +50,11 @@ class FirstByte(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        address = address_of(transport)
         if self._table.draining:
             self._transport.abort()
-        elif not self._table.is_full:
-            self._table.add(self)
+        elif self._table.has_place(address, descriptor_of(transport)):
+            self._table.add(self, address)
         elif self._table.refuses_silently:
             self._transport.abort()
         else:
@@ -84,7 +87,9 @@ class FirstByte(asyncio.Protocol):
         transport = cast(asyncio.Transport, self._transport)
         if not encrypted:
             response = error_response(
-                errors.UNAVAILABLE(reason="The server has reached its limit of connections.")
+                errors.UNAVAILABLE(
+                    reason="The server has reached its limit of connections.", retry_after_ms=RETRY_AFTER_MS
+                )
             )
             head = self._table.head(response.status)
             length = b"Content-Length: %d\r\n" % len(response.body)
@@ -96,7 +101,7 @@ class FirstByte(asyncio.Protocol):
         if self._refused:
             if age_seconds > REFUSAL_SECONDS:
                 self.abort()
-        elif age_seconds > self._table.limits.idle_seconds:
+        elif age_seconds > min(self._table.idle_seconds, self._table.limits.request_read_seconds):
             self.abort()
 
     def drain(self) -> None:
@@ -258,7 +263,13 @@ class TlsConnection(asyncio.Protocol):
         return self._closing or self._socket.is_closing()
 
     def extra_info(self, name: str, default: Any = None) -> Any:
+        if name == "unread_bytes":
+            return self._incoming.pending
         return self._tls if name == "ssl_object" else self._socket.get_extra_info(name, default)
+
+    @property
+    def unsent_bytes(self) -> int:
+        return self._socket.get_write_buffer_size() + sum(map(len, self._unsent))
 
     # -- the connection table's view, until the handshake is done ---------------------------------
 
@@ -292,6 +303,9 @@ class _TlsTransport(asyncio.Transport):
 
     def can_write_eof(self) -> bool:
         return False
+
+    def get_write_buffer_size(self) -> int:
+        return self._connection.unsent_bytes
 
     def pause_reading(self) -> None:
         self._connection.pause_reading()

@@ -7,12 +7,14 @@ own, so that finding, authenticating, counting and failing are the same everywhe
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 
 from pleiad import errors
+from pleiad.engine.operation import Operation
 from pleiad.heads.admin import faults, metrics, partitions, reshape, throughput, warnings
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.call import Call
+from pleiad.heads.nosql.route import Route
 from pleiad.server.message import Response, render_headers
 
 HEALTH_PATH = b"/_pleiad/health"
@@ -20,7 +22,6 @@ METRICS_PATH = b"/metrics"
 VERSION = "v1"
 
 _BEARER = "bearer "
-Operation = Callable[[Call], Awaitable[Response]]
 
 
 class AdminOperations:
@@ -35,29 +36,41 @@ class AdminOperations:
         self._authenticator = authenticator
         self._metrics_open = metrics_open
         self._connections = connections
-        self.open_paths = frozenset({HEALTH_PATH, METRICS_PATH})
-        """Paths that need no signature; the operations behind them decide."""
 
-    def routes(self) -> Mapping[str, Mapping[str, Operation]]:
+    def routes(self) -> Mapping[str, Mapping[str, Route]]:
         """Every path with its operations, with a star where a name stands."""
         container = "_pleiad/*/dbs/*/colls/*"
-        versioned: dict[str, dict[str, Operation]] = {
-            "_pleiad/*/throughput": {"GET": throughput.read_account},
-            "_pleiad/*/dbs/*/throughput": {"GET": throughput.read, "PUT": throughput.replace},
-            f"{container}/throughput": {"GET": throughput.read, "PUT": throughput.replace},
-            f"{container}/partitions": {"GET": partitions.read, "PUT": partitions.redistribute},
-            f"{container}/split": {"POST": reshape.split},
-            f"{container}/merge": {"POST": reshape.merge},
-            "_pleiad/*/faults": {"GET": faults.list_all, "POST": faults.add, "DELETE": faults.clear},
-            "_pleiad/*/faults/*": {"GET": faults.read, "DELETE": faults.delete},
-            "_pleiad/*/warnings": {"GET": warnings.list_all},
+        own_throughput = {
+            "GET": Route(Operation.READ_THROUGHPUT, throughput.read),
+            "PUT": Route(Operation.REPLACE_THROUGHPUT, throughput.replace),
         }
-        routes: dict[str, Mapping[str, Operation]] = {
-            "_pleiad/*": {"GET": self.health},
-            "metrics": {"GET": self.metrics},
+        versioned: dict[str, dict[str, Route]] = {
+            "_pleiad/*/throughput": {"GET": Route(Operation.READ_THROUGHPUT, throughput.read_account)},
+            "_pleiad/*/dbs/*/throughput": own_throughput,
+            f"{container}/throughput": own_throughput,
+            f"{container}/partitions": {
+                "GET": Route(Operation.READ_PARTITIONS, partitions.read),
+                "PUT": Route(Operation.REDISTRIBUTE, partitions.redistribute),
+            },
+            f"{container}/split": {"POST": Route(Operation.SPLIT, reshape.split)},
+            f"{container}/merge": {"POST": Route(Operation.MERGE, reshape.merge)},
+            "_pleiad/*/faults": {
+                "GET": Route(Operation.LIST_FAULTS, faults.list_all),
+                "POST": Route(Operation.ADD_FAULT, faults.add),
+                "DELETE": Route(Operation.CLEAR_FAULTS, faults.clear),
+            },
+            "_pleiad/*/faults/*": {
+                "GET": Route(Operation.READ_FAULT, faults.read),
+                "DELETE": Route(Operation.DELETE_FAULT, faults.delete),
+            },
+            "_pleiad/*/warnings": {"GET": Route(Operation.LIST_WARNINGS, warnings.list_all)},
+        }
+        routes: dict[str, Mapping[str, Route]] = {
+            "_pleiad/*": {"GET": Route(Operation.READ_HEALTH, self.health)},
+            "metrics": {"GET": Route(Operation.READ_METRICS, self.metrics)},
         }
         for pattern, methods in versioned.items():
-            routes[pattern] = {method: _versioned(operation) for method, operation in methods.items()}
+            routes[pattern] = {method: _versioned(route) for method, route in methods.items()}
         return routes
 
     async def health(self, call: Call) -> Response:
@@ -77,12 +90,12 @@ class AdminOperations:
         return Response(200, render_headers([("Content-Type", metrics.CONTENT_TYPE)]), body)
 
 
-def _versioned(operation: Operation) -> Operation:
-    """The operation behind the one version of the API that there is."""
+def _versioned(route: Route) -> Route:
+    """The route behind the one version of the API that there is."""
 
     async def checked(call: Call) -> Response:
         if call.segments[1] != VERSION:
             raise errors.ROUTE_NOT_FOUND(path="/".join(call.segments)[:200])
-        return await operation(call)
+        return await route.handler(call)
 
-    return checked
+    return Route(route.operation, checked)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pleiad import charge
+from pleiad import charge, errors
 from pleiad.engine.consistency import Consistency
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.render import resource_answer
@@ -63,6 +63,11 @@ async def read(call: Call) -> Response:
         "queryEngineConfiguration": _QUERY_ENGINE,
     }
     return resource_answer(200, call, charge.Charge(()), account)
+
+
+async def addresses(call: Call) -> Response:
+    """Where clients in direct mode ask for the addresses of replicas; any other final error would be misleading."""
+    raise errors.DIRECT_MODE()
 
 
 def _consistency_policy(level: Consistency) -> dict[str, Any]:

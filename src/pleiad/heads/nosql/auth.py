@@ -13,7 +13,7 @@ from binascii import Error as Base64Error
 from binascii import b2a_base64
 from email.utils import formatdate, parsedate_to_datetime
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import orjson
@@ -47,6 +47,8 @@ class ResourceToken(NamedTuple):
     """A resource token that this server signed and that has not expired."""
 
     permission_rid: str
+    binding: Any
+    """What it opens, as `issue` was told."""
 
 
 class Authenticator:
@@ -57,6 +59,8 @@ class Authenticator:
         self._keys: list[tuple[bytes, Caller]] = [(decode_key(key), access.MASTER)]
         if read_only_key:
             self._keys.append((decode_key(read_only_key), access.READ_ONLY))
+        # A key of its own, so that no signature of a request is ever one of a token.
+        self._token_key = hmac.digest(self._keys[0][0], b"resource tokens", "sha256")
         self._limits = limits
         self._proven: set[tuple[str, bytes, bytes, bytes]] = set()
         """Signed feeds: the queries and creates that a client sends to a container in one second are all alike."""
@@ -113,8 +117,8 @@ class Authenticator:
             return self._master(token[len(_MASTER) :], date, plain_date, signed)
         if token.startswith("type=resource&"):
             return self._resource(token)
-        if header.startswith("type=aad&"):
-            return self._identity(header)
+        if token.startswith("type=aad&"):
+            return self._identity(token)
         raise errors.UNAUTHORIZED(
             reason="The input authorization token can't serve the request: its form is not one of type=master, "
             "type=resource or type=aad."
@@ -171,18 +175,19 @@ class Authenticator:
 
     # -- resource tokens -------------------------------------------------------------------------
 
-    def issue(self, permission: Resource, seconds: int) -> str:
-        """A token that carries the right of a permission for so many seconds."""
-        payload = b64encode(orjson.dumps({"p": permission.rid, "e": int(time.time()) + seconds}))
-        proof = b64encode(hmac.digest(self._keys[0][0], payload, "sha256"))
+    def issue(self, permission: Resource, binding: Any, seconds: int) -> str:
+        """A token that carries the right of a permission for so many seconds, for what its link means now."""
+        claims = {"p": permission.rid, "b": binding, "e": int(time.time()) + seconds}
+        payload = b64encode(orjson.dumps(claims))
+        proof = b64encode(hmac.digest(self._token_key, payload, "sha256"))
         return f"type=resource&ver=1&sig={proof.decode()};{payload.decode()};"
 
     def _resource(self, token: str) -> ResourceToken:
         try:
             proof, payload, _ = token.partition("sig=")[2].split(";")
-            wanted = b64encode(hmac.digest(self._keys[0][0], payload.encode("ascii"), "sha256"))
+            wanted = b64encode(hmac.digest(self._token_key, payload.encode("ascii"), "sha256"))
             genuine = hmac.compare_digest(wanted, proof.encode("ascii"))
-            claims = orjson.loads(b64decode(payload)) if genuine else {}
+            claims = orjson.loads(b64decode(payload, validate=True)) if genuine else {}
         except (ValueError, Base64Error):
             genuine = False
         if not genuine:
@@ -191,7 +196,7 @@ class Authenticator:
             raise errors.FORBIDDEN(
                 reason="The resource token has expired; read its permission again for a new one."
             )
-        return ResourceToken(claims["p"])
+        return ResourceToken(claims["p"], claims["b"])
 
 
 def decode_key(key: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -30,6 +31,7 @@ class Call:
     __slots__ = (
         "_key",
         "activity_id",
+        "began_at",
         "caller",
         "charge_ru",
         "engine",
@@ -40,7 +42,13 @@ class Call:
     )
 
     def __init__(
-        self, request: Request, engine: Engine, raw_path: bytes, segments: list[str], activity_id: str
+        self,
+        request: Request,
+        engine: Engine,
+        raw_path: bytes,
+        segments: list[str],
+        activity_id: str,
+        began_at: float,
     ) -> None:
         self.request = request
         self.raw_path = raw_path
@@ -48,6 +56,7 @@ class Call:
         self.segments = segments
         self.method = request.method
         self.activity_id = activity_id
+        self.began_at = began_at
         self.caller: Caller = MASTER
         self.charge_ru = 0.0
         """What the answer says the request cost."""
@@ -163,9 +172,24 @@ class Call:
         return value
 
 
+_ITEM_PATH = re.compile(rb"/+dbs/[^/]+/colls/[^/]+/docs/[^/?]*\?")
+
+
+def path_of(request: Request) -> bytes:
+    """The path of a request, still percent-encoded.
+
+    Items are asked for without a query, and clients write the question mark of an id as it is: what follows belongs
+    to the id.
+    """
+    target = request.target
+    if b"?" in target and _ITEM_PATH.match(target) is not None:
+        return target
+    return request.raw_path
+
+
 def path_segments(raw_path: bytes) -> list[str]:
-    """The decoded segments of a path; one slash at its end means nothing."""
-    segments = raw_path[1:-1] if raw_path.endswith(b"/") else raw_path[1:]
+    """The decoded segments of a path; slashes before it and at its end mean nothing."""
+    segments = raw_path.strip(b"/")
     if not segments:
         return []
     try:

@@ -12,7 +12,8 @@ from pleiad.heads.nosql.items import container_of
 from pleiad.heads.nosql.metadata import query_of
 from pleiad.heads.nosql.queries import CROSS_PARTITION
 from pleiad.heads.nosql.render import resource_answer
-from pleiad.query import compile_query
+from pleiad.query import compile_query, compile_turn
+from pleiad.query.pace import Pace
 from pleiad.server.message import Response
 
 
@@ -21,7 +22,10 @@ async def list_or_query(call: Call) -> Response:
     if call.method == "POST":
         if call.key is None and not call.flag(CROSS_PARTITION):
             raise errors.CROSS_PARTITION_DISABLED()
-        compile_query(query_of(call)[0], call.limits)
+        text = query_of(call)[0]
+        with Pace.of_request(call.limits) as pace:
+            async with compile_turn(pace, text):
+                await pace.run(compile_query, text, call.limits)
     body = {"_rid": container.resource.rid, "Conflicts": [], "_count": 0}
     return resource_answer(200, call, charge.metadata_read(), body, x_ms_item_count="0")
 

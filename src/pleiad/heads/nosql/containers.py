@@ -6,31 +6,31 @@ from typing import Any
 
 from pleiad import charge
 from pleiad.catalog.resource import Kind, Resource
-from pleiad.engine.container import ascii_path
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.metadata import feed_answer, throughput_of
-from pleiad.heads.nosql.render import resource_answer
+from pleiad.heads.nosql.render import described, resource_answer
 from pleiad.server.message import Response
 
 
 async def create(call: Call) -> Response:
     database = call.engine.database(call.segments[1], owner=True)
     container = await call.engine.create_container(database, call.json_object(), throughput_of(call))
-    paths = {"x_ms_alt_content_path": ascii_path(f"dbs/{database.id}"), "x_ms_content_path": database.rid}
-    return resource_answer(201, call, charge.metadata_write(), container.to_json(), **paths)
+    extra = _sharing(call, container)
+    return described(201, call, charge.metadata_write(), container, container.to_json(), **extra)
 
 
 async def read(call: Call) -> Response:
     container = _find(call)
-    at_work = call.engine.open_container(call.segments[1], call.segments[3])
-    progress = 100 if at_work is None else at_work.index_progress_percent()
-    extra = {"x_ms_documentdb_collection_index_transformation_progress": str(progress)}
+    extra = _sharing(call, container)
     if call.flag(b"x-ms-documentdb-populatequotainfo"):
+        at_work = call.engine.open_container(call.segments[1], call.segments[3])
+        progress = 100 if at_work is None else at_work.index_progress_percent()
+        extra["x_ms_documentdb_collection_index_transformation_progress"] = str(progress)
         extra |= await _quota(call)
     body = container.to_json()
     if call.flag(b"x-ms-documentdb-populatepartitionstatistics"):
         body["statistics"] = await _statistics(call)
-    return resource_answer(200, call, charge.metadata_read(), body, **extra)
+    return described(200, call, charge.metadata_read(), container, body, **extra)
 
 
 async def replace(call: Call) -> Response:
@@ -38,7 +38,7 @@ async def replace(call: Call) -> Response:
     container = await call.engine.replace_container(
         database, call.segments[3], call.json_object(), call.conditions.if_match
     )
-    return resource_answer(200, call, charge.metadata_write(), container.to_json())
+    return described(200, call, charge.metadata_write(), container, container.to_json())
 
 
 async def delete(call: Call) -> Response:
@@ -49,7 +49,13 @@ async def delete(call: Call) -> Response:
 async def list_or_query(call: Call) -> Response:
     database = call.engine.database(call.segments[1], owner=True)
     children = call.engine.catalog.children(Kind.CONTAINER, database.rid)
-    return feed_answer(call, Kind.CONTAINER, database.rid, children)
+    return await feed_answer(call, Kind.CONTAINER, database.rid, children)
+
+
+def _sharing(call: Call, container: Resource) -> dict[str, str]:
+    """The header of a container that lives on the throughput of its database."""
+    shares = call.engine.provisioning.shares_throughput(container)
+    return {"x_ms_share_throughput": "true"} if shares else {}
 
 
 def _find(call: Call) -> Resource:

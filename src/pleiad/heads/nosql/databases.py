@@ -7,19 +7,19 @@ from pleiad.catalog.catalog import ACCOUNT_RID
 from pleiad.catalog.resource import Kind
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.metadata import feed_answer, throughput_of
-from pleiad.heads.nosql.render import resource_answer
+from pleiad.heads.nosql.render import described, resource_answer
 from pleiad.server.message import Response
 
 
 async def create(call: Call) -> Response:
     body = call.json_object()
     database = await call.engine.create_database(body, throughput_of(call))
-    return resource_answer(201, call, charge.metadata_write(), database.to_json())
+    return described(201, call, charge.metadata_write(), database, database.to_json())
 
 
 async def read(call: Call) -> Response:
     database = call.engine.database(call.segments[1])
-    return resource_answer(200, call, charge.metadata_read(), database.to_json())
+    return described(200, call, charge.metadata_read(), database, database.to_json())
 
 
 async def delete(call: Call) -> Response:
@@ -29,4 +29,6 @@ async def delete(call: Call) -> Response:
 
 
 async def list_or_query(call: Call) -> Response:
-    return feed_answer(call, Kind.DATABASE, "", call.engine.catalog.children(Kind.DATABASE, ACCOUNT_RID))
+    return await feed_answer(
+        call, Kind.DATABASE, "", call.engine.catalog.children(Kind.DATABASE, ACCOUNT_RID)
+    )

@@ -9,77 +9,41 @@ from __future__ import annotations
 import itertools
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from time import perf_counter
 
-import orjson
-
 from pleiad import charge, errors
-from pleiad.catalog.resource import Kind
 from pleiad.engine import access
-from pleiad.engine.access import Access, Caller, Grant, Role
+from pleiad.engine.access import Caller, Role
 from pleiad.engine.engine import Engine
+from pleiad.engine.operation import Area, Operation
 from pleiad.errors import PleiadError
 from pleiad.heads.admin.head import AdminOperations
-from pleiad.heads.nosql import (
-    account,
-    batch,
-    changes,
-    conflicts,
-    containers,
-    databases,
-    faults,
-    items,
-    offers,
-    pkranges,
-    queries,
-    scripts,
-)
+from pleiad.heads.nosql import encoding, faults, grants
 from pleiad.heads.nosql.auth import Authenticator, ResourceToken, SignedParts
-from pleiad.heads.nosql.call import Call, path_segments
+from pleiad.heads.nosql.call import Call, path_of, path_segments
 from pleiad.heads.nosql.render import error_answer
+from pleiad.heads.nosql.route import Choice, Methods, Route
+from pleiad.heads.nosql.routes import routes
 from pleiad.heads.nosql.users import UserOperations
 from pleiad.item import rid as rids
-from pleiad.keys.value import parse_header
 from pleiad.server.message import ConnectionCut, Request, Response
 
 _log = logging.getLogger(__name__)
-_Operation = Callable[[Call], Awaitable[Response]]
-_DATA = frozenset({"docs", "operations"})
 _VERBS = {method: method.lower() for method in ("GET", "POST", "PUT", "PATCH", "DELETE")}
 
 
-ITEM_OPERATIONS: dict[_Operation | None, str] = {
-    items.read: "read",
-    items.create: "create",
-    items.upsert: "upsert",
-    items.replace: "replace",
-    items.patch: "patch",
-    items.delete: "delete",
-    items.delete_partition_key: "delete_partition_key",
-    items.feed_page: "feed",
-    changes.page: "changes",
-    queries.query: "query",
-    queries.plan: "query_plan",
-    batch.execute: "batch",
-    scripts.execute: "script",
-}
-"""Operations on items by the names that metrics and faults have for them; everything else is metadata or admin."""
-
-
-class _Choice:
-    """A route that is several operations, which only the headers of a request tell apart."""
-
-    __slots__ = ("_choose",)
-
-    def __init__(self, choose: Callable[[Call], _Operation]) -> None:
-        self._choose = choose
-
-    def __call__(self, call: Call) -> _Operation:
-        return self._choose(call)
-
-
-_Methods = Mapping[str, _Operation | _Choice]
+_BINARY_WHERE_OFFERED = frozenset(
+    {
+        Operation.READ_ITEM,
+        Operation.CREATE_ITEM,
+        Operation.UPSERT_ITEM,
+        Operation.REPLACE_ITEM,
+        Operation.QUERY_ITEMS,
+    }
+)
+_BINARY_WHERE_WISHED = _BINARY_WHERE_OFFERED | {Operation.LIST_ITEMS, Operation.READ_CHANGES}
+"""Operations whose answers may be binary JSON: patches, batches, scripts and metadata never are."""
 
 
 class NoSqlHead:
@@ -93,34 +57,67 @@ class NoSqlHead:
         self._traffic = engine.traffic
         self._authenticator = authenticator
         self._activity_ids = _activity_ids()
-        routes = _routes(UserOperations(authenticator))
-        self._open_paths: frozenset[bytes] = frozenset()
+        self.routes: Mapping[str, Methods] = routes(UserOperations(authenticator))
+        """Every path that is served, with a star where a name stands."""
         if admin is not None:
-            routes.update(admin.routes())
-            self._open_paths = admin.open_paths
-        self._routes = _by_length(routes)
+            self.routes = {**self.routes, **admin.routes()}
+        self._by_length = _by_length(self.routes)
+
+    def admit(self, request: Request) -> Response | None:
+        """The gate of the server: whether a request may send its body, by who asks and not yet by what for.
+
+        The proof is left in the request, so that it is made once.
+        """
+        began_at = perf_counter()
+        try:
+            raw_path = path_of(request)
+            if self._authenticator.proves_master_key(request.method, raw_path, request.headers):
+                request.proof = access.MASTER
+                return None
+            call = Call(request, self._engine, raw_path, path_segments(raw_path), "", began_at)
+            if self._route(call).operation.area is Area.OPEN:
+                raise errors.BAD_REQUEST(reason="What needs no key takes no body.")
+            request.proof = self._proof(call)
+        except PleiadError as error:
+            answer = error_answer(error, self._activity_id(request))
+            self._traffic.note(_kind_of_no_route(request), answer.status, perf_counter() - began_at, 0.0)
+            return answer
+        return None
+
+    def _activity_id(self, request: Request) -> str:
+        given = request.header(b"x-ms-activity-id")
+        if not given or not given.isascii() or not given.isprintable():
+            return next(self._activity_ids)
+        return given
 
     async def handle(self, request: Request) -> Response:
         """Answers one request and counts it; raises nothing but `ConnectionCut`, when a fault asks for it."""
         began_at = perf_counter()
-        operation: _Operation | None = None
+        route: Route | None = None
         charge_ru = 0.0
-        activity_id = request.header(b"x-ms-activity-id")
-        if not activity_id or not activity_id.isascii() or not activity_id.isprintable():
-            activity_id = next(self._activity_ids)
+        activity_id = self._activity_id(request)
         try:
-            raw_path = request.raw_path
-            call = Call(request, self._engine, raw_path, path_segments(raw_path), activity_id)
-            operation = self._operation(call)
-            if not self._authenticator.proves_master_key(request.method, raw_path, request.headers):
-                await self._check_access(call)
+            raw_path = path_of(request)
+            call = Call(request, self._engine, raw_path, path_segments(raw_path), activity_id, began_at)
+            route = self._route(call)
+            if request.proof is not access.MASTER and not self._authenticator.proves_master_key(
+                request.method, raw_path, request.headers
+            ):
+                await self._check_access(call, route.operation)
+            if encoding.is_binary(request.body):
+                request.body = await encoding.text_of(request.body, self._engine.limits)
             try:
-                answer = await self._answer(call, operation)
+                answer = await self._answer(call, route)
             except PleiadError as error:
                 if not await self._engine.second_look(error):
                     raise
-                answer = await self._answer(call, operation)
+                if call.caller.role is not Role.MASTER:
+                    # What the look found may be another container of the same name.
+                    await self._check_access(call, route.operation)
+                answer = await self._answer(call, route)
             charge_ru = call.charge_ru
+            if answer.body and _is_answered_in_binary(route.operation, request.headers):
+                answer.body = await encoding.written(answer.body)
         except PleiadError as error:
             charge_ru = error.charge_ru or 0.0
             answer = error_answer(error, activity_id)
@@ -129,27 +126,21 @@ class NoSqlHead:
         except Exception:
             _log.exception("activity %s failed", activity_id)
             answer = error_answer(errors.INTERNAL(), activity_id)
-        kind = ITEM_OPERATIONS.get(operation) or self._other_kind(request)
+        kind = route.operation.kind if route is not None else _kind_of_no_route(request)
         self._traffic.note(kind, answer.status, perf_counter() - began_at, charge_ru)
         return answer
 
-    def _other_kind(self, request: Request) -> str:
-        """What is counted as one operation beside those on items."""
-        if request.target.startswith((b"/_pleiad", b"/metrics")):
-            return "admin"
-        return "metadata_read" if request.method == "GET" else "metadata_write"
+    def _answer(self, call: Call, route: Route) -> Awaitable[Response]:
+        if route.operation.is_metadata:
+            return self._metadata_answer(call, route)
+        return self._with_faults(call, route) if self._faults.rules else route.handler(call)
 
-    def _answer(self, call: Call, operation: _Operation) -> Awaitable[Response]:
-        if operation not in ITEM_OPERATIONS and call.segments and self._other_kind(call.request) != "admin":
-            return self._metadata_answer(call, operation)
-        return self._with_faults(call, operation) if self._faults.rules else operation(call)
-
-    async def _metadata_answer(self, call: Call, operation: _Operation) -> Response:
+    async def _metadata_answer(self, call: Call, route: Route) -> Response:
         """The answer of a request on metadata, which the account's budget for these pays for, failed or not."""
         budget = self._engine.metadata_budget
         budget.admit()
         try:
-            answer = await (self._with_faults(call, operation) if self._faults.rules else operation(call))
+            answer = await (self._with_faults(call, route) if self._faults.rules else route.handler(call))
         except PleiadError as error:
             error.charge_ru = error.charge_ru or charge.metadata_read().ru
             budget.spend(error.charge_ru)
@@ -157,94 +148,49 @@ class NoSqlHead:
         budget.spend(call.charge_ru)
         return answer
 
-    async def _with_faults(self, call: Call, operation: _Operation) -> Response:
-        kind = ITEM_OPERATIONS.get(operation) or self._other_kind(call.request)
-        if kind == "admin":
-            return await operation(call)
-        return await faults.answer(call, operation, kind, operation in ITEM_OPERATIONS)
+    async def _with_faults(self, call: Call, route: Route) -> Response:
+        operation = route.operation
+        if operation.is_admin:
+            return await route.handler(call)
+        return await faults.answer(call, route.handler, operation.kind, operation.is_item_operation)
 
-    def _operation(self, call: Call) -> _Operation:
+    def _route(self, call: Call) -> Route:
         segments = call.segments
         count = len(segments)
-        methods = self._routes[count].get("/".join(segments[::2])) if count < len(self._routes) else None
+        methods = (
+            self._by_length[count].get("/".join(segments[::2])) if count < len(self._by_length) else None
+        )
         if methods is None:
             raise errors.ROUTE_NOT_FOUND(path="/".join(segments)[:200])
-        operation = methods.get(call.method)
-        if operation is None:
+        route = methods.get(call.method)
+        if route is None:
             raise errors.METHOD_NOT_ALLOWED(method=call.method)
-        return operation(call) if isinstance(operation, _Choice) else operation
+        return route(call) if isinstance(route, Choice) else route
 
     # -- who asks ---------------------------------------------------------------------------------
 
-    async def _check_access(self, call: Call) -> None:
-        """The long way to know a caller, and what it may do."""
-        if call.raw_path in self._open_paths:
+    async def _check_access(self, call: Call, operation: Operation) -> None:
+        """The long way to know a caller, and whether it may do what is about to be done."""
+        if operation.area is Area.OPEN:
             return
         proof = self._proof(call)
-        if proof is not access.MASTER:
-            call.caller = await self._token_holder(proof) if isinstance(proof, ResourceToken) else proof
-            access.check(call.caller, await self._access(call))
+        if isinstance(proof, Caller):
+            call.caller = proof
+            access.check(proof, operation)
+            return
+        binding = grants.Binding.from_json(proof.binding)
+        call.caller = await grants.holder(self._engine, proof.permission_rid, binding)
+        assert call.caller.grant is not None
+        access.check(call.caller, operation, await grants.target_of(call, call.caller.grant))
 
     def _proof(self, call: Call) -> Caller | ResourceToken:
         request = call.request
+        if isinstance(request.proof, Caller | ResourceToken):
+            return request.proof
         plain_date = request.header(b"date") if b"date" in request.headers else ""
         return self._authenticator.authenticate(
             request.header(b"authorization"), request.header(b"x-ms-date"), plain_date, _signed_parts(call)
         )
-
-    async def _token_holder(self, token: ResourceToken) -> Caller:
-        """The rights of a resource token, which last as long as its permission."""
-        permission = self._engine.catalog.by_rid(Kind.PERMISSION, token.permission_rid)
-        if permission is None:
-            raise errors.FORBIDDEN(reason="The permission of this resource token does not exist any more.")
-        properties = permission.properties
-        segments = properties["resource"].strip("/").split("/")
-        key = properties.get("resourcePartitionKey")
-        return Caller(
-            Role.RESOURCE,
-            Grant(
-                self._rid_path(segments),
-                await self._item_name(segments),
-                parse_header(orjson.dumps(key).decode()) if key else None,
-                properties["permissionMode"].lower() == "all",
-            ),
-        )
-
-    async def _access(self, call: Call) -> Access:
-        segments = call.segments
-        is_execution = call.method == "POST" and len(segments) == 6 and segments[4] == "sprocs"
-        is_read = call.method == "GET" or (call.method == "POST" and not is_execution and _is_query(call))
-        return Access(
-            writes=not is_read,
-            is_data=len(segments) > 4 and (segments[4] in _DATA or is_execution),
-            container_path=self._rid_path(segments),
-            item_id=await self._item_name(segments),
-            key=call.key,
-            is_account_read=not segments,
-            is_permission=len(segments) > 4 and segments[4] == Kind.PERMISSION.segment,
-            operation=f"{call.method} {'/'.join(segments[::2])}",
-            is_admin=segments[:1] == ["_pleiad"],
-        )
-
-    def _rid_path(self, segments: list[str]) -> tuple[str, ...]:
-        """The rids of the database and container in a path; what does not exist stands for itself."""
-        if len(segments) < 2 or segments[0] != "dbs":
-            return ()
-        database = self._engine.catalog.find(Kind.DATABASE, "", segments[1])
-        if database is None:
-            return (segments[1], *segments[3:4])
-        if len(segments) < 4 or segments[2] != "colls":
-            return (database.rid,)
-        container = self._engine.catalog.find(Kind.CONTAINER, database.rid, segments[3])
-        return (database.rid, container.rid if container is not None else segments[3])
-
-    async def _item_name(self, segments: list[str]) -> str | None:
-        """The id of the item in a path; a rid in its place is looked up."""
-        if len(segments) < 6 or segments[4] != "docs":
-            return None
-        if not rids.looks_like_database_rid(segments[1]):
-            return segments[5]
-        return await items.item_id(segments, await self._engine.container(segments[1], segments[3]))
 
 
 def _activity_ids() -> Iterator[str]:
@@ -255,8 +201,18 @@ def _activity_ids() -> Iterator[str]:
         yield f"{prefix}{number & 0xFFFFFFFFFFFF:012x}"
 
 
-def _is_query(call: Call) -> bool:
-    return call.is_query or call.flag(b"x-ms-cosmos-is-query-plan-request")
+def _kind_of_no_route(request: Request) -> str:
+    """What a request is counted as that is none of the operations."""
+    if request.target.startswith((b"/_pleiad", b"/metrics")):
+        return "admin"
+    return "metadata_read" if request.method == "GET" else "metadata_write"
+
+
+def _is_answered_in_binary(operation: Operation, headers: Mapping[bytes, bytes]) -> bool:
+    """Whether the service gives the answer of an operation in binary JSON to a client that sends these headers."""
+    if operation in _BINARY_WHERE_OFFERED and encoding.offers_binary(headers):
+        return True
+    return operation in _BINARY_WHERE_WISHED and encoding.wishes_binary(headers)
 
 
 def _signed_parts(call: Call) -> SignedParts:
@@ -268,39 +224,28 @@ def _signed_parts(call: Call) -> SignedParts:
         kind, link = segments[-1], "/".join(segments[:-1])
     else:
         kind, link = (segments[-2] if segments else ""), "/".join(segments)
-    by_rid = link
     if kind == "offers":
         link = by_rid = segments[1].lower() if len(segments) > 1 else ""
-    elif len(segments) > 1 and len(segments[1]) == 8 and rids.looks_like_database_rid(segments[1]):
-        owner = segments[:-1] if len(segments) % 2 else segments
-        by_rid = owner[-1].lower()
+    else:
+        by_rid = _last_rid(segments) or link
     return SignedParts(_VERBS.get(call.method, ""), kind.lower(), link, by_rid)
 
 
-def _post_items(call: Call) -> _Operation:
-    if call.flag(b"x-ms-cosmos-is-query-plan-request"):
-        return queries.plan
-    if call.is_query:
-        return queries.query
-    if call.flag(b"x-ms-cosmos-is-batch-request"):
-        return batch.execute
-    return items.upsert if call.is_upsert else items.create
+def _last_rid(segments: Sequence[str]) -> str | None:
+    """What a client signs of a path that is rids throughout: the last one, which is found in its own place only.
+
+    None for any other path, whose last name alone would say nothing of its place.
+    """
+    names = segments[1::2]
+    if not names or not rids.looks_like_database_rid(names[0]):
+        return None
+    for name, size_bytes in zip(names, rids.PATH_SIZES_BYTES, strict=False):
+        if not rids.is_rid(name, size_bytes):
+            return None
+    return names[-1].lower() if len(names) <= len(rids.PATH_SIZES_BYTES) else None
 
 
-def _get_items(call: Call) -> _Operation:
-    return changes.page if b"a-im" in call.request.headers else items.feed_page
-
-
-def _list_or_create(create: _Operation, feed: _Operation) -> dict[str, _Operation]:
-    """A feed's methods: POST creates unless it is marked as a query."""
-
-    async def post(call: Call) -> Response:
-        return await (feed(call) if call.is_query else create(call))
-
-    return {"POST": post, "GET": feed}
-
-
-def _by_length(routes: Mapping[str, _Methods]) -> list[dict[str, _Methods]]:
+def _by_length(routes: Mapping[str, Methods]) -> list[dict[str, Methods]]:
     """The routes by the number of their segments, and then by the segments that are not names."""
     patterns = {tuple(pattern.split("/")) if pattern else (): methods for pattern, methods in routes.items()}
     longest = max(map(len, patterns))
@@ -308,41 +253,3 @@ def _by_length(routes: Mapping[str, _Methods]) -> list[dict[str, _Methods]]:
         {"/".join(parts[::2]): methods for parts, methods in patterns.items() if len(parts) == count}
         for count in range(longest + 1)
     ]
-
-
-def _routes(users: UserOperations) -> dict[str, _Methods]:
-    """Every path of the protocol, with a star where a name or rid stands."""
-    child: dict[str, _Operation] = {"GET": users.read, "PUT": users.replace, "DELETE": users.delete}
-    children = _list_or_create(users.create, users.list_or_query)
-    script: dict[str, _Operation] = {"GET": scripts.read, "PUT": scripts.replace, "DELETE": scripts.delete}
-    routes: dict[str, _Methods] = {
-        "": {"GET": account.read},
-        "dbs": _list_or_create(databases.create, databases.list_or_query),
-        "dbs/*": {"GET": databases.read, "DELETE": databases.delete},
-        "dbs/*/colls": _list_or_create(containers.create, containers.list_or_query),
-        "dbs/*/colls/*": {"GET": containers.read, "PUT": containers.replace, "DELETE": containers.delete},
-        "dbs/*/colls/*/docs": {"POST": _Choice(_post_items), "GET": _Choice(_get_items)},
-        "dbs/*/colls/*/docs/*": {
-            "GET": items.read,
-            "PUT": items.replace,
-            "PATCH": items.patch,
-            "DELETE": items.delete,
-        },
-        "dbs/*/colls/*/pkranges": {"GET": pkranges.list_ranges},
-        "dbs/*/colls/*/operations/*": {"POST": items.delete_partition_key},
-        "dbs/*/users": children,
-        "dbs/*/users/*": child,
-        "dbs/*/users/*/permissions": children,
-        "dbs/*/users/*/permissions/*": child,
-        "dbs/*/clientencryptionkeys": children,
-        "dbs/*/clientencryptionkeys/*": child,
-        "offers": {"POST": offers.list_or_query, "GET": offers.list_or_query},
-        "offers/*": {"GET": offers.read, "PUT": offers.replace},
-        "dbs/*/colls/*/conflicts": {"GET": conflicts.list_or_query, "POST": conflicts.list_or_query},
-        "dbs/*/colls/*/conflicts/*": {"GET": conflicts.not_found, "DELETE": conflicts.not_found},
-    }
-    for segment in scripts.SEGMENTS:
-        routes[f"dbs/*/colls/*/{segment}"] = _list_or_create(scripts.create, scripts.list_or_query)
-        routes[f"dbs/*/colls/*/{segment}/*"] = script
-    routes["dbs/*/colls/*/sprocs/*"] = {**script, "POST": scripts.execute}
-    return routes

@@ -13,49 +13,72 @@ from pleiad.item import rid as rids
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.server.message import Response
 
+_MEANT = b"x-ms-cosmos-intended-collection-rid"
+_SESSION_TOKEN = b"x-ms-session-token"
+_DIRECTIVE = b"x-ms-indexing-directive"
+_EXCLUDE_LINKS = b"x-ms-exclude-system-properties"
 _PRE_TRIGGERS = b"x-ms-documentdb-pre-trigger-include"
 _POST_TRIGGERS = b"x-ms-documentdb-post-trigger-include"
 
 
 def opened(call: Call) -> Container | None:
     """The container a request names, when it is at work and surely the one meant: without a wait."""
-    names = call.segments
+    names, headers = call.segments, call.request.headers
     container = call.engine.open_container(names[1], names[3])
-    meant = call.request.headers.get(b"x-ms-cosmos-intended-collection-rid")
-    if container is None or (meant is not None and meant != container.rid_bytes):
+    meant = headers.get(_MEANT)
+    if container is None or (meant and meant != container.rid_bytes):
         return None
+    if headers.get(_SESSION_TOKEN):
+        session.check_form(call.text(_SESSION_TOKEN))
     return container
 
 
 async def container_of(call: Call) -> Container:
     """The container a request names, if it is still the one the client means."""
-    names = call.segments
+    names, headers = call.segments, call.request.headers
+    if headers.get(_SESSION_TOKEN):
+        session.check_form(call.text(_SESSION_TOKEN))
     container = call.engine.open_container(names[1], names[3]) or await call.engine.container(
         names[1], names[3]
     )
-    meant = call.request.headers.get(b"x-ms-cosmos-intended-collection-rid")
-    if meant is not None and meant.decode("latin-1") != container.resource.rid:
+    meant = headers.get(_MEANT)
+    if meant and meant.decode("latin-1") != container.resource.rid:
         raise errors.CONTAINER_RID_MISMATCH(
             id=container.resource.id, found=container.resource.rid, given=meant.decode("latin-1")
         )
     return container
 
 
-async def item_id(segments: list[str], container: Container) -> str:
-    """The id of the item a path names, by id or by rid."""
-    id = segments[5]
-    if segments[3] == container.resource.rid and len(id) == 24 and id.endswith("=="):
-        found = await items.id_of_rid(container, rids.document_parts(id)[2])
-        if found is not None:
-            return found
-    return id
+def document_number(container: Container, segments: list[str]) -> int | None:
+    """The number of the document that a path by rids names; None for a path by names.
+
+    A rid is found in its own container only: a signature of a path by rids covers no more than the last of them.
+    """
+    rid = segments[5]
+    if segments[3] != container.resource.rid or not rids.is_rid(rid, rids.PATH_SIZES_BYTES[-1]):
+        return None
+    database, owner, number = rids.document_parts(rid)
+    if (database, owner) != (container.database.number, container.resource.number):
+        raise errors.ITEM_NOT_FOUND(id=rid)
+    return number
+
+
+async def item_id(call: Call, container: Container) -> str:
+    """The id of the item a path names, by id or by rid; a rid goes with the partition key of its item only."""
+    number = document_number(container, call.segments)
+    if number is None:
+        return call.segments[5]
+    row = await items.row_of_number(container, number)
+    if row is None or container.epk_of(container.full_key(call.key)) != row.epk:
+        raise errors.ITEM_NOT_FOUND(id=call.segments[5])
+    return row.id
 
 
 async def read(call: Call) -> Response:
     container = opened(call) or await container_of(call)
     level = call.consistency()
     segments = call.segments
-    id = segments[5] if segments[3] != container.resource.rid else await item_id(segments, container)
+    id = segments[5] if segments[3] != container.resource.rid else await item_id(call, container)
     answer = await items.read(
         container,
         id,
@@ -87,7 +110,7 @@ async def upsert(call: Call) -> Response:
 
 async def replace(call: Call) -> Response:
     container = await container_of(call)
-    id = await item_id(call.segments, container)
+    id = await item_id(call, container)
     if _names_triggers(call):
         operation = Operation(OperationKind.REPLACE, id, call.request.body, call.conditions)
         return await _with_triggers(call, container, operation)
@@ -97,7 +120,7 @@ async def replace(call: Call) -> Response:
 
 async def patch(call: Call) -> Response:
     container = await container_of(call)
-    id = await item_id(call.segments, container)
+    id = await item_id(call, container)
     if _names_triggers(call):
         operation = Operation(OperationKind.PATCH, id, call.request.body, call.conditions)
         return await _with_triggers(call, container, operation)
@@ -107,7 +130,7 @@ async def patch(call: Call) -> Response:
 
 async def delete(call: Call) -> Response:
     container = await container_of(call)
-    id = await item_id(call.segments, container)
+    id = await item_id(call, container)
     if _names_triggers(call):
         return await _with_triggers(
             call, container, Operation(OperationKind.DELETE, id, b"", call.conditions)
@@ -187,6 +210,8 @@ def _has_scope(call: Call) -> bool:
 
 def _names_triggers(call: Call) -> bool:
     headers = call.request.headers
+    if _DIRECTIVE in headers:
+        _check_directive(call)
     return bool(headers.get(_PRE_TRIGGERS) or headers.get(_POST_TRIGGERS))
 
 
@@ -214,6 +239,21 @@ def trigger_names(call: Call, header: bytes) -> list[str]:
     return [name.strip() for name in names if name.strip()]
 
 
+def _check_directive(call: Call) -> None:
+    """Items are indexed by the policy of their container; the header of an older way is checked and needs no more."""
+    directive = call.text(_DIRECTIVE)
+    if directive.lower() not in ("", "default", "include", "exclude"):
+        raise errors.BAD_HEADER(
+            name=_DIRECTIVE.decode(), value=directive[:100], hint=" It is Default, Include or Exclude."
+        )
+
+
+def _without_links(text: bytes) -> bytes:
+    """An item without `_self` and `_attachments`, which stand among the system properties at its end."""
+    head, _, tail = text.rpartition(b'"_self":"')
+    return head + tail.partition(b'",')[2].replace(b'"_attachments":"attachments/",', b"", 1)
+
+
 def _answer(status: int, call: Call, container: Container, answer: ItemAnswer) -> Response:
     row = answer.row
     charge_ru = answer.charge.ru
@@ -222,4 +262,6 @@ def _answer(status: int, call: Call, container: Container, answer: ItemAnswer) -
     etag = container.etag(row)
     bodiless = answer.not_modified or (call.method != "GET" and call.wants_minimal)
     body = b"" if bodiless else container.render(row)
+    if body and _EXCLUDE_LINKS in call.request.headers and call.flag(_EXCLUDE_LINKS):
+        body = _without_links(body)
     return item_answer(status, call, container, answer.partition, charge_ru, etag, row.lsn, body)

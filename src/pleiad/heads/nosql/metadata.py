@@ -10,9 +10,13 @@ import orjson
 from pleiad import charge, errors
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput, from_autoscale_settings
+from pleiad.engine.token import fingerprint, whole_number
 from pleiad.heads.nosql.call import Call
-from pleiad.heads.nosql.render import resource_answer
-from pleiad.query import QueryContext, compile_query
+from pleiad.heads.nosql.render import feed_body, resource_answer
+from pleiad.item.numbers import has_double, shortest
+from pleiad.query import QueryContext, compile_query, compile_turn
+from pleiad.query.measure import rendered
+from pleiad.query.pace import Pace
 from pleiad.query.parameters import parameter_values
 from pleiad.server.message import Response
 
@@ -44,7 +48,11 @@ def throughput_of(call: Call) -> Throughput | None:
 
 def query_of(call: Call) -> tuple[str, dict[str, Any]]:
     """The text and the parameters of a query request."""
-    body = call.json_object()
+    return query_parts(call.json_object())
+
+
+def query_parts(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The text and the parameters in the body of a query request."""
     text = body.get("query")
     if not isinstance(text, str):
         raise errors.BAD_REQUEST(reason="A query request needs a text 'query'.")
@@ -54,10 +62,11 @@ def query_of(call: Call) -> tuple[str, dict[str, Any]]:
     for parameter in parameters:
         if not isinstance(parameter, dict) or not isinstance(parameter.get("name"), str):
             raise errors.BAD_REQUEST(reason="Each parameter needs a 'name' such as @id.")
-    return text, parameter_values(parameters)
+    values = parameter_values(parameters)
+    return text, {name: shortest(value) if has_double(value) else value for name, value in values.items()}
 
 
-def feed_answer(
+async def feed_answer(
     call: Call,
     kind: Kind,
     parent_rid: str,
@@ -66,22 +75,44 @@ def feed_answer(
 ) -> Response:
     """A page of a metadata feed: everything under a parent, or what a query selects of it."""
     values: list[Any] = [render(resource) for resource in resources]
-    if call.method == "POST":
-        text, parameters = query_of(call)
-        values = compile_query(text, call.limits).run(values, parameters, QueryContext(limits=call.limits))
-    start = _offset(call)
-    page = values[start : start + call.page_items()]
-    extra = {"x_ms_item_count": str(len(page))}
-    if start + len(page) < len(values):
-        extra["x_ms_continuation"] = str(start + len(page))
-    body = {"_rid": parent_rid, kind.feed: page, "_count": len(page)}
-    return resource_answer(200, call, charge.metadata_read(), body, **extra)
+    mark = fingerprint("metadata", kind, parent_rid, call.request.body if call.method == "POST" else None)
+    cost = charge.metadata_read()
+    with Pace.of_request(call.limits) as pace:
+        if call.method == "POST":
+            values = await _selected(call, values, pace)
+            cost += charge.evaluation(pace.steps)
+        start = _offset(call, mark)
+        texts = await pace.run(_texts_of_page, call, values[start : start + call.page_items()], pace)
+    extra = {"x_ms_item_count": str(len(texts))}
+    if start + len(texts) < len(values):
+        extra["x_ms_continuation"] = call.engine.seal.encode(mark, {"c": start + len(texts)})
+    answer = resource_answer(200, call, cost, None, **extra)
+    return Response(200, answer.headers, feed_body(parent_rid, kind.feed, texts, len(texts)))
 
 
-def _offset(call: Call) -> int:
+async def _selected(call: Call, values: list[Any], pace: Pace) -> list[Any]:
+    """What a query selects of the resources."""
+    text, parameters = query_of(call)
+    async with compile_turn(pace, text):
+        query = await pace.run(compile_query, text, call.limits)
+        context = QueryContext(limits=call.limits, pace=pace)
+        execution = await pace.run(query.execution, parameters, context)
+    return await pace.run(execution.run, values)
+
+
+def _texts_of_page(call: Call, values: list[Any], pace: Pace) -> list[bytes]:
+    """The texts of as many values as fit an answer, one at least."""
+    texts: list[bytes] = []
+    room_bytes = call.limits.response_bytes
+    for value in values:
+        text = rendered(value, pace)
+        room_bytes -= len(text)
+        if texts and room_bytes < 0:
+            break
+        texts.append(text)
+    return texts
+
+
+def _offset(call: Call, mark: int) -> int:
     token = call.text(b"x-ms-continuation")
-    if not token:
-        return 0
-    if not token.isascii() or not token.isdigit() or len(token) > _DIGITS_MAX:
-        raise errors.BAD_HEADER(name="x-ms-continuation", value=token[:100], hint="")
-    return int(token)
+    return whole_number(call.engine.seal.decode(token, mark), "c", token) if token else 0

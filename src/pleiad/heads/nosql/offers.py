@@ -14,7 +14,7 @@ from pleiad.catalog.resource import Kind, Resource
 from pleiad.engine.provisioning import Migration
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.metadata import feed_answer
-from pleiad.heads.nosql.render import resource_answer
+from pleiad.heads.nosql.render import described
 from pleiad.server.message import Response
 
 _TO_AUTOSCALE = b"x-ms-cosmos-migrate-offer-to-autopilot"
@@ -27,27 +27,35 @@ async def read(call: Call) -> Response:
     if call.engine.provisioning.is_pending(call.engine.find(Kind.OFFER, None, rid)):
         await call.engine.keeper.splits_for_throughput()
     offer = call.engine.find(Kind.OFFER, None, rid)
-    return resource_answer(
-        200, call, charge.metadata_read(), _to_json(call, offer), **await _state(call, offer)
-    )
+    state = await _state(call, offer)
+    return described(200, call, charge.metadata_read(), offer, _to_json(call, offer), **state)
 
 
 async def replace(call: Call) -> Response:
     """Changes throughput; while physical partitions for it are still to be made, the answer is 202."""
     call.engine.check_has_offers()
+    body = call.json_object()
+    if not body.get("id") and not body.get("_rid") and _migration(call) is Migration.NONE:
+        raise errors.BAD_REQUEST(
+            reason="The input content is invalid because the required properties - 'id; _rid; ' - are missing"
+        )
+    if body.get("_rid") not in (None, call.engine.find(Kind.OFFER, None, call.segments[1]).rid):
+        raise errors.BAD_REQUEST(reason=f"The offer in the body is another one: its _rid is {body['_rid']}.")
     offer = await call.engine.replace_offer(
-        call.segments[1], call.json_object(), call.conditions.if_match, _migration(call)
+        call.segments[1], body, call.conditions.if_match, _migration(call)
     )
     headers = await _state(call, offer)
     status = 202 if headers["x_ms_offer_replace_pending"] == "true" else 200
-    return resource_answer(status, call, charge.metadata_write(), _to_json(call, offer), **headers)
+    return described(status, call, charge.metadata_write(), offer, _to_json(call, offer), **headers)
 
 
 async def list_or_query(call: Call) -> Response:
     call.engine.check_has_offers()
     if any(map(call.engine.provisioning.is_pending, call.engine.catalog.all(Kind.OFFER))):
         await call.engine.keeper.splits_for_throughput()
-    return feed_answer(call, Kind.OFFER, "", call.engine.catalog.all(Kind.OFFER), partial(_to_json, call))
+    return await feed_answer(
+        call, Kind.OFFER, "", call.engine.catalog.all(Kind.OFFER), partial(_to_json, call)
+    )
 
 
 def _to_json(call: Call, offer: Resource) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import orjson
@@ -12,16 +14,18 @@ from pleiad.engine import session
 from pleiad.engine.container import Container
 from pleiad.engine.query import QueryPage
 from pleiad.engine.query_job import TOKEN_BYTES_MAX, QueryRequest
+from pleiad.engine.resume import resume_point
 from pleiad.errors import BAD_HEADER, CROSS_PARTITION_NOT_SERVABLE, PleiadError
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of, is_confined, opened, scope
-from pleiad.heads.nosql.metadata import query_of
+from pleiad.heads.nosql.metadata import query_of, query_parts
 from pleiad.heads.nosql.render import feed_body, item_headers, resource_answer
 from pleiad.keys.range import disjoint
-from pleiad.query import advice, compile_query
+from pleiad.query import Query, advice, compile_query, compile_turn
 from pleiad.query.gateway_plan import gateway_plan
 from pleiad.query.index_use import index_use, to_v1_header, to_v2_header
 from pleiad.query.metrics import QueryMetrics
+from pleiad.query.pace import Pace
 from pleiad.server.message import Response
 
 CROSS_PARTITION = b"x-ms-documentdb-query-enablecrosspartition"
@@ -33,13 +37,21 @@ _METRICS = b"x-ms-documentdb-populatequerymetrics"
 _INDEX_METRICS = b"x-ms-cosmos-populateindexmetrics"
 _INDEX_METRICS_V2 = b"x-ms-cosmos-populateindexmetrics-v2"
 _ADVICE = b"x-ms-cosmos-populatequeryadvice"
+_RESUME = "resumeFilter"
+_RISING, _FALLING = (
+    f'x-ms-cosmos-query-execution-info: {{"reverseRidEnabled":false,"reverseIndexScan":{falls}}}\r\n'
+    for falls in ("false", "true")
+)
+"""Whether rows with equal sort keys come by rising or by falling _rid; clients that merge go by it when they resume."""
 
 
 async def query(call: Call) -> Response:
     """One page of an item query."""
     container = opened(call) or await container_of(call)
     level = call.consistency()
-    text, parameters = query_of(call)
+    body = call.json_object()
+    text, parameters = query_parts(body)
+    given = body.get(_RESUME)
     span = scope(call, container)
     session.check_span(call.session_token(level), container, span)
     request = QueryRequest(
@@ -54,6 +66,7 @@ async def query(call: Call) -> Response:
         merges_partitions=any(name in call.request.headers for name in _ANNOUNCEMENTS),
         items_max=_page_items(call),
         token=call.text(b"x-ms-continuation"),
+        resume=None if given is None else resume_point(given),
         token_bytes_max=_token_bytes_max(call),
         multiplier=level.read_multiplier,
         lane=call.lane,
@@ -62,17 +75,14 @@ async def query(call: Call) -> Response:
         page = await queries.run(container, request)
     except PleiadError as error:
         if error.row is CROSS_PARTITION_NOT_SERVABLE:
-            error.additional_info = orjson.dumps(_plan(container, text, parameters, None)).decode()
+            document = await _plan(container, text, parameters, None)
+            error.additional_info = orjson.dumps(document).decode()
         raise
     block = item_headers(call, container, page.partitions[0], page.charge_ru)
-    if len(page.partitions) > 1:
-        block = block.replace(
-            f"x-ms-session-token: {container.session_token(page.partitions[0])}\r\n",
-            f"x-ms-session-token: {','.join(map(container.session_token, page.partitions))}\r\n",
-        )
-    block += f"x-ms-item-count: {len(page.results)}\r\n" + _extra_headers(call, container, request, page)
-    body = feed_body(container.resource.rid, "Documents", page.results, len(page.results))
-    return Response(200, block.encode("latin-1"), body)
+    block += f"x-ms-item-count: {len(page.results)}\r\n"
+    block += await _extra_headers(call, container, request, page)
+    feed = feed_body(container.resource.rid, "Documents", page.results, len(page.results))
+    return Response(200, block.encode("latin-1"), feed)
 
 
 def _token_bytes_max(call: Call) -> int:
@@ -92,9 +102,12 @@ def _page_items(call: Call) -> int:
     return call.page_items() if asked else call.limits.page_items_max
 
 
-def _extra_headers(call: Call, container: Container, request: QueryRequest, page: QueryPage) -> str:
-    """The continuation, and the reports a client asked for."""
+async def _extra_headers(call: Call, container: Container, request: QueryRequest, page: QueryPage) -> str:
+    """The continuation, how rows with equal sort keys come, and the reports a client asked for."""
     token = "" if page.token is None else f"x-ms-continuation: {page.token}\r\n"
+    order_by = compile_query(request.text, call.limits).order_by
+    if order_by:
+        token += _FALLING if order_by[0].descending else _RISING
     headers = call.request.headers
     if not (
         _METRICS in headers or _INDEX_METRICS in headers or _INDEX_METRICS_V2 in headers or _ADVICE in headers
@@ -108,17 +121,28 @@ def _extra_headers(call: Call, container: Container, request: QueryRequest, page
         lines.append(f"x-pleiad-partitions-visited: {ids}\r\nx-pleiad-charge-parts: {parts}\r\n")
     wants_v1 = call.flag(_INDEX_METRICS)
     if wants_v1 or call.flag(_INDEX_METRICS_V2):
-        plan = compile_query(request.text, call.limits).plan
-        key_paths = container.key.path_steps if request.key else ()
-        use = index_use(
-            plan, request.parameters, container.definition.indexing, container.computed_names, key_paths
-        )
-        header = to_v1_header(use) if wants_v1 else to_v2_header(use)
+        header = await _reported(call, request, partial(_index_report, container, request, wants_v1))
         lines.append(f"x-ms-cosmos-index-utilization: {header}\r\n")
     if call.flag(_ADVICE):
-        found = advice.advice(compile_query(request.text, call.limits), request.parameters)
-        lines.append(f"x-ms-cosmos-query-advice: {advice.to_header(found)}\r\n")
+        header = await _reported(
+            call, request, lambda query: advice.to_header(advice.advice(query, request.parameters))
+        )
+        lines.append(f"x-ms-cosmos-query-advice: {header}\r\n")
     return "".join(lines)
+
+
+async def _reported(call: Call, request: QueryRequest, report: Callable[[Query], str]) -> str:
+    """A report on the text of a query."""
+    with Pace.of_request(call.limits) as pace:
+        async with compile_turn(pace, request.text):
+            return await pace.run(lambda: report(compile_query(request.text, call.limits)))
+
+
+def _index_report(container: Container, request: QueryRequest, is_v1: bool, query: Query) -> str:
+    key_paths = container.key.path_steps if request.key else ()
+    indexing = container.definition.indexing
+    use = index_use(query.plan, request.parameters, indexing, container.computed_names, key_paths)
+    return to_v1_header(use) if is_v1 else to_v2_header(use)
 
 
 def _metrics(page: QueryPage) -> QueryMetrics:
@@ -140,12 +164,20 @@ async def plan(call: Call) -> Response:
     text, parameters = query_of(call)
     given = call.text(_SUPPORTED_FEATURES)
     features = [name.strip() for name in given.split(",")] if given else None
-    document = _plan(container, text, parameters, features)
+    document = await _plan(container, text, parameters, features)
     return resource_answer(200, call, charge.metadata_read(), document)
 
 
-def _plan(
+async def _plan(
     container: Container, text: str, parameters: dict[str, Any], features: list[str] | None
+) -> dict[str, Any]:
+    with Pace.of_request(container.limits) as pace:
+        async with compile_turn(pace, text):
+            return await pace.run(_planned, container, text, parameters, features, pace)
+
+
+def _planned(
+    container: Container, text: str, parameters: dict[str, Any], features: list[str] | None, pace: Pace
 ) -> dict[str, Any]:
     def ranges(keys: list[tuple[Any, ...]] | None) -> list[dict[str, Any]]:
         if keys is None:
@@ -162,7 +194,7 @@ def _plan(
         return found
 
     query = compile_query(text, container.limits)
-    query.execution(parameters, container.query_context())
+    query.execution(parameters, container.query_context(pace))
     return gateway_plan(
         query,
         parameters,

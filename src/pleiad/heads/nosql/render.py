@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from time import perf_counter
 from typing import Any
 
 import orjson
 
+from pleiad.catalog.resource import Resource
 from pleiad.charge import Charge
-from pleiad.engine.container import Container
+from pleiad.engine.container import Container, ascii_path
 from pleiad.errors import PleiadError
 from pleiad.heads.nosql.call import Call
 from pleiad.partition.partition import Partition
@@ -23,6 +25,7 @@ def item_headers(call: Call, container: Container, partition: Partition, charge_
     if key:
         container.heat.note(key, charge_ru)
     range_id, lsn, resource = partition.range_id, partition.lsn, container.resource
+    size_kb = partition.size_bytes_seen >> 10
     return (
         f"Content-Type: application/json\r\n"
         f"x-ms-request-charge: {charge_ru:.2f}\r\n"
@@ -33,7 +36,23 @@ def item_headers(call: Call, container: Container, partition: Partition, charge_
         f"x-ms-cosmos-physical-partition-id: {range_id}\r\n"
         f"x-ms-alt-content-path: {container.header_path}\r\n"
         f"x-ms-content-path: {resource.rid}\r\n"
+        f"x-ms-resource-quota: {_quota(container.limits.physical_partition_bytes)}\r\n"
+        f"x-ms-resource-usage: documentSize=0;documentsSize={size_kb};documentsCount={partition.items_seen};"
+        f"collectionSize={size_kb};\r\n"
+        f"{_REPLICAS}"
+        f"x-ms-request-duration-ms: {(perf_counter() - call.began_at) * 1000:.3f}\r\n"
     )
+
+
+_REPLICAS = "x-ms-current-write-quorum: 1\r\nx-ms-current-replica-set-size: 1\r\n"
+"""A store answers for itself, however many copies it keeps beneath."""
+
+
+@lru_cache(maxsize=16)
+def _quota(room_bytes: int) -> str:
+    """What a physical partition may hold, in KB, as the service says it."""
+    room_kb = room_bytes // 1024
+    return f"documentSize={room_kb};documentsSize={room_kb};documentsCount=-1;collectionSize={room_kb};"
 
 
 @lru_cache(maxsize=256)
@@ -67,10 +86,28 @@ def feed_body(rid: str, name: str, members: Iterable[bytes], count: int) -> byte
     return b'{"_rid":"%s","%s":[%s],"_count":%d}' % (rid.encode(), name.encode(), b",".join(members), count)
 
 
+def described(
+    status: int, call: Call, charge: Charge, resource: Resource, value: dict[str, Any] | None, **extra: str
+) -> Response:
+    """The answer of an operation on one metadata resource: with the path of its owner, and 304 where it is known."""
+    if call.method == "GET" and call.text(b"if-none-match") in ("*", resource.etag):
+        status, value, extra = 304, None, {**extra, "etag": resource.etag}
+    return resource_answer(status, call, charge, value, **owner_paths(call, resource), **extra)
+
+
+def owner_paths(call: Call, resource: Resource) -> dict[str, str]:
+    """The headers that name the owner of a resource, by names and by rid."""
+    catalog = call.engine.catalog
+    owner = catalog.parent_of(resource)
+    if owner is None:
+        return {}
+    return {"x_ms_alt_content_path": ascii_path(catalog.path_of(owner)), "x_ms_content_path": owner.rid}
+
+
 def resource_answer(
     status: int, call: Call, charge: Charge, value: dict[str, Any] | None, **extra: str
 ) -> Response:
-    """The answer of an operation on a metadata resource; `extra` headers have underscores for dashes."""
+    """The answer of an operation on metadata; `extra` headers have underscores for dashes."""
     call.charge_ru = charge.ru
     pairs = [
         ("Content-Type", "application/json"),
@@ -79,6 +116,7 @@ def resource_answer(
         ("x-ms-schemaversion", "1.19"),
         ("x-ms-serviceversion", "version=2.14.0.0"),
         ("x-ms-gatewayversion", "version=2.14.0"),
+        ("x-ms-request-duration-ms", f"{(perf_counter() - call.began_at) * 1000:.3f}"),
     ]
     if value is not None and "_etag" in value:
         pairs.append(("etag", value["_etag"]))
@@ -92,12 +130,15 @@ def error_answer(error: PleiadError, activity_id: str) -> Response:
         ("Content-Type", "application/json"),
         ("x-ms-request-charge", f"{error.charge_ru or 0:.2f}"),
         ("x-ms-activity-id", activity_id),
-        ("x-ms-substatus", str(error.substatus)),
     ]
+    if error.substatus:
+        pairs.append(("x-ms-substatus", str(error.substatus)))
     if error.retry_after_ms is not None:
         pairs.append(("x-ms-retry-after-ms", str(error.retry_after_ms)))
     if error.session_token is not None:
         pairs.append(("x-ms-session-token", error.session_token))
+    if error.lsn is not None:
+        pairs.append(("lsn", str(error.lsn)))
     if error.range_id is not None:
         pairs.append(("x-ms-documentdb-partitionkeyrangeid", error.range_id))
     body = {"code": error.code, "message": f"{error.message}\r\nActivityId: {activity_id}"}

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import quote
 
 import orjson
 
-from pleiad import charge
+from pleiad import charge, errors
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.script import script_kind
 from pleiad.engine import scripts
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of
 from pleiad.heads.nosql.metadata import feed_answer
-from pleiad.heads.nosql.render import item_headers, resource_answer
+from pleiad.heads.nosql.render import described, item_headers, resource_answer
 from pleiad.item.body import load
 from pleiad.server.message import Response
 
 SEGMENTS = ("sprocs", "triggers", "udfs")
+_ARGUMENTS_MAX = 65_535
 _LOG_HEADER_CHARS_MAX = 7_000
 """Usual HTTP clients read header lines of 8 KB."""
 
@@ -27,16 +29,17 @@ async def create(call: Call) -> Response:
     script, is_new = await scripts.create(
         call.engine, script_kind(call.segments[4]), container, call.json_object(), call.is_upsert
     )
-    return resource_answer(201 if is_new else 200, call, charge.metadata_write(), script.to_json())
+    return described(201 if is_new else 200, call, charge.metadata_write(), script, script.to_json())
 
 
 async def read(call: Call) -> Response:
-    return resource_answer(200, call, charge.metadata_read(), _find(call).to_json())
+    script = _find(call)
+    return described(200, call, charge.metadata_read(), script, script.to_json())
 
 
 async def replace(call: Call) -> Response:
     script = await scripts.replace(call.engine, _find(call), call.json_object(), call.conditions.if_match)
-    return resource_answer(200, call, charge.metadata_write(), script.to_json())
+    return described(200, call, charge.metadata_write(), script, script.to_json())
 
 
 async def delete(call: Call) -> Response:
@@ -46,11 +49,11 @@ async def delete(call: Call) -> Response:
 
 async def list_or_query(call: Call) -> Response:
     container, kind = _container(call), script_kind(call.segments[4])
-    return feed_answer(call, kind, container.rid, call.engine.catalog.children(kind, container.rid))
+    return await feed_answer(call, kind, container.rid, call.engine.catalog.children(kind, container.rid))
 
 
 async def execute(call: Call) -> Response:
-    """Runs a stored procedure with the arguments in the body: a JSON array, or nothing."""
+    """Runs a stored procedure with the arguments in the body."""
     procedure = _find(call)
     container = await container_of(call)
     is_logging = call.flag(b"x-ms-documentdb-script-enable-logging")
@@ -70,12 +73,31 @@ async def execute(call: Call) -> Response:
 
 
 def _arguments(call: Call) -> bytes:
+    """The arguments in a body as JavaScript's `apply` takes them: an array, or an object that passes for one."""
     raw = call.request.body
     if not raw.strip():
         return b"[]"
-    value = load(raw)
-    # A client that sends one value and no array means one argument.
-    return orjson.dumps(value if isinstance(value, list) else [value])
+    try:
+        value = load(raw)
+    except orjson.JSONDecodeError as error:
+        raise errors.BAD_JSON(reason=str(error)) from error
+    if isinstance(value, list):
+        return orjson.dumps(value)
+    if value is not None and not isinstance(value, dict):
+        raise errors.BAD_REQUEST(reason="The arguments of a stored procedure are a JSON array.")
+    return orjson.dumps(_members(value or {}))
+
+
+def _members(value: dict[str, Any]) -> list[Any]:
+    """What stands in an object at the indexes below its `length`; what is missing is sent as null."""
+    length = value.get("length", 0)
+    try:
+        count = int(float(length)) if not isinstance(length, list | dict | None) else 0
+    except (ValueError, OverflowError):
+        count = 0
+    if count > _ARGUMENTS_MAX:
+        raise errors.BAD_REQUEST(reason=f"A stored procedure takes at most {_ARGUMENTS_MAX} arguments.")
+    return [value.get(str(index)) for index in range(count)]
 
 
 def _log_text(log: str) -> str:

@@ -6,14 +6,19 @@ A permission is answered with a fresh resource token; its life in seconds may be
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import orjson
 
 from pleiad import charge, errors
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.call import Call
+from pleiad.heads.nosql.grants import bind, container_named
 from pleiad.heads.nosql.metadata import feed_answer
-from pleiad.heads.nosql.render import resource_answer
+from pleiad.heads.nosql.render import described, resource_answer
+from pleiad.keys.value import parse_header
 from pleiad.server.message import Response
 
 _BY_SEGMENT = {kind.segment: kind for kind in (Kind.USER, Kind.PERMISSION, Kind.ENCRYPTION_KEY)}
@@ -34,20 +39,29 @@ class UserOperations:
         id, properties = body.get("id"), _properties(kind, body)
         if not isinstance(id, str):
             raise errors.MISSING_ID()
+        if kind is Kind.PERMISSION:
+            _expiry(call)
+            _check_key_levels(call, properties)
         child, is_new = await call.engine.create_child(kind, parent, id, properties, call.is_upsert)
-        answer = self._render(call)(child)
-        return resource_answer(201 if is_new else 200, call, charge.metadata_write(), answer)
+        render = await self._renderer(call, [child])
+        return described(201 if is_new else 200, call, charge.metadata_write(), child, render(child))
 
     async def read(self, call: Call) -> Response:
-        return resource_answer(200, call, charge.metadata_read(), self._render(call)(self._find(call)))
+        found = self._find(call)
+        render = await self._renderer(call, [found])
+        return described(200, call, charge.metadata_read(), found, render(found))
 
     async def replace(self, call: Call) -> Response:
         old = self._find(call)
         body = call.json_object()
         id = body.get("id", old.id)
         properties = _properties(old.kind, body)
+        if old.kind is Kind.PERMISSION:
+            _expiry(call)
+            _check_key_levels(call, properties)
         new = await call.engine.replace_child(old, id, properties, call.conditions.if_match)
-        return resource_answer(200, call, charge.metadata_write(), self._render(call)(new))
+        render = await self._renderer(call, [new])
+        return described(200, call, charge.metadata_write(), new, render(new))
 
     async def delete(self, call: Call) -> Response:
         await call.engine.delete(self._find(call), call.conditions.if_match)
@@ -56,7 +70,7 @@ class UserOperations:
     async def list_or_query(self, call: Call) -> Response:
         kind, parent = self._place(call)
         children = call.engine.catalog.children(kind, parent.rid)
-        return feed_answer(call, kind, parent.rid, children, self._render(call))
+        return await feed_answer(call, kind, parent.rid, children, await self._renderer(call, children))
 
     def _place(self, call: Call) -> tuple[Kind, Resource]:
         """The kind a path is about and the resource it stands under."""
@@ -70,13 +84,19 @@ class UserOperations:
         kind, parent = self._place(call)
         return call.engine.find(kind, parent, call.segments[-1])
 
-    def _render(self, call: Call) -> Any:
+    async def _renderer(
+        self, call: Call, resources: Sequence[Resource]
+    ) -> Callable[[Resource], dict[str, Any]]:
+        """How these are shown: permissions with a token for what their links mean now."""
         seconds = _expiry(call)
+        permissions = [each for each in resources if each.kind is Kind.PERMISSION]
+        bound = {each.rid: await bind(call.engine, each) for each in permissions}
 
         def render(resource: Resource) -> dict[str, Any]:
             value = resource.to_json()
             if resource.kind is Kind.PERMISSION:
-                value["_token"] = self._authenticator.issue(resource, seconds)
+                binding = bound[resource.rid].to_json()
+                value["_token"] = self._authenticator.issue(resource, binding, seconds)
             return value
 
         return render
@@ -96,12 +116,33 @@ def _properties(kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
             reason="'resource' must be the link of a container or an item, such as dbs/d/colls/c/docs/1."
         )
     properties: dict[str, Any] = {"permissionMode": mode, "resource": resource}
-    if body.get("resourcePartitionKey") is not None:
-        key = body["resourcePartitionKey"]
-        if not isinstance(key, list):
-            raise errors.BAD_REQUEST(reason="'resourcePartitionKey' must be a list of key values.")
-        properties["resourcePartitionKey"] = key
+    if "resourcePartitionKey" in body:
+        properties["resourcePartitionKey"] = _checked_key(body["resourcePartitionKey"])
     return properties
+
+
+def _checked_key(given: Any) -> list[Any]:
+    """The partition key of a permission. What is none is refused: taken for no key, it would open every key."""
+    if not isinstance(given, list) or not given:
+        raise errors.BAD_REQUEST(
+            reason="'resourcePartitionKey' must be a list with the values of one partition key; leave it out for all."
+        )
+    parse_header(orjson.dumps(given).decode())
+    return given
+
+
+def _check_key_levels(call: Call, properties: dict[str, Any]) -> None:
+    """Refuses a prefix of a hierarchical key: permissions are for whole keys."""
+    key = properties.get("resourcePartitionKey")
+    container = container_named(call.engine, properties["resource"].strip("/").split("/"))
+    if key is None or container is None:
+        return
+    levels = len(container.properties["partitionKey"]["paths"])
+    if len(key) != levels:
+        raise errors.BAD_REQUEST(
+            reason=f"'resourcePartitionKey' must have the {levels} levels of the container's partition key, "
+            f"and has {len(key)}."
+        )
 
 
 def _expiry(call: Call) -> int:

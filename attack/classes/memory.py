@@ -1,0 +1,86 @@
+"""Memory has an end: the whole list at once, bodies of strangers, and results of scripts.
+
+Peak is the resident memory of the server with its script processes. Strangers are callers without a key who announce
+bodies of 4 MB and send them slowly or wholly; what they sent must not be kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from attack.classes.stall import GRACE_SECONDS, Fired, chosen, fire
+from attack.ground import point_reads
+from attack.hostile.shots import prepare
+from attack.report import Outcome
+from attack.settings import Settings
+from attack.target import Launch, Target, is_well, serving
+from attack.watch import Watch
+from attack.wire import LOOPBACK
+
+AT_ONCE = 24
+BODY_BYTES = 4 * 1024 * 1024 - 1000
+
+
+def run(settings: Settings, store: str, data: Path) -> Outcome:
+    """All hostile requests, two dozen at a time; then strangers with bodies."""
+    outcome = Outcome(name="memory", store=store.partition(":")[0])
+    limits = {"operation_seconds": settings.operation_seconds}
+    with serving(Launch(data=data / "memory", store=store, limits=limits)) as target:
+        connection = target.connect()
+        reads = point_reads(connection)
+        prepare(connection)
+        connection.close()
+        with Watch(target, reads) as watch:
+            fired = _volley(target, settings)
+            strangers = _strangers(target, settings.bodies)
+        for each in fired:
+            outcome.answered(each.status, each.name)
+        outcome.requests += strangers
+        # Two dozen hostile requests share what the server gives to one: point reads are slower, but none may fail.
+        outcome.take(watch, settings, timed=False)
+        if not is_well(target):
+            outcome.breaks("the server did not recover")
+        outcome.took_tracebacks(target.tracebacks(), target.said())
+    return outcome
+
+
+def _volley(target: Target, settings: Settings) -> list[Fired]:
+    """The whole list, so many at a time that their wants add up."""
+    seconds = settings.operation_seconds * AT_ONCE + GRACE_SECONDS
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        volleys = pool.map(lambda shot: fire(target, shot, seconds, pages=1), chosen(settings))
+        return [each for volley in volleys for each in volley]
+
+
+def _strangers(target: Target, count: int) -> int:
+    """So many connections without a key, each with a body of nearly 4 MB that never ends; returns how many sent."""
+    head = f"POST /dbs/ground/colls/hostile/docs HTTP/1.1\r\nHost: localhost\r\nContent-Length: {BODY_BYTES}\r\n\r\n"
+    piece = b"x" * 65_536
+    open_sockets: list[socket.socket] = []
+    sent = 0
+    lock = threading.Lock()
+
+    def send() -> None:
+        nonlocal sent
+        with contextlib.suppress(OSError):
+            connection = socket.create_connection((LOOPBACK, target.port), timeout=10)
+            with lock:
+                open_sockets.append(connection)
+            connection.sendall(head.encode())
+            for _ in range(BODY_BYTES // len(piece) - 1):
+                connection.sendall(piece)
+        with lock:
+            sent += 1
+
+    with ThreadPoolExecutor(16) as pool:
+        for _ in range(count):
+            pool.submit(send)
+    time.sleep(0.5)
+    for connection in open_sockets:
+        connection.close()
+    return sent

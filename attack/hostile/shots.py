@@ -1,0 +1,196 @@
+"""Every hostile request with the route it goes to, and the ground they need."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from attack.callers import Caller
+from attack.ground import CROSS, QUERY, key_header, make_container, must, put
+from attack.hostile import queries, scripts
+from attack.target import MASTER, READ_ONLY
+from attack.wire import Body, Connection
+
+CONTAINER = ["dbs", "ground", "colls", "hostile"]
+SPREAD = ["dbs", "ground", "colls", "spread"]
+ITEMS, LARGE_ITEMS = 120, 3
+COMPUTED = "SELECT VALUE ARRAY(SELECT VALUE x + y FROM x IN c.a JOIN y IN c.a) FROM c"
+SPREAD_TEXTS = (
+    "join of 5",
+    "order by a million rows",
+    "makeset over joins",
+    "group by built expressions",
+    "262 KB of or",
+)
+"""What is also asked over several physical partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """One hostile request."""
+
+    name: str
+    method: str
+    segments: list[str]
+    body: Body
+    headers: Mapping[str, str]
+    caller: Caller = READ_ONLY
+
+
+def _item(number: int, dice: random.Random) -> dict[str, Any]:
+    words = ("alpha", "beta", "gamma", "delta", "omega", "sigma")
+    return {
+        "id": f"i{number}",
+        "pk": "p",
+        "n": number,
+        "a": list(range(200)),
+        "s": "a" * 300 + "!",
+        "geo": {"type": "Point", "coordinates": [dice.uniform(-25, 25), dice.uniform(-25, 25)]},
+        "v": [dice.random() for _ in range(128)],
+        "t": " ".join(dice.choice(words) for _ in range(60)),
+    }
+
+
+def prepare(connection: Connection) -> None:
+    """The containers of the hostile requests, with items and scripts."""
+    dice = random.Random(1)
+    path = {"path": "/t", "language": "en-US"}
+    vector = {"path": "/v", "dataType": "float32", "distanceFunction": "cosine", "dimensions": 128}
+    make_container(
+        connection,
+        "hostile",
+        fullTextPolicy={"defaultLanguage": "en-US", "fullTextPaths": [path]},
+        vectorEmbeddingPolicy={"vectorEmbeddings": [vector]},
+        computedProperties=[{"name": "cp", "query": COMPUTED}],
+    )
+    make_container(connection, "spread", throughput_ru=30_000)
+    for number in range(ITEMS):
+        put(connection, CONTAINER, _item(number, dice))
+        put(connection, SPREAD, {**_item(number, dice), "pk": f"p{number}"})
+    for number in range(LARGE_ITEMS):
+        large = {
+            **_item(number, dice),
+            "id": f"large{number}",
+            "big": "x" * 1_000_000,
+            "many": list(range(5000)),
+        }
+        put(connection, CONTAINER, large)
+    for name, body in scripts.PROCEDURES.items():
+        must(connection, "POST", [*CONTAINER, "sprocs"], {"id": name, "body": body})
+    for name, body in scripts.FUNCTIONS.items():
+        must(connection, "POST", [*CONTAINER, "udfs"], {"id": name, "body": body})
+    for name, body in (("loop", scripts.TRIGGER_LOOP), ("flood", scripts.TRIGGER_FLOOD)):
+        trigger = {"id": name, "body": body, "triggerType": "Pre", "triggerOperation": "All"}
+        must(connection, "POST", [*CONTAINER, "triggers"], trigger)
+
+
+def _query(name: str, text: queries.Text, container: list[str], headers: Mapping[str, str]) -> Shot:
+    body = {"query": text[0], "parameters": text[1]}
+    return Shot(name, "POST", [*container, "docs"], body, headers)
+
+
+def _on_items() -> list[Shot]:
+    families = (queries.JOINS, queries.MEMORY, queries.PATTERNS, queries.TEXTS, queries.SEARCH)
+    one_key = {**QUERY, **key_header("p")}
+    shots = [_query(name, text, CONTAINER, one_key) for family in families for name, text in family.items()]
+    for name in SPREAD_TEXTS:
+        text = {**queries.JOINS, **queries.MEMORY, **queries.TEXTS}[name]
+        shots.append(_query(f"{name}, over partitions", text, SPREAD, CROSS))
+    computed = (
+        ("SELECT VALUE c.cp FROM c", []),
+        ("SELECT VALUE COUNT(1) FROM c WHERE ARRAY_LENGTH(c.cp) < 0", []),
+    )
+    shots += [_query(f"computed property {n}", text, CONTAINER, one_key) for n, text in enumerate(computed)]
+    called = {
+        "function that spins": "SELECT VALUE udf.spin(c.n) FROM c",
+        "function that is slow": "SELECT VALUE udf.slow(c.n) FROM c JOIN x IN c.a",
+        "function with wide answers": "SELECT VALUE udf.wide(c.n) FROM c JOIN x IN c.a",
+        "function with deep answers": "SELECT VALUE udf.deep(c.n) FROM c",
+        "functions in an order": "SELECT VALUE MAKELIST(udf.wide(c.n)) FROM c JOIN x IN c.a",
+    }
+    return shots + [_query(name, (text, []), CONTAINER, one_key) for name, text in called.items()]
+
+
+def _plans() -> list[Shot]:
+    """Texts that are only planned: what is compiled must not hold anybody up either."""
+    headers = {**CROSS, "x-ms-cosmos-is-query-plan-request": "True"}
+    chosen = (
+        "262 KB of or",
+        "262 KB of in",
+        "262 KB of subqueries",
+        "262 KB of likes",
+        "262 KB of arrays",
+        "490 KB",
+    )
+    return [_query(f"plan: {name}", queries.TEXTS[name], CONTAINER, headers) for name in chosen]
+
+
+def _on_metadata() -> list[Shot]:
+    routes = {
+        "databases": ["dbs"],
+        "containers": ["dbs", "ground", "colls"],
+        "procedures": [*CONTAINER, "sprocs"],
+        "functions": [*CONTAINER, "udfs"],
+        "offers": ["offers"],
+        "users": ["dbs", "ground", "users"],
+        "conflicts": [*CONTAINER, "conflicts"],
+    }
+    return [
+        Shot(f"{name}: {route}", "POST", segments, {"query": text[0], "parameters": text[1]}, QUERY)
+        for number, (name, text) in enumerate(queries.METADATA.items())
+        for place, (route, segments) in enumerate(routes.items())
+        if (number + place) % 3 == 0
+    ]
+
+
+def _patches() -> list[Shot]:
+    conditions = {
+        "joins": "from c where (SELECT VALUE COUNT(1) FROM x IN c.a JOIN y IN c.a JOIN z IN c.a JOIN w IN c.a) < 0",
+        "pattern": f"from c where RegexMatch('{'a' * 3000}!', '(a|aa)+$')",
+        "pattern on the item": "from c where RegexMatch(c.s, '(a+)+b')",
+        "replicate": "from c where LENGTH(REPLICATE(REPLICATE('x', 10000), 10000)) < 0",
+        "262 KB": queries.TEXTS["262 KB of or"][0].replace("SELECT VALUE 1 FROM", "from"),
+        "exists": queries.JOINS["exists in exists"][0].replace("SELECT VALUE 1 FROM", "from", 1),
+    }
+    operations = [{"op": "set", "path": "/n", "value": 1}]
+    return [
+        Shot(
+            f"patch: {name}",
+            "PATCH",
+            [*CONTAINER, "docs", "i1"],
+            {"operations": operations, "condition": condition},
+            key_header("p"),
+            MASTER,
+        )
+        for name, condition in conditions.items()
+    ]
+
+
+def _scripts() -> list[Shot]:
+    key = key_header("p")
+    shots = [
+        Shot(f"procedure: {name}", "POST", [*CONTAINER, "sprocs", name], [], key, MASTER)
+        for name in scripts.PROCEDURES
+    ]
+    for name in ("loop", "flood"):
+        headers = {**key, "x-ms-documentdb-pre-trigger-include": name}
+        shots.append(
+            Shot(
+                f"trigger: {name}",
+                "POST",
+                [*CONTAINER, "docs"],
+                {"id": f"t-{name}", "pk": "p"},
+                headers,
+                MASTER,
+            )
+        )
+    return shots
+
+
+def all_shots() -> list[Shot]:
+    """The whole list, in an order that mixes the families, so that a part of it is a fair sample."""
+    shots = [*_on_items(), *_plans(), *_on_metadata(), *_patches(), *_scripts()]
+    random.Random(12).shuffle(shots)
+    return shots

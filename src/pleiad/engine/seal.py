@@ -1,0 +1,68 @@
+"""The seal of continuation tokens: what makes a token one of this account, for one request.
+
+A token is base64 of a seal and a JSON object. The seal is a keyed hash, under the secret of the account, of the object
+and of what was asked, so a token that was damaged, made up, or issued for another request is refused instead of giving
+a wrong page. The secret is kept with the catalog: tokens outlive restarts and new account keys, and every server of
+the account takes those of the others.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as Base64Error
+from collections.abc import Callable
+from hashlib import blake2b
+from hmac import compare_digest
+from typing import Any
+
+import orjson
+
+from pleiad import errors
+from pleiad.errors import PleiadError
+
+_SEAL_BYTES = 12
+_MARK_BYTES = 16
+
+
+def fingerprint(*parts: object) -> int:
+    """A number that tells requests apart, also those that somebody makes to look alike."""
+    text = repr(parts).encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(text, digest_size=_MARK_BYTES).digest(), "big")
+
+
+class Seal:
+    """Makes and checks the tokens of one account."""
+
+    __slots__ = ("_secret",)
+
+    def __init__(self, secret: Callable[[], bytes]) -> None:
+        self._secret = secret
+
+    def encode(self, mark: int, state: dict[str, Any]) -> str:
+        """The token of a state; `mark` is the fingerprint of the request it belongs to."""
+        text = orjson.dumps(state)
+        return urlsafe_b64encode(self._proof(mark, text) + text).decode()
+
+    def decode(self, token: str, mark: int) -> dict[str, Any]:
+        """The state in a token of the same request; BAD_HEADER for a forged or foreign one."""
+        try:
+            raw = urlsafe_b64decode(token.encode("ascii"))
+        except (ValueError, Base64Error):
+            raise bad(token) from None
+        proof, text = raw[:_SEAL_BYTES], raw[_SEAL_BYTES:]
+        if not compare_digest(proof, self._proof(mark, text)):
+            raise bad(token)
+        state: dict[str, Any] = orjson.loads(text)
+        return state
+
+    def _proof(self, mark: int, text: bytes) -> bytes:
+        marked = mark.to_bytes(_MARK_BYTES, "big") + text
+        return blake2b(marked, key=self._secret(), digest_size=_SEAL_BYTES).digest()
+
+
+def bad(token: str) -> PleiadError:
+    return errors.BAD_HEADER(
+        name="x-ms-continuation",
+        value=token[:100],
+        hint=" It was not issued for this request by this server.",
+    )

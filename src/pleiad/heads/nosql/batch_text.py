@@ -1,0 +1,107 @@
+"""A batch as a JSON array of operations, the form of all clients but one; its answer is an array of results.
+
+The body of each operation goes to the engine as the exact text it has in the request, so numbers keep their digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from pleiad import errors
+from pleiad.engine.batch import OperationKind
+from pleiad.engine.container import Container
+from pleiad.engine.items import Key
+from pleiad.heads.nosql.batch_entry import KINDS, Entry, Fields, Result, check_count, entry_of, invalid
+from pleiad.item import scan
+from pleiad.item.body import check_names_unique, count_members, load
+from pleiad.limits import Limits
+
+# An item may nest as deep as its limit; it stands in an operation in an array, a patched value three deeper.
+_DEPTH_AROUND_VALUE = 5
+_STARTS = {kind: b'{"operationType":"%b","resourceBody":' % kind.value.encode() for kind in OperationKind}
+
+
+async def read(raw: bytes, key: Key | None, container: Container, limits: Limits) -> list[Entry]:
+    """The operations of a request."""
+    entries = load(raw)
+    if not isinstance(entries, list):
+        raise errors.BAD_REQUEST(reason="A batch must be a JSON array of operations.")
+    check_count(len(entries), limits.batch_operations)
+    check_names_unique(raw, count_members(entries, limits.item_depth + _DEPTH_AROUND_VALUE))
+    texts = scan.elements(raw)
+    return [
+        entry_of(index, _fields(index, entry, texts[index]), key, container)
+        for index, entry in enumerate(entries)
+    ]
+
+
+def _fields(index: int, entry: Any, text: bytes) -> Fields:
+    if not isinstance(entry, dict):
+        raise invalid(index, "it must be an object with an 'operationType'.")
+    given = entry.get("operationType")
+    kind = KINDS.get(given) if isinstance(given, str) else None
+    if kind is None:
+        raise invalid(index, f"its 'operationType' must be one of {', '.join(KINDS)}.")
+    id = entry.get("id")
+    return Fields(
+        kind,
+        id if isinstance(id, str) else "",
+        _body_text(kind, entry, text) if "resourceBody" in entry else None,
+        _etag(index, entry, "ifMatch"),
+        _etag(index, entry, "ifNoneMatch"),
+        _key_text(entry.get("partitionKey")),
+        entry.get("minimalReturnPreference") is True,
+    )
+
+
+def _body_text(kind: OperationKind, entry: dict[str, Any], text: bytes) -> bytes:
+    """The exact text of an operation's body; the short way for the form in which clients write a create."""
+    start = _STARTS[kind]
+    if len(entry) == 2 and text.startswith(start):
+        return text[len(start) : -1]
+    return next(value for name, value, _ in scan.members(text) if name == "resourceBody")
+
+
+def _etag(index: int, entry: dict[str, Any], name: str) -> str | None:
+    value = entry.get(name)
+    if value is not None and not isinstance(value, str):
+        raise invalid(index, f"its '{name}' must be a string.")
+    return value
+
+
+def _key_text(given: Any) -> str | None:
+    """A key as the header has it: clients send that text, or the values themselves."""
+    if given is None or (isinstance(given, str) and given.lstrip().startswith("[")):
+        return given
+    return orjson.dumps(given if isinstance(given, list) else [given]).decode()
+
+
+def write(results: Iterable[Result]) -> bytes:
+    """The answer that tells these results."""
+    return b"[" + b",".join(map(_result, results)) + b"]"
+
+
+def _result(result: Result) -> bytes:
+    if result.error is not None:
+        return orjson.dumps(
+            {
+                "statusCode": result.status,
+                "subStatusCode": result.substatus,
+                "requestCharge": result.charge_ru,
+                "retryAfterMilliseconds": result.error.retry_after_ms or 0,
+                "message": result.error.message,
+            }
+        )
+    entry = b'{"statusCode":%d,"subStatusCode":%d,"requestCharge":%.2f' % (
+        result.status,
+        result.substatus,
+        result.charge_ru,
+    )
+    if result.etag is not None:
+        entry += b',"eTag":' + orjson.dumps(result.etag)
+    if result.body is not None:
+        entry += b',"resourceBody":' + result.body
+    return entry + b"}"

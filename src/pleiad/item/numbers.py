@@ -1,0 +1,75 @@
+"""Numbers as the service gives them back: in their shortest form, however they were written.
+
+An integer of 64 bits, with a sign or without, is exact. Every other number is a double, and its shortest form is the
+one with the fewest digits that is the same double, without a fraction of zeros: `1.0` and `1e0` are 1, `0.10` is 0.1,
+twenty digits are what a double keeps of them. Only the sign of a negative zero stays, because it is part of the hash
+of a partition key.
+
+An item is put into this form when it is written, so that reading it needs no look at its text. Most texts are in this
+form already, which is seen by comparing them with what a writer of JSON makes of their value.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import orjson
+
+_EXACT_MAX: Final = 2**53
+_INTEGER_CHARS_MAX: Final = 19
+_INTEGERS: Final = range(-(2**63), 2**64)
+_WHOLE_FRACTION = re.compile(rb"\.0(?![0-9])")
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|-?[0-9][0-9.eE+-]*+', re.DOTALL)
+
+
+def in_shortest_form(text: bytes, value: Any, written: bytes) -> bytes:
+    """The JSON text with each number in its shortest form.
+
+    `value` is the value of the text, and `written` what orjson writes for it.
+    """
+    if text == written:
+        # A writer gives a double that is whole a fraction of one zero, and has no other form that is not shortest.
+        return text if _WHOLE_FRACTION.search(text) is None else _TOKEN.sub(_shortest, text)
+    if b"-0" not in text and not has_double(value):
+        return text
+    return _TOKEN.sub(_shortest, text)
+
+
+def has_double(value: Any) -> bool:
+    """Whether some number of a value is none that was written as an integer of 64 bits."""
+    level = [value]
+    while level:
+        below: list[Any] = []
+        for each in level:
+            for part in (
+                each.values() if each.__class__ is dict else each if each.__class__ is list else (each,)
+            ):
+                if part.__class__ is float:
+                    return True
+                if part.__class__ is dict or part.__class__ is list:
+                    below.append(part)
+        level = below
+    return False
+
+
+def shortest(value: Any) -> Any:
+    """A value with its whole doubles as integers, as a text in the shortest form would give it."""
+    if value.__class__ is float:
+        is_whole = value.is_integer() and -_EXACT_MAX <= value <= _EXACT_MAX
+        return int(value) if is_whole and (value or str(value) != "-0.0") else value
+    if value.__class__ is list:
+        return [shortest(part) for part in value]
+    if value.__class__ is dict:
+        return {name: shortest(part) for name, part in value.items()}
+    return value
+
+
+def _shortest(token: re.Match[bytes]) -> bytes:
+    text = token[0]
+    if text[0] == 0x22 or (text.isdigit() and len(text) < _INTEGER_CHARS_MAX):
+        return text
+    if text.removeprefix(b"-").isdigit() and int(text) in _INTEGERS:
+        return text if text != b"-0" else b"0"
+    written = orjson.dumps(shortest(float(text)))
+    return written if written == b"-0.0" else written.removesuffix(b".0")

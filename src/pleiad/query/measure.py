@@ -1,0 +1,63 @@
+"""How large a value is, and its JSON text where that is not too large.
+
+A query can name the same large value many times, so that a small structure in memory has a text without end. The size
+of a value is that of its text, roughly, and with what each part of it takes in memory: what is held or rendered is
+measured before it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+from pleiad import errors
+from pleiad.limits import MB, size_text
+from pleiad.query.pace import Pace, worked
+
+RESULT_BYTES_MAX: Final = 16 * MB
+"""One result, as text: four times what a page has room for."""
+BYTES_OF_A_STEP: Final = 64
+"""Bytes that are copied, decoded or written in the time of one step."""
+_STRING_BYTES: Final = 60
+_SCALAR_BYTES: Final = 30
+_PART_BYTES: Final = 16
+
+
+def size_of(value: Any, bytes_max: int = 1 << 62) -> int:
+    """The size of a value; counting ends where it has passed a bound."""
+    kind = value.__class__
+    if kind is str:
+        return _STRING_BYTES + len(value)
+    if kind is not list and kind is not dict:
+        return _SCALAR_BYTES
+    size_bytes = 0
+    left = [value]
+    while left and size_bytes <= bytes_max:
+        each = left.pop()
+        size_bytes += _STRING_BYTES + _PART_BYTES * len(each)
+        if len(each) > BYTES_OF_A_STEP:
+            worked(len(each))
+        if each.__class__ is dict:
+            size_bytes += sum(map(len, each))
+            each = each.values()
+        for part in each:
+            kind = part.__class__
+            if kind is str:
+                size_bytes += _STRING_BYTES + len(part)
+            elif kind is list or kind is dict:
+                left.append(part)
+            else:
+                size_bytes += _SCALAR_BYTES
+    return size_bytes
+
+
+def rendered(value: Any, pace: Pace) -> bytes:
+    """The JSON text of a result that may be of any size."""
+    if size_of(value, RESULT_BYTES_MAX) > RESULT_BYTES_MAX:
+        raise errors.QUERY_ERROR(
+            reason=f"A result of the query is larger than {size_text(RESULT_BYTES_MAX)}. Let it return less."
+        )
+    text = orjson.dumps(value)
+    pace.worked(1 + len(text) // BYTES_OF_A_STEP)
+    return text

@@ -1,0 +1,144 @@
+"""What answers about databases, containers, users, scripts and offers carry beside the resource."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+SCRIPT = {"sprocs": "function () {}", "udfs": "function () {}", "triggers": "function () {}"}
+TRIGGER = {"triggerType": "Pre", "triggerOperation": "All"}
+KEY = {"encryptionAlgorithm": "AEAD_AES_256_CBC_HMAC_SHA256", "wrappedDataEncryptionKey": "AA=="}
+
+
+def resources(place: Any) -> list[tuple[list[str], dict[str, Any], str]]:
+    """The path, the body and the owner's path of one resource of every kind."""
+    database, container = ["dbs", place.database], place.path
+    owner, inner = "/".join(database), "/".join(container)
+    user = [*database, "users", "u"]
+    permission = {"permissionMode": "Read", "resource": inner}
+    kinds = [
+        (user, {}, owner),
+        ([*user, "permissions", "p"], permission, "/".join(user)),
+        ([*database, "clientencryptionkeys", "k"], KEY, owner),
+    ]
+    for segment, body in SCRIPT.items():
+        kinds.append(
+            ([*container, segment, "s"], {"body": body, **(TRIGGER if segment == "triggers" else {})}, inner)
+        )
+    return kinds
+
+
+def test_every_resource_is_answered_with_the_path_of_its_owner(place: Any, wire: Any) -> None:
+    for path, body, owner in resources(place):
+        created = wire.send("POST", path[:-1], {"id": path[-1], **body})
+        read = wire.send("GET", path)
+        replaced = wire.send("PUT", path, {"id": path[-1], **body})
+        assert [answer.status for answer in (created, read, replaced)] == [201, 200, 200], path
+        rid = wire.send("GET", owner.split("/")).json["_rid"]
+        for answer in (created, read, replaced):
+            assert answer.headers["x-ms-alt-content-path"] == owner, path
+            assert answer.headers["x-ms-content-path"] == rid, path
+
+
+def test_a_container_is_answered_with_the_path_of_its_database(place: Any, wire: Any) -> None:
+    read = wire.send("GET", place.path)
+    body = {"id": place.container, "partitionKey": read.json["partitionKey"]}
+    by_rid = ["dbs", place.self_link.split("/")[1], "colls", place.rid]
+    for answer in (read, wire.send("PUT", place.path, body), wire.send("GET", by_rid)):
+        assert answer.status == 200
+        assert answer.headers["x-ms-alt-content-path"] == f"dbs/{place.database}"
+        assert answer.headers["x-ms-content-path"] == place.self_link.split("/")[1]
+
+
+def test_a_resource_that_the_client_has_already_is_304(place: Any, wire: Any) -> None:
+    paths = [["dbs", place.database], place.path]
+    for path, body, _ in resources(place):
+        assert wire.send("POST", path[:-1], {"id": path[-1], **body}).status == 201
+        paths.append(path)
+    offer = wire.send("GET", ["offers"]).json["Offers"][0]
+    paths.append(["offers", offer["_rid"]])
+    for path in paths:
+        etag = wire.send("GET", path).headers["etag"]
+        same = wire.send("GET", path, headers={"If-None-Match": etag})
+        assert (same.status, same.body, same.headers["etag"]) == (304, b"", etag), path
+        other = wire.send("GET", path, headers={"If-None-Match": '"another"'})
+        assert other.status == 200, path
+
+
+def test_a_key_of_version_1_is_read_back_without_a_version(wire: Any, place: Any) -> None:
+    for given, shown in ((None, None), (1, None), ("V1", None), (2, 2), ("V2", 2)):
+        key = {"paths": ["/pk"], "kind": "Hash"} | ({} if given is None else {"version": given})
+        body = {"id": f"v-{given}", "partitionKey": key}
+        answer = wire.send("POST", place.path[:3], body)
+        assert (answer.status, answer.json["partitionKey"].get("version")) == (201, shown)
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_an_item_that_is_not_there_is_answered_with_the_lsn(method: str, place: Any, wire: Any) -> None:
+    place.create({"id": "1", "pk": "a"}, ["a"])
+    body = {"id": "none", "pk": "a"} if method == "PUT" else None
+    missing = wire.send(method, [*place.path, "docs", "none"], body, key=["a"])
+    assert missing.status == 404
+    assert int(missing.headers["lsn"]) >= 1
+    assert "x-ms-substatus" not in missing.headers
+
+
+def test_what_is_missing_comes_before_what_is_wrong_with_its_replacement(place: Any, wire: Any) -> None:
+    path = [*place.path, "docs", "none"]
+    for body in (b"", b"{", b'{"id":"none","pk":"other"}', b'{"pk":"a"}'):
+        assert wire.send("PUT", path, body, key=["a"]).status == 404
+    place.create({"id": "none", "pk": "a"}, ["a"])
+    for body in (b"", b"{", b'{"id":"none","pk":"other"}', b'{"pk":"a"}'):
+        assert wire.send("PUT", path, body, key=["a"]).status == 400
+
+
+@pytest.mark.parametrize("token", ["invalidtoken", "0", ":1#2", "0:x", "0:1#y", "0:1#2,rest"])
+def test_what_is_no_session_token_is_refused_before_the_item_is_looked_for(
+    token: str, place: Any, wire: Any
+) -> None:
+    headers = {"x-ms-session-token": token}
+    docs, item = [*place.path, "docs"], [*place.path, "docs", "1"]
+    body = {"id": "1", "pk": "a"}
+    batch = {**headers, "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True"}
+    answers = [
+        wire.send("POST", docs, body, headers, ["a"]),
+        wire.send("PUT", item, body, headers, ["a"]),
+        wire.send("PATCH", item, {"operations": [{"op": "set", "path": "/n", "value": 1}]}, headers, ["a"]),
+        wire.send("DELETE", item, None, headers, ["a"]),
+        wire.send("GET", item, None, headers, ["a"]),
+        wire.send("GET", docs, None, headers, ["a"]),
+        wire.send("POST", docs, [{"operationType": "Create", "resourceBody": body}], batch, ["a"]),
+    ]
+    for answer in answers:
+        assert answer.status == 400, answer.body
+        assert f"The session token provided '{token}' is invalid." in answer.message
+
+
+def test_an_empty_intended_rid_counts_as_absent(place: Any) -> None:
+    headers = {"x_ms_cosmos_intended_collection_rid": ""}
+    assert place.create({"id": "1", "pk": "a"}, ["a"], **headers).status == 201
+    assert place.read("1", ["a"], **headers).status == 200
+
+
+def test_an_item_answer_says_how_long_it_took_and_what_its_partition_holds(place: Any) -> None:
+    for answer in (place.create({"id": "1", "pk": "a"}, ["a"]), place.read("1", ["a"])):
+        assert float(answer.headers["x-ms-request-duration-ms"]) > 0
+        assert "documentsCount=" in answer.headers["x-ms-resource-usage"]
+        assert "collectionSize=" in answer.headers["x-ms-resource-quota"]
+        assert int(answer.headers["x-ms-current-write-quorum"]) > 0
+        assert int(answer.headers["x-ms-current-replica-set-size"]) > 0
+
+
+def test_a_query_over_partitions_answers_a_session_token_of_one_range(spread_place: Any, wire: Any) -> None:
+    for number in range(20):
+        spread_place.create({"id": "1", "pk": str(number)}, [str(number)])
+    query = {"query": "SELECT * FROM c", "parameters": []}
+    flags = {
+        "x-ms-documentdb-isquery": "True",
+        "content-type": "application/query+json",
+        "x-ms-documentdb-query-enablecrosspartition": "True",
+    }
+    answer = wire.send("POST", [*spread_place.path, "docs"], query, flags)
+    assert len(answer.json["Documents"]) == 20
+    assert answer.headers["x-ms-session-token"].count(":") == 1

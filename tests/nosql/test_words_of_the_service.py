@@ -1,0 +1,178 @@
+"""Refusals and answers that client libraries and their users look for by the words and headers of the service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+KEY = {"paths": ["/pk"], "kind": "Hash", "version": 2}
+
+
+@pytest.mark.parametrize("path", ["//addresses/", "/addresses/", "/addresses", "//addresses"])
+def test_a_client_in_direct_mode_is_told_to_use_gateway_mode(path: str, wire: Any) -> None:
+    answer = wire.send_raw("GET", f"{path}?$resolveFor=dbs%2fx&$filter=protocol%20eq%20rntbd", None, {})
+    assert answer.status == 400
+    assert "use gateway mode" in answer.message
+
+
+def container(place: Any, id: str, **properties: Any) -> Any:
+    return place.wire.send("POST", place.path[:3], {"id": id, "partitionKey": KEY, **properties})
+
+
+@pytest.mark.parametrize("path", ["id", "/a/", "/a/*", "/a b"])
+def test_a_bad_partition_key_path_is_refused_in_the_service_s_words(path: str, place: Any) -> None:
+    answer = place.wire.send("POST", place.path[:3], {"id": "x", "partitionKey": {**KEY, "paths": [path]}})
+    assert answer.status == 400
+    assert f"The partition key component definition path '{path}' could not be accepted" in answer.message
+    rule = (
+        "Partition key paths must contain only valid characters and not contain a trailing slash or wildcard"
+    )
+    assert rule in answer.message
+
+
+def test_what_is_not_there_and_what_does_not_hold_have_the_service_s_words(place: Any, wire: Any) -> None:
+    assert place.read("none", ["a"]).message.startswith(
+        "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"
+    )
+    place.create({"id": "1", "pk": "a"}, ["a"])
+    path = [*place.path, "docs", "1"]
+    stale = wire.send("PUT", path, {"id": "1", "pk": "a"}, {"If-Match": '"other"'}, ["a"])
+    assert (stale.status, "One of the specified pre-condition is not met" in stale.message) == (412, True)
+    patch = {"operations": [{"op": "replace", "path": "/none", "value": 1}]}
+    assert "no path found beyond:" in wire.send("PATCH", path, patch, key=["a"]).message
+    large = b'{"id":"2","pk":"a","x":"' + b"x" * (2 * 1024 * 1024) + b'"}'
+    assert 'Message: {"Errors":["Request size is too large"]}' in place.create(large, ["a"]).message
+
+
+def test_a_spatial_index_needs_types_and_is_for_all_of_them(place: Any) -> None:
+    def spatial(id: str, entry: dict[str, Any], kind: str = "Geography") -> Any:
+        policy = {"spatialIndexes": [{"path": "/loc/*", **entry}]}
+        return container(place, id, indexingPolicy=policy, geospatialConfig={"type": kind})
+
+    none = spatial("a", {})
+    assert (none.status, "The spatial data types array cannot be empty." in none.message) == (400, True)
+    one = spatial("b", {"types": ["Point"]})
+    assert len(one.json["indexingPolicy"]["spatialIndexes"][0]["types"]) == 4
+    box = {"xmin": 0, "ymin": 0, "xmax": 10, "ymax": 10}
+    assert spatial("c", {"types": ["Point"], "boundingBox": box}).status == 400
+    assert spatial("d", {"types": ["Point"]}, "Geometry").status == 400
+    assert spatial("e", {"types": ["Point"], "boundingBox": box}, "Geometry").status == 201
+
+
+COMPUTED = "SELECT VALUE LOWER(c.a) FROM c"
+
+
+@pytest.mark.parametrize(
+    ("properties", "text"),
+    [
+        ([{"name": None, "query": COMPUTED}], "One of the specified inputs is invalid"),
+        ([{"name": "", "query": COMPUTED}], "Computed property 'name' is either empty or unspecified."),
+        ([{"name": "x"}], "Computed property 'query' is either empty or unspecified."),
+        (
+            [{"name": "id", "query": COMPUTED}],
+            "The system property name 'id' cannot be used as a computed property name.",
+        ),
+        (
+            [{"name": "x", "query": COMPUTED}] * 2,
+            "Computed property name 'x' cannot be used in multiple definitions.",
+        ),
+    ],
+)
+def test_a_bad_computed_property_is_refused_in_the_service_s_words(
+    properties: list[dict[str, Any]], text: str, place: Any
+) -> None:
+    answer = container(place, "computed", computedProperties=properties)
+    assert (answer.status, text in answer.message) == (400, True), answer.message
+
+
+def test_a_script_without_a_body_is_missing_one(place: Any, wire: Any) -> None:
+    answer = wire.send("POST", [*place.path, "udfs"], {"id": "f"})
+    missing = "The input content is invalid because the required properties - 'body; ' - are missing"
+    assert (answer.status, missing in answer.message) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("body", "arguments"),
+    [
+        (b"", []),
+        (b'["a",1]', ["a", 1]),
+        (b'{"0":"a","length":1}', ["a"]),
+        (b'{"0":"a","1":"b","length":"2"}', ["a", "b"]),
+        (b'{"0":"a","1":"b","length":1.5}', ["a"]),
+        (b"null", []),
+        (b"{}", []),
+        (b'{"0":"a"}', []),
+    ],
+)
+def test_the_arguments_of_a_procedure_are_taken_as_javascript_s_apply_takes_them(
+    body: bytes, arguments: list[Any], place: Any, wire: Any
+) -> None:
+    script = "function () { getContext().getResponse().setBody(Array.prototype.slice.call(arguments)); }"
+    assert wire.send("POST", [*place.path, "sprocs"], {"id": "s", "body": script}).status == 201
+    answer = wire.send("POST", [*place.path, "sprocs", "s"], body, key=["a"])
+    assert (answer.status, answer.json) == (200, arguments)
+
+
+@pytest.mark.parametrize("body", [b'"a"', b"1", b"true", b"[", b'{"length":600000}'])
+def test_what_is_no_list_of_arguments_is_400(body: bytes, place: Any, wire: Any) -> None:
+    script = "function () { getContext().getResponse().setBody(1); }"
+    assert wire.send("POST", [*place.path, "sprocs"], {"id": "s", "body": script}).status == 201
+    assert wire.send("POST", [*place.path, "sprocs", "s"], body, key=["a"]).status == 400
+
+
+def test_an_autoscale_offer_names_a_tenth_of_its_maximum_and_the_policy_it_was_given(
+    wire: Any, place: Any
+) -> None:
+    for settings, policy in (
+        ('{"maxThroughput":5000}', None),
+        ('{"maxThroughput":5000,"autoUpgradePolicy":{"throughputPolicy":{"incrementPercent":42}}}', 42),
+    ):
+        id = f"auto-{policy}"
+        headers = {"x-ms-cosmos-offer-autopilot-settings": settings}
+        created = wire.send("POST", place.path[:3], {"id": id, "partitionKey": KEY}, headers)
+        offers = wire.send("GET", ["offers"]).json["Offers"]
+        (content,) = [each["content"] for each in offers if each["offerResourceId"] == created.json["_rid"]]
+        assert content["offerThroughput"] == 500
+        shown = content["offerAutopilotSettings"].get("autoUpgradePolicy")
+        assert shown == (policy and {"throughputPolicy": {"incrementPercent": policy}})
+
+
+def test_an_offer_is_replaced_by_itself_only(wire: Any, place: Any) -> None:
+    offers = wire.send("GET", ["offers"]).json["Offers"]
+    (offer,) = [each for each in offers if each["offerResourceId"] == place.rid]
+    path = ["offers", offer["_rid"]]
+    assert wire.send("PUT", path, {**offer, "_rid": "other"}).status == 400
+    assert wire.send("PUT", path, {"content": offer["content"]}).status == 400
+    assert wire.send("PUT", path, offer).status == 200
+
+
+def test_a_container_of_a_shared_database_says_so(wire: Any) -> None:
+    assert wire.send("POST", ["dbs"], {"id": "sharing"}, {"x-ms-offer-throughput": "400"}).status == 201
+    path = ["dbs", "sharing", "colls"]
+    created = wire.send("POST", path, {"id": "c", "partitionKey": KEY})
+    assert created.headers["x-ms-share-throughput"] == "true"
+    own = wire.send("POST", path, {"id": "own", "partitionKey": KEY}, {"x-ms-offer-throughput": "400"})
+    assert "x-ms-share-throughput" not in own.headers
+    wire.send("DELETE", ["dbs", "sharing"])
+
+
+def test_the_progress_of_indexing_is_told_to_those_who_ask_for_quotas(wire: Any, place: Any) -> None:
+    name = "x-ms-documentdb-collection-index-transformation-progress"
+    assert name not in wire.send("GET", place.path).headers
+    asked = wire.send("GET", place.path, headers={"x-ms-documentdb-populatequotainfo": "True"})
+    assert asked.headers[name] == "100"
+
+
+def test_an_unknown_indexing_directive_is_400(place: Any) -> None:
+    item = {"id": "1", "pk": "a"}
+    assert place.create(item, ["a"], x_ms_indexing_directive="Invalid Value").status == 400
+    assert place.create(item, ["a"], x_ms_indexing_directive="Exclude").status == 201
+
+
+def test_links_are_left_out_for_those_who_do_not_want_them(place: Any) -> None:
+    item = {"id": "1", "pk": "a", "text": '"_self":"x","_attachments":"attachments/",'}
+    headers = {"x_ms_exclude_system_properties": "True"}
+    for answer in (place.create(item, ["a"], **headers), place.read("1", ["a"], **headers)):
+        assert set(answer.json) == {"id", "pk", "text", "_rid", "_etag", "_ts"}
+        assert answer.json["text"] == item["text"]

@@ -1,0 +1,44 @@
+"""The account that rights are tried on, opened anew for each test."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from pleiad.engine.engine import Engine
+from pleiad.heads.nosql.auth import Authenticator
+from pleiad.limits import Limits
+from tests.rights.account import MASTER_KEY, READ_ONLY_KEY, Account, OpenAccount, fill
+from tests.stores import OpenStore
+
+
+@pytest.fixture
+def account(tmp_path: Path, open_store: OpenStore) -> OpenAccount:
+    """`async with account() as a:` opens an account with two containers; a second block with `name` another one."""
+
+    @asynccontextmanager
+    async def opened(name: str = "data") -> AsyncIterator[Account]:
+        limits = Limits()
+        engine = Engine(await open_store(tmp_path / name), limits)
+        await engine.open()
+        try:
+            yield await fill(Account(engine, Authenticator(MASTER_KEY, READ_ONLY_KEY, limits)))
+        finally:
+            await engine.close()
+
+    return opened
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a coroutine test on an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
