@@ -199,8 +199,11 @@ class Binder(ExpressionBinder):
             return self.bind(selection.expression, scope)
         seen: set[str] = set()
         pairs: list[tuple[str, plan.Expression]] = []
-        for name, item in zip(output_names(selection), selection.items, strict=True):
-            pairs.append((name, self.bind(item.expression, scope)))
+        # A group has no _rid; the rows of a plan over groups have an empty one in its place.
+        is_rid_free = scope.group_shapes is not None and _is_rewritten(query)
+        for number, (name, item) in enumerate(zip(output_names(selection), selection.items, strict=True)):
+            is_free = is_rid_free and number == 0
+            pairs.append((name, plan.Constant("") if is_free else self.bind(item.expression, scope)))
             if name in seen:
                 self.complain("SC2022", _name_place(item), name=name)
             seen.add(name)
@@ -269,13 +272,15 @@ def joins_along(query: ast.Query, is_nested: bool = False) -> int:
     return own + nested
 
 
-def _is_rewritten(query: ast.Query, root: str) -> bool:
+def _is_rewritten(query: ast.Query, root: str | None = None) -> bool:
     """Whether the query is one that a plan gave to a client: only such a one names the item behind a path."""
     selection = query.selection
     if not isinstance(selection, ast.SelectList) or len(selection.items) != 3:
         return False
     first = selection.items[0].expression
-    is_rid = isinstance(first, ast.Property) and first.name == "_rid" and first.target_name == root
+    is_rid = isinstance(first, ast.Property) and first.name == "_rid"
+    if root is not None and is_rid and isinstance(first, ast.Property):
+        is_rid = first.target_name == root
     return is_rid and [item.alias for item in selection.items[1:]] == ["orderByItems", "payload"]
 
 

@@ -19,7 +19,7 @@ from pleiad.query.functions import REGISTRY
 from pleiad.query.print import print_expression
 from pleiad.query.rank import INTERNAL_FUNCTIONS
 from pleiad.query.shape import shape
-from pleiad.query.values import finite, neg3
+from pleiad.query.values import finite, member, neg3
 
 AGGREGATES: Final = {kind.name: kind for kind in plan.AggregateKind}
 NOTHING: Final = plan.Constant(UNDEFINED)
@@ -361,7 +361,10 @@ def _gives_many(query: ast.Query, is_sound: bool = True) -> bool:
 def with_steps(base: plan.Expression, steps: list[plan.Expression]) -> plan.Expression:
     """The base with members, of which the last one comes first."""
     for step in reversed(steps):
-        base = plan.Member(base, step)
+        if isinstance(base, plan.Constant) and isinstance(step, plan.Constant):
+            base = plan.Constant(member(base.value, step.value))
+        else:
+            base = plan.Member(base, step)
     return base
 
 

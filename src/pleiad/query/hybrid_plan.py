@@ -23,7 +23,7 @@ _PREFIX: Final = "documentdb-formattablehybridsearchquery-"
 _COMPONENT_ROWS_MIN: Final = 120
 _NO_SCORE: Final = -1
 _COMBINATIONS: Final = {"RRF": "Rrf", "COMBINEDSCORE": "CombinedScore"}
-_NO_SIMILARITY: Final = -1.79769e308
+_NO_SIMILARITY: Final = -1.7976900000000001e308
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,7 +53,8 @@ def hybrid_document(
     assert rank is not None
     scores = [
         _Score(
-            _score_call(call, number),
+            # The client puts the statistics in by the number of the text score, vectors not counted.
+            _score_call(call, sum(map(_is_full_text, calls[:number]))),
             component.is_full_text,
             component.is_full_text or more_is_nearer(component.arguments, parameters, vector_policy),
         )
