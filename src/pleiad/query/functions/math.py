@@ -14,9 +14,11 @@ from typing import Any
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.functions.numbers import INT64_MIN, double, whole
 from pleiad.query.functions.registry import register
-from pleiad.query.values import div3, is_number
+from pleiad.query.values import div3, exact, is_number, mul3
 
 _FAMILY = "math"
+_OWN_LOGARITHMS: dict[float, Callable[[float], float]] = {2.0: math.log2, 10.0: math.log10}
+"""Bases whose logarithm is no quotient of two others."""
 
 
 def _cotangent(x: float) -> float:
@@ -51,10 +53,6 @@ def _radians(x: float) -> float:
     return x * math.pi / 180.0
 
 
-def _square(x: float) -> float:
-    return x * x
-
-
 _DOUBLE_FUNCTIONS: dict[str, Callable[[float], float]] = {
     "ACOS": math.acos,
     "ASIN": math.asin,
@@ -68,7 +66,6 @@ _DOUBLE_FUNCTIONS: dict[str, Callable[[float], float]] = {
     "SIGN": _sign,
     "SIN": math.sin,
     "SQRT": math.sqrt,
-    "SQUARE": _square,
     "TAN": math.tan,
 }
 
@@ -160,6 +157,8 @@ def logarithm(value: Any, *base_value: Any) -> Any:
     if x is None or base is None:
         return UNDEFINED
     try:
+        if base_value and base in _OWN_LOGARITHMS and x > 0:
+            return _OWN_LOGARITHMS[base](x)
         natural = _logarithm(x)
         return div3(natural, _logarithm(base)) if base_value else natural
     except ValueError:
@@ -169,6 +168,8 @@ def logarithm(value: Any, *base_value: Any) -> Any:
 @register(_FAMILY, "NUMBERBIN", 1, 2)
 def number_bin(value: Any, size_value: Any = 1) -> Any:
     """The multiple of the size at or below the number (above it for a negative size)."""
+    if type(value) is int and type(size_value) is int and size_value:
+        return exact(value // size_value * size_value)
     x, size = double(value), double(size_value)
     if x is None or size is None or size == 0.0 or not (math.isfinite(x) and math.isfinite(size)):
         return UNDEFINED
@@ -176,6 +177,11 @@ def number_bin(value: Any, size_value: Any = 1) -> Any:
     if not math.isfinite(bins):
         return UNDEFINED
     return float(math.floor(bins)) * size
+
+
+@register(_FAMILY, "SQUARE", 1, 1)
+def square(value: Any) -> Any:
+    return mul3(value, value)
 
 
 @register(_FAMILY, "PI", 0, 0)
