@@ -14,6 +14,7 @@ from attack.report import Outcome, save, table
 from attack.settings import FULL, QUICK, STORES, Settings
 from attack.target import store_named
 from bench.process import BUILD, machine
+from conformance.server_process import stop_children_when_terminated
 
 CLASSES = ("rights", "stall", "memory", "connections", "files", "fuzz")
 REPORT = BUILD / "attack.json"
@@ -73,6 +74,7 @@ def run(names: list[str], stores: list[str], settings: Settings, directory: Path
 
 def main() -> int:
     """Run as asked; 1 when a promise did not hold."""
+    stop_children_when_terminated()
     arguments = _arguments()
     settings = _settings(arguments)
     stores = list(STORES) if arguments.store == "both" else [arguments.store]

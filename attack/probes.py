@@ -144,11 +144,40 @@ def _on_scripts(container: list[str], pk: str) -> list[Probe]:
     return [*probes, Probe("POST", [*container, "sprocs", "s"], [], key_header(pk))]
 
 
+def _across() -> list[Probe]:
+    """One key in the header and another in the body; one item in the path and another in the body."""
+    own, docs = key_header("a"), [*OWN, "docs"]
+    foreign = {"id": "3", "pk": "b", "text": "overwritten"}
+    twice = b'{"id":"3","pk":"a","p\\u006b":"b","text":"overwritten"}'
+    return [
+        Probe("POST", docs, foreign, own),
+        Probe("POST", docs, twice, own),
+        Probe("PUT", [*docs, "1"], foreign, own),
+        Probe("PUT", [*docs, "1"], {"id": "2", "pk": "a", "text": "overwritten"}, own),
+        Probe("PUT", [*docs, "3"], foreign, own),
+        Probe("GET", [*docs, "3"], headers=own),
+        Probe("DELETE", [*docs, "3"], headers=own),
+        Probe("POST", docs, _operations("b", "3"), own),
+        Probe("POST", docs, _operations("a", "1"), key_header("b")),
+        Probe("POST", docs, QUERY_ALL, {"x-ms-documentdb-partitionkey": "[]"}),
+        Probe("POST", docs, QUERY_ALL, {"x-ms-documentdb-partitionkey": '["a","b"]'}),
+        Probe("GET", docs, headers={"x-ms-documentdb-partitionkey": "[]"}),
+        Probe("PATCH", [*docs, "1"], {"operations": [{"op": "set", "path": "/pk", "value": "b"}]}, own),
+        Probe("PATCH", [*docs, "1"], {"operations": [{"op": "set", "path": "/id", "value": "2"}]}, own),
+        Probe("POST", [*OWN, "sprocs", "s"], [], key_header("b")),
+        Probe("POST", [*OWN, "operations", "partitionkeydelete"], headers=key_header("b")),
+        Probe(
+            "POST", [*OWN, "operations", "partitionkeydelete"], headers={"x-ms-documentdb-partitionkey": "[]"}
+        ),
+    ]
+
+
 def _on_account() -> list[Probe]:
     database, user = ["dbs", "ground"], ["dbs", "ground", "users", "u"]
     permission = {"permissionMode": "All", "resource": "/".join(OWN), "resourcePartitionKey": ["a"]}
     return [
         Probe("GET", []),
+        Probe("GET", ["addresses"]),
         Probe("GET", ["dbs"]),
         Probe("POST", ["dbs"], {**QUERY_ALL, "id": "made"}),
         Probe("GET", database),
@@ -201,15 +230,21 @@ def _on_admin() -> list[Probe]:
     ]
 
 
-def probes(offer: str) -> list[Probe]:
-    """Every route, aimed at what the tokens are for and at its neighbours; `offer` is the id of an offer."""
+def probes(offer: str, thorough: bool = True) -> list[Probe]:
+    """Every route, aimed at what the tokens are for and, when thorough, at its neighbours; `offer` is an offer's id."""
+    offers = [
+        Probe("GET", ["offers", offer]),
+        Probe("PUT", ["offers", offer], {"content": {"offerThroughput": 500}}),
+    ]
+    if not thorough:
+        return [*_on_account(), *_on_admin(), *_on_container(OWN, "b", "3"), *_across(), *offers]
     return [
         *_on_account(),
         *_on_admin(),
         *_on_container(OWN, "a", "1"),
         *_on_container(OWN, "b", "3"),
+        *_across(),
         *_on_container(CLOSED, "a", "1"),
         *_on_container(AWAY, "a", "1"),
-        Probe("GET", ["offers", offer]),
-        Probe("PUT", ["offers", offer], {"content": {"offerThroughput": 500}}),
+        *offers,
     ]

@@ -19,6 +19,10 @@ class Settings:
     """The size of a run. Promises that are times or bytes are loosened only where a test shares a busy machine."""
 
     seed: int = 1
+    thorough: bool = True
+    """Whether every route is asked with every flag one by one, aimed at every neighbour."""
+    brief: bool = False
+    """Whether only so much is done as still shows each promise, for the tests."""
     shots: int = 0
     """How many of the hostile requests; 0: all."""
     operation_seconds: float = 5.0
@@ -36,6 +40,7 @@ class Settings:
 
 FULL = Settings()
 QUICK = Settings(
+    thorough=False,
     operation_seconds=1.0,
     fuzz_requests=4_000,
     fuzz_queries=4_000,

@@ -1,14 +1,14 @@
 """What a bystander feels: point reads on connections of their own beside an attack, and the memory of the server.
 
-The reader is a process of its own. It sends a read every `TICK_SECONDS`, due at fixed moments: a stall of a second
-counts as all the reads that should have been answered in it, not as one. From each delay the time is taken away
-during which the kernel let the server's loop or the reader wait for a processor, as `/proc` counts it, so that other
-work on the machine is not held against the server. Both figures are kept.
+The reader is a process of its own. It wants to send a read every `TICK_SECONDS`; while one waits for its answer the
+others cannot be sent, so for each of them the time it would have waited is counted too: a stall of a second is a
+hundred slow reads, not one. From each delay the time is taken away during which the kernel let the server's loop or the
+reader wait for a processor, as `/proc` counts it, so that other work on the machine is not held against the server.
+Both figures are kept.
 """
 
 from __future__ import annotations
 
-import bisect
 import multiprocessing
 import os
 import threading
@@ -25,6 +25,8 @@ from bench.process import resident_mb
 TICK_SECONDS = 0.01
 SAMPLE_SECONDS = 0.05
 STALL_SECONDS_NOTED = 0.1
+KILLED_MB = 3000.0
+"""A server that takes so much is ended for the sake of the machine; its promise broke long before."""
 _READ_SECONDS = 180.0
 
 
@@ -48,6 +50,17 @@ class Reads:
     own_ms: list[float] = field(default_factory=list)
     stalls: list[Stall] = field(default_factory=list)
 
+    def note(self, began_at: float, wall: float, own: float, ok: bool) -> None:
+        """Takes a read, and those that could not be sent while it waited."""
+        self.count += 1
+        self.failed += not ok
+        for seconds, found in ((wall, self.wall_ms), (own, self.own_ms)):
+            found += [
+                (seconds - late * TICK_SECONDS) * 1000 for late in range(1 + int(seconds / TICK_SECONDS))
+            ]
+        if wall > STALL_SECONDS_NOTED:
+            self.stalls.append(Stall(began_at, wall * 1000, own * 1000))
+
     def p99_ms(self, wall: bool = False) -> float:
         """What 99 of 100 reads did not pass."""
         values = sorted(self.wall_ms if wall else self.own_ms)
@@ -70,56 +83,26 @@ def _waited_seconds(pid: int | str) -> float:
         return 0.0
 
 
-class _Waits:
-    """The waiting time of server and reader as it grew, to be asked for any moment of the past."""
-
-    def __init__(self, server_pid: int) -> None:
-        self._pids = (server_pid, os.getpid())
-        self._moments: list[float] = []
-        self._waited: list[float] = []
-
-    def note(self) -> float:
-        """The sum at this moment."""
-        waited = sum(map(_waited_seconds, self._pids))
-        self._moments.append(time.monotonic())
-        self._waited.append(waited)
-        return waited
-
-    def at(self, moment: float) -> float:
-        """The sum at the last moment noted before."""
-        place = bisect.bisect_right(self._moments, moment) - 1
-        return self._waited[max(0, place)]
-
-
 def _read_on(pipe: Pipe, port: int, server_pid: int, requests: list[bytes]) -> None:
     """The reader: reads until the pipe says stop, then sends what it measured."""
-    reads, waits = Reads(), _Waits(server_pid)
+    reads, own_pid = Reads(), os.getpid()
     connection = Connection(port, seconds=_READ_SECONDS)
     pipe.send("ready")
-    waits.note()
     due = time.monotonic()
     number = 0
     while not pipe.poll():
-        now = time.monotonic()
-        if now < due:
-            time.sleep(due - now)
+        time.sleep(max(0.0, due - time.monotonic()))
+        waited = _waited_seconds(server_pid) + _waited_seconds(own_pid)
+        began_at = time.monotonic()
         try:
             ok = connection.exchange(requests[number % len(requests)]).status == 200
         except NoAnswerError:
             ok = False
-            time.sleep(TICK_SECONDS)
+        wall = time.monotonic() - began_at
+        waited = _waited_seconds(server_pid) + _waited_seconds(own_pid) - waited
         number += 1
-        ended = time.monotonic()
-        waited = waits.note() - waits.at(due)
-        wall = ended - due
-        own = max(0.0, wall - waited)
-        reads.count += 1
-        reads.failed += not ok
-        reads.wall_ms.append(wall * 1000)
-        reads.own_ms.append(own * 1000)
-        if wall > STALL_SECONDS_NOTED:
-            reads.stalls.append(Stall(due, wall * 1000, own * 1000))
-        due += TICK_SECONDS
+        reads.note(began_at, wall, max(0.0, wall - waited), ok)
+        due = max(due + TICK_SECONDS, time.monotonic())
     pipe.recv()
     pipe.send(reads)
 
@@ -150,6 +133,9 @@ class Watch:
     def _sample(self) -> None:
         while not self._ended.wait(SAMPLE_SECONDS):
             self.peak_mb = max(self.peak_mb, resident_mb(self._target.pid))
+            if self.peak_mb > KILLED_MB and self._target.is_running:
+                # A server without an end to its memory would take that of everything else on the machine.
+                self._target.kill()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -110,13 +110,21 @@ def postgres_database() -> Iterator[str]:
 
 @contextmanager
 def running_server(
-    port: int, log: Path, *, tls: bool, limits: str = "default", store: str = "sqlite"
+    port: int,
+    log: Path,
+    *,
+    tls: bool,
+    limits: str = "default",
+    store: str = "sqlite",
+    throttle: str = "observe",
 ) -> Iterator[ServerProcess]:
-    """Start an ephemeral server on the port, yield it once it answers, and stop it at the end."""
+    """Start an ephemeral server on the port, yield it once it answers, and stop it at the end.
+
+    The suites make containers of 400 RU/s and do not expect to be held up by them, so throughput is only observed.
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [_pleiad_command(), "serve", "--ephemeral", "--port", str(port), "--limits", limits]
-    # The suites make containers of 400 RU/s and do not expect to be held up by them.
-    command += ["--throttle", "observe", "--store", store]
+    command += ["--throttle", throttle, "--store", store]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,

@@ -151,13 +151,15 @@ def start_server(store_of: StoreOf) -> StartServer:
 def segment_names(databases: _Databases | None) -> SegmentNames:
     """A look into the store, past every server."""
 
-    def found(directory: Path) -> set[str]:
+    def names(directory: Path) -> set[str]:
         if databases is None:
-            return {path.stem for path in (directory / "segments").glob("*.sqlite")}
+            # What was set aside counts too: after a crash there must be none.
+            found = [*directory.glob("segments/*.sqlite"), *directory.glob("set-aside/*/*.sqlite")]
+            return {path.stem for path in found}
         with psycopg.connect(databases.of(directory)) as connection:
             return {str(name) for (name,) in connection.execute(SEGMENT_NAMES)}
 
-    return found
+    return names
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,12 @@ from pleiad.limits import Limits
 from pleiad.sample import sample_containers
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "src" / "pleiad" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "SECURITY.md",
+    ROOT / "src" / "pleiad" / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 TOUR_ENDPOINT = "http://localhost:8081"
 
 
@@ -147,6 +152,16 @@ def test_every_sample_item_has_its_partition_key_and_an_id_of_its_own() -> None:
         (path,) = container.partition_key_paths
         keys = [(item[path.removeprefix("/")], item["id"]) for item in container.items]
         assert len(set(keys)) == len(container.items) > 0
+
+
+def test_every_promise_of_the_security_page_names_a_class_of_attack_with_a_test() -> None:
+    rows = re.findall(
+        r"^\| \*\*.+ \| `(\w+)` \|$", section(read("docs/security.md"), "What is promised"), re.MULTILINE
+    )
+    classes = importlib.import_module("attack.__main__").CLASSES
+    assert set(rows) == set(classes)
+    for name in classes:
+        assert (ROOT / "attack" / "classes" / f"{name}.py").is_file()
 
 
 def test_there_are_170_requirements_with_a_text_each(requirements_tool: ModuleType) -> None:

@@ -27,7 +27,7 @@ def attack(outcome: Outcome, store: str, directory: Path) -> None:
                 put(connection, container, {"id": f"i{number}", "pk": "p", "text": name})
         connection.close()
     for name, loss in _LOSSES.items():
-        copy = _copied(store, f"copy_{name.replace(' ', '_')}")
+        copy = _copied(store, name.replace(" ", "_"))
         before = _schemas(copy)
         lost = loss(copy, sorted(before))
         _judge(outcome, copy, directory / name.replace(" ", "-"), name)
@@ -40,6 +40,7 @@ def _copied(store: str, name: str) -> str:
     base, _, _ = store.partition("?")
     database = base.rpartition("/")[2]
     other = store.replace(f"/{database}?", "/postgres?")
+    name = f"{database[:30]}_{name}"
     with psycopg.connect(other, autocommit=True) as connection:
         connection.execute(
             sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(database))

@@ -18,11 +18,13 @@ from attack.ground import point_reads
 from attack.hostile.shots import prepare
 from attack.report import Outcome
 from attack.settings import Settings
-from attack.target import Launch, Target, is_well, serving
+from attack.target import READ_ONLY, Launch, Target, is_well, serving
 from attack.watch import Watch
-from attack.wire import LOOPBACK
+from attack.wire import LOOPBACK, path_of, request_bytes, trusting
 
 AT_ONCE = 24
+UNREAD_REQUESTS = 20
+UNREAD_SECONDS = 3.0
 BODY_BYTES = 4 * 1024 * 1024 - 1000
 
 
@@ -38,6 +40,7 @@ def run(settings: Settings, store: str, data: Path) -> Outcome:
         with Watch(target, reads) as watch:
             fired = _volley(target, settings)
             strangers = _strangers(target, settings.bodies)
+            strangers += _unread(target, settings.bodies)
         for each in fired:
             outcome.answered(each.status, each.name)
         outcome.requests += strangers
@@ -55,6 +58,25 @@ def _volley(target: Target, settings: Settings) -> list[Fired]:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         volleys = pool.map(lambda shot: fire(target, shot, seconds, pages=1), chosen(settings))
         return [each for volley in volleys for each in volley]
+
+
+def _unread(target: Target, count: int) -> int:
+    """So many clients who ask for large pages again and again and read none of them."""
+    segments = ["dbs", "ground", "colls", "hostile", "docs"]
+    asked = request_bytes("GET", path_of(segments), READ_ONLY.headers("GET", segments)) * UNREAD_REQUESTS
+    held: list[socket.socket] = []
+    for number in range(count):
+        with contextlib.suppress(OSError):
+            plain = socket.create_connection((LOOPBACK, target.port), timeout=5)
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            one = trusting().wrap_socket(plain) if number % 3 == 0 else plain
+            one.settimeout(1)
+            held.append(one)
+            one.sendall(asked)
+    time.sleep(UNREAD_SECONDS)
+    for one in held:
+        one.close()
+    return len(held) * UNREAD_REQUESTS
 
 
 def _strangers(target: Target, count: int) -> int:

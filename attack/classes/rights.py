@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +33,17 @@ ITEMS = (
     (CLOSED, "1", "a", "container"),
     (AWAY, "1", "a", "database"),
 )
-OPEN_PATHS = ({"_pleiad/health"}, {"_pleiad/ready"}, {"metrics"})
+FEW_FLAGS = ("plain", "isquery", "plan", "bulk", "every flag")
+"""What a short run asks with."""
+BRIEF_FLAGS = ("isquery", "plan", "bulk")
+BRIEF_NAMES = (
+    READ_ONLY.name,
+    "identity",
+    "key token, read",
+    "item token, read",
+    "key-all token, all",
+    NOBODY.name,
+)
 LIMITS = {"resource_token_seconds_min": 1}
 
 
@@ -114,6 +124,7 @@ def suspects(connection: Connection) -> list[Suspect]:
     items = frozenset(MARKS[:6])
     in_container, in_key = frozenset({*MARKS[:4], "script"}), frozenset(MARKS[:2])
     docs = f"{own}/docs"
+    scripts = tuple(f"{own}/{kind}" for kind in ("sprocs", "triggers", "udfs"))
 
     def holder(name: str, mode: str, resource: str, key: Any = None) -> Bearer:
         return Bearer(f"{name} token, {mode.lower()}", token(connection, name, mode, resource, key))
@@ -126,7 +137,7 @@ def suspects(connection: Connection) -> list[Suspect]:
         Suspect(holder("container", "Read", own), in_container),
         Suspect(holder("key", "Read", own, ["a"]), in_key),
         Suspect(holder("item", "Read", item, ["a"]), frozenset({"own"})),
-        Suspect(holder("container-all", "All", own), in_container, (docs,)),
+        Suspect(holder("container-all", "All", own), in_container, (docs, *scripts)),
         Suspect(holder("key-all", "All", own, ["a"]), in_key, (docs,)),
         Suspect(holder("item-all", "All", item, ["a"]), frozenset({"own"}), (f"{docs}/1/a",)),
         Suspect(expired, frozenset(), is_known=False),
@@ -144,24 +155,25 @@ def _data_paths() -> tuple[str, ...]:
 class _Round:
     """One run of all callers over all routes."""
 
-    def __init__(self, outcome: Outcome, target: Target, offer: str, tls: bool) -> None:
+    def __init__(self, outcome: Outcome, target: Target, offer: str, tls: bool, thorough: bool) -> None:
         self._outcome = outcome
         self._connection = target.connect(tls)
-        self._probes = routes.probes(offer)
+        self._probes = routes.probes(offer, thorough)
         self._reference = state_of(self._connection)
 
-    def play(self, suspect: Suspect, flag: str) -> None:
-        """Every route with this flag; afterwards nothing has changed that the caller may not change."""
+    def play(self, suspect: Suspect, flags: Sequence[str]) -> None:
+        """Every route with these flags; afterwards nothing has changed that the caller may not change."""
         before = self._reference
-        for probe in self._probes:
-            answer = self._ask(suspect, probe, FLAGS[flag])
-            if answer is not None:
-                self._judge(suspect, probe, flag, answer)
+        for flag in flags:
+            for probe in self._probes:
+                answer = self._ask(suspect, probe, FLAGS[flag])
+                if answer is not None:
+                    self._judge(suspect, probe, flag, answer)
         after = state_of(self._connection)
         touched = [path for path in changed(before, after) if not path.startswith(suspect.changes or ("\0",))]
         touched += self._foreign_items(suspect, after)
         for path in touched[:5]:
-            self._outcome.trespass(f"{suspect.name} with '{flag}' changed {path}")
+            self._outcome.trespass(f"{suspect.name} with '{', '.join(flags)}' changed {path}")
         if after != before:
             self._recover()
 
@@ -339,16 +351,20 @@ def run(settings: Settings, store: str, data: Any) -> Outcome:
         connection = target.connect()
         offer = prepare(connection)
         everybody = suspects(connection)
+        if settings.brief:
+            everybody = [suspect for suspect in everybody if suspect.name in BRIEF_NAMES]
         time.sleep(1.5)  # until the expired token is one
         _positive(outcome, connection, everybody)
-        flags = list(FLAGS) if not settings.shots else list(FLAGS)[: settings.shots]
+        rounds: list[Sequence[str]] = [[flag] for flag in FLAGS] if settings.thorough else [FEW_FLAGS]
+        if settings.brief:
+            rounds = [BRIEF_FLAGS]
         for number, suspect in enumerate(everybody):
-            round = _Round(outcome, target, offer, tls=number % 2 == 1)
-            for flag in flags:
-                round.play(suspect, flag)
+            round = _Round(outcome, target, offer, tls=number % 2 == 1, thorough=settings.thorough)
+            for flags in rounds:
+                round.play(suspect, flags)
             round.close()
         _confusions(outcome, connection)
-        continuations.attack(outcome, connection, settings.seed)
+        continuations.attack(outcome, connection, settings.seed, settings.brief)
         hosts.attack(outcome, target)
         connection.close()
         outcome.took_tracebacks(target.tracebacks(), target.said())

@@ -11,6 +11,7 @@ import dataclasses
 import time
 from pathlib import Path
 
+from attack.classes import slots
 from attack.ground import point_reads
 from attack.hostile.shots import Shot, all_shots, prepare
 from attack.report import Outcome
@@ -85,6 +86,8 @@ def run(settings: Settings, store: str, data: Path) -> Outcome:
                 outcome.breaks(
                     f"no end: '{each.name}' had no answer in {each.ended_at - each.began_at:.1f} s"
                 )
+        if store == "sqlite" and target.is_running:
+            slots.attack(outcome, target)
         outcome.take(watch, settings)
         _blame(outcome, watch, fired, settings)
         outcome.took_tracebacks(target.tracebacks(), target.said())

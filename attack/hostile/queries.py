@@ -34,6 +34,15 @@ def _filled(pattern: str, piece: str, joint: str, chars: int = TEXT_CHARS) -> st
     return pattern.replace("{}", joint.join([piece] * max(1, room // (len(piece) + len(joint)))))
 
 
+def _multiplied(source: str, width: int, depth: int, wrapped: int = 1) -> str:
+    """Arrays that hold one value many times, and arrays of such arrays: small to build, endless to write."""
+    text = f"SELECT VALUE {source} FROM c"
+    for level in range(depth):
+        members = ",".join([f"y{level}"] * width)
+        text = f"SELECT VALUE {'[' * wrapped}{members}{']' * wrapped} FROM ({text}) AS y{level}"
+    return text
+
+
 def _polygon(points: int, radius: float = 30.0) -> dict[str, Any]:
     """A star with very many corners, closed."""
     ring = [
@@ -135,6 +144,17 @@ MEMORY: dict[str, Text] = {
         "ARRAY(SELECT VALUE [y, x] FROM x IN c.a JOIN y IN c.a)) FROM c",
         [],
     ),
+    "references multiplied": (_multiplied("c.big", 10, 6), []),
+    "references of items": (_multiplied("c", 10, 5), []),
+    "references in an order": ("SELECT VALUE [" + ",".join(["c.big"] * 3000) + "] FROM c ORDER BY c.n", []),
+    "references in groups": ("SELECT COUNT(1) AS n FROM c GROUP BY [" + ",".join(["c.big"] * 500) + "]", []),
+    "references told apart": ("SELECT DISTINCT VALUE [" + ",".join(["c.big"] * 500) + "] FROM c", []),
+    "references in a list": ("SELECT VALUE MAKELIST([" + ",".join(["c.big"] * 500) + "]) FROM c", []),
+    "references compared": (
+        "SELECT VALUE 1 FROM c WHERE [" + ",".join(["c.big"] * 500) + "] = [" + ",".join(["c.big"] * 500) + "]", [],
+    ),
+    "values too deep to write": (_multiplied("c.n", 1, 3, wrapped=100), []),
+    "deep values told apart": (_multiplied("c.n", 1, 3, wrapped=100).replace("VALUE", "DISTINCT VALUE", 1), []),
     "object to array": ("SELECT VALUE ObjectToArray(c) FROM c JOIN x IN c.many JOIN y IN c.many", []),
 }  # fmt: skip
 

@@ -113,6 +113,34 @@ def _on_items() -> list[Shot]:
     return shots + [_query(name, (text, []), CONTAINER, one_key) for name, text in called.items()]
 
 
+def _bodies() -> list[Shot]:
+    """Bodies as large as the server takes, of very many very small values: to read them is the work."""
+    start = b'{"query":"SELECT VALUE 1 FROM c WHERE c.n = @p","parameters":'
+    one = start + b'[{"name":"@p","value":'
+    bodies = {
+        "zeros": one + b"[" + b",".join([b"0"] * 1_900_000) + b"]}]}",
+        "empty objects": one + b"[" + b",".join([b"{}"] * 1_200_000) + b"]}]}",
+        "names": one + b"{" + b",".join(b'"%d":0' % number for number in range(380_000)) + b"}}]}",
+        "parameters": start
+        + b"["
+        + b",".join(b'{"name":"@p%d","value":1}' % n for n in range(130_000))
+        + b"]}",
+    }
+    headers = {**QUERY, **key_header("p")}
+    shots = [
+        Shot(f"body of {name}", "POST", [*CONTAINER, "docs"], body, headers) for name, body in bodies.items()
+    ]
+    shots.append(Shot("body of zeros: databases", "POST", ["dbs"], bodies["zeros"], QUERY))
+    patch = b'{"operations":[{"op":"add","path":"/x","value":[' + b",".join([b"0"] * 900_000) + b"]}]}"
+    item = b'{"id":"wide","pk":"p",' + b",".join(b'"n%d":{"x":0}' % n for n in range(100_000)) + b"}"
+    own = {**key_header("p"), "x-ms-documentdb-is-upsert": "True"}
+    return [
+        *shots,
+        Shot("patch of zeros", "PATCH", [*CONTAINER, "docs", "i2"], patch, key_header("p"), MASTER),
+        Shot("item of names", "POST", [*CONTAINER, "docs"], item, own, MASTER),
+    ]
+
+
 def _plans() -> list[Shot]:
     """Texts that are only planned: what is compiled must not hold anybody up either."""
     headers = {**CROSS, "x-ms-cosmos-is-query-plan-request": "True"}
@@ -191,6 +219,6 @@ def _scripts() -> list[Shot]:
 
 def all_shots() -> list[Shot]:
     """The whole list, in an order that mixes the families, so that a part of it is a fair sample."""
-    shots = [*_on_items(), *_plans(), *_on_metadata(), *_patches(), *_scripts()]
+    shots = [*_on_items(), *_bodies(), *_plans(), *_on_metadata(), *_patches(), *_scripts()]
     random.Random(12).shuffle(shots)
     return shots

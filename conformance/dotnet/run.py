@@ -17,6 +17,7 @@ from conformance.server_process import (
     EMULATOR_KEY,
     ServerUnavailableError,
     free_port,
+    postgres_database,
     running_server,
     stop_children_when_terminated,
 )
@@ -33,6 +34,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m conformance.dotnet.run", description=__doc__)
     parser.add_argument("--sections", default=SECTIONS, help="comma-separated sections of the program")
+    parser.add_argument(
+        "--store", choices=("sqlite", "postgres"), default="sqlite", help="what the server keeps data in"
+    )
     parser.add_argument("--endpoint", metavar="URL", help="use a server that already runs")
     parser.add_argument("--key", default=EMULATOR_KEY, help="account key for --endpoint")
     options = parser.parse_args(arguments)
@@ -45,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return 3
     try:
-        return _check(command, options.endpoint, options.key, options.sections)
+        return _check(command, options)
     except ServerUnavailableError as error:
         print(f"conformance: {error}", file=sys.stderr)
         return 2
@@ -62,16 +66,20 @@ def _command() -> list[str] | None:
     return [str(KIT), str(SOURCE_DIR)] if KIT.is_file() else None
 
 
-def _check(command: list[str], endpoint: str | None, key: str, sections: str) -> int:
+def _check(command: list[str], options: argparse.Namespace) -> int:
+    endpoint = options.endpoint
     with ExitStack() as stack:
         if endpoint is None:
             port = free_port()
-            BUILD_DIR.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(running_server(port, BUILD_DIR / "server.log", tls=False))
+            store = stack.enter_context(postgres_database()) if options.store == "postgres" else "sqlite"
+            log = BUILD_DIR / "server.log"
+            # What is throttled the client sends again, which is part of the check.
+            stack.enter_context(running_server(port, log, tls=False, store=store, throttle="enforce"))
             endpoint = f"http://127.0.0.1:{port}/"
         # Without it the client asks a cloud's metadata address when it starts.
         environment = {**os.environ, "COSMOS_DISABLE_IMDS_ACCESS": "true"}
-        code = subprocess.run([*command, endpoint, key, sections], env=environment, check=False).returncode
+        program = [*command, endpoint, options.key, options.sections]
+        code = subprocess.run(program, env=environment, check=False).returncode
     print(f"left out: {LEFT_OUT}")
     return code
 

@@ -84,6 +84,12 @@ BAD_REQUEST = ErrorRow(400, 0, "{reason}")
 BAD_JSON = ErrorRow(400, 0, "The request body is not valid JSON: {reason}")
 BAD_HEADER = ErrorRow(400, 0, "The value '{value}' specified for the header '{name}' is invalid.{hint}")
 BAD_SESSION_TOKEN = ErrorRow(400, 0, "The session token provided '{token}' is invalid.")
+UNKNOWN_HOST = ErrorRow(
+    400,
+    0,
+    "The request was sent to '{host}', which is none of this server's names. If it shall be one, start the server with "
+    "--host-name and that name, or with PLEIAD_HOST_NAME.",
+)
 BAD_ID = ErrorRow(400, 0, "The input name '{id}' is invalid. {reason}")
 MISSING_ID = ErrorRow(
     400, 0, "The input content is invalid because the required properties - 'id; ' - are missing"
@@ -285,6 +291,15 @@ INTERNAL = ErrorRow(
     500, 0, "An unexpected failure happened; the server's log tells more under this activity id."
 )
 UNAVAILABLE = ErrorRow(503, 0, "{reason}")
+OUT_OF_SERVICE = ErrorRow(
+    503,
+    0,
+    "The data of this physical partition is damaged or missing and was taken out of service; nothing was changed, and "
+    "retrying does not help. The operator finds the reason in the warnings of the server.",
+)
+STORE_FULL = ErrorRow(
+    503, 0, "The disk of the store is full or takes no writes; nothing was changed. Reads are served."
+)
 
 # -- faults on demand: answers that somebody asked the admin API for ---------------------------------
 FAULT_TOO_MANY_REQUESTS = ErrorRow(429, 3200, "Request rate is large. The fault {id} asked for this answer.")

@@ -93,13 +93,15 @@ class Limits:
     operation_seconds: float = 5.0
 
     # queries
-    query_text_bytes: int = 512 * KB
+    query_text_bytes: int = 256 * KB
     query_joins: int = 10
     query_udfs: int = 10
     query_in_items: int = 16_000
+    query_conditions: int = 2_000
     query_nesting: int = 128
     query_memory_bytes: int = 64 * MB
     queries_memory_bytes: int = 160 * MB
+    query_cache_bytes: int = 48 * MB
     continuation_kb: int = 16
 
     # scripts

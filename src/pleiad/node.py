@@ -5,6 +5,8 @@ The command line and the test kit both start a database through this module, so 
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import ipaddress
 import tempfile
 from dataclasses import dataclass, field
@@ -22,6 +24,7 @@ from pleiad.item.body import dump
 from pleiad.limits import Limits
 from pleiad.partition.governor import SYSTEM, Throttle
 from pleiad.sample import sample_containers
+from pleiad.server.host_names import HostNames, is_host_name
 from pleiad.server.lifecycle import Server
 from pleiad.store.contract import Store
 from pleiad.store.postgres.store import PostgresStore
@@ -44,6 +47,8 @@ class Settings:
     store: str = SQLITE
     """`sqlite`, or the connection string of a PostgreSQL database."""
     host: str = "127.0.0.1"
+    host_names: tuple[str, ...] = ()
+    """Names by which clients reach the server, beside loopback names, its address and the name of the machine."""
     port: int = 8081
     key: str = EMULATOR_KEY
     read_only_key: str | None = None
@@ -54,6 +59,21 @@ class Settings:
     """`enforce`: requests beyond the throughput get 429; `observe`: they are only counted."""
     burst: bool = False
     serverless: bool = False
+    allow_different_settings: bool = False
+    """Start although other servers on the same database have another key, other limits or another throttling."""
+    allow_missing_data: bool = False
+    """Start although something that held items is gone; what nobody knows is set aside."""
+
+    def shared(self) -> dict[str, str]:
+        """What all servers on the same data must have alike; of keys a digest that is expensive to guess from."""
+        return {
+            "master key": _digest(self.key),
+            "read-only key": _digest(self.read_only_key or ""),
+            "consistency": self.consistency.option,
+            "throttle": self.throttle,
+            "burst": str(self.burst).lower(),
+            **{f"limit {name}": str(value) for name, value in dataclasses.asdict(self.limits).items()},
+        }
 
     def check(self) -> None:
         """Refuses what would be unsafe, such as a key everybody knows on an address everybody reaches."""
@@ -63,6 +83,11 @@ class Settings:
             raise SettingsError(
                 "there is no such store: give 'sqlite', or a PostgreSQL database as postgresql://user@host/database"
             )
+        for name in self.host_names:
+            if not is_host_name(name):
+                raise SettingsError(
+                    f"'{name}' is no host name: give the name or address alone, without a port"
+                )
         if self.key == EMULATOR_KEY and not self.allow_emulator_key and not is_loopback(self.host):
             raise SettingsError(
                 f"listening on {self.host} with the well-known emulator key would let anyone in: give a key of your "
@@ -85,8 +110,8 @@ class Node:
     async def start(self) -> None:
         """Opens the data and listens.
 
-        StoreLockedError, StoreUnreachableError, SchemaError, UnfinishedCopyError, ValueError or OSError say why
-        it cannot.
+        StoreLockedError, StoreUnreachableError, SchemaError, MissingDataError, UnfinishedCopyError, ValueError or
+        OSError say why it cannot.
         """
         settings = self.settings
         if settings.data is None:
@@ -95,19 +120,26 @@ class Node:
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         throttle = Throttle(enforced=settings.throttle == "enforce", burst=settings.burst)
         store = await self._open_store()
+        if store.is_shared:
+            try:
+                await store.agree(settings.shared(), settings.allow_different_settings)
+            except BaseException:
+                await store.close()
+                raise
         self.engine = Engine(store, settings.limits, settings.consistency, throttle, settings.serverless)
         await self.engine.open()
         admin = AdminOperations(
             self._authenticator, is_loopback(settings.host), lambda: self.server.connections
         )
-        head = NoSqlHead(self.engine, self._authenticator, admin)
+        hosts = HostNames(settings.host, settings.host_names)
+        head = NoSqlHead(self.engine, self._authenticator, admin, hosts)
         self.server = Server(
             head.handle,
             settings.limits,
             settings.host,
             settings.port,
             self.directory,
-            _names(settings.host),
+            _names(settings),
             head.admit,
         )
         try:
@@ -119,12 +151,17 @@ class Node:
     async def _open_store(self) -> Store:
         settings = self.settings
         if settings.store == SQLITE:
-            return SqliteStore(self.directory, durable=settings.data is not None)
-        return await PostgresStore.open(settings.store)
+            return SqliteStore(
+                self.directory,
+                durable=settings.data is not None,
+                allow_missing=settings.allow_missing_data,
+            )
+        return await PostgresStore.open(settings.store, allow_missing=settings.allow_missing_data)
 
     async def stop(self) -> None:
         """Lets running requests finish, then closes the data; what is held goes on."""
         self.engine.faults.clear()
+        self.engine.is_stopping = True
         await self.server.drain(DRAIN_SECONDS)
         await self.engine.close()
         if self._temporary is not None:
@@ -164,6 +201,10 @@ class Node:
         return loaded
 
 
+def _digest(key: str) -> str:
+    return hashlib.scrypt(key.encode(), salt=b"pleiad server settings", n=2**12, r=8, p=1, dklen=16).hex()
+
+
 def is_loopback(host: str) -> bool:
     """Whether an address is reachable from this machine only."""
     if host == "localhost":
@@ -174,5 +215,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _names(host: str) -> tuple[str, ...]:
-    return () if host in ("", "0.0.0.0", "::") else (host,)
+def _names(settings: Settings) -> tuple[str, ...]:
+    """What the certificate names beside loopback."""
+    bound = () if settings.host in ("", "0.0.0.0", "::") else (settings.host,)
+    return (*bound, *settings.host_names)

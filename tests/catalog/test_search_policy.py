@@ -36,7 +36,10 @@ def test_search_policies_are_kept_as_given() -> None:
         ({"fullTextPolicy": []}, "must be an object"),
         ({"fullTextPolicy": {"fullTextPaths": {}}}, "list of objects"),
         ({"fullTextPolicy": {"fullTextPaths": [{"path": "text"}]}}, "invalid Path: text"),
-        ({"fullTextPolicy": {"defaultLanguage": "xx-XX"}}, "unsupported language: xx-XX"),
+        (
+            {"fullTextPolicy": {"defaultLanguage": "xx-XX"}},
+            'unsupported language xx-XX. Supported languages are: "en-US", "de-DE"',
+        ),
         ({"vectorEmbeddingPolicy": 1}, "must be an object"),
         ({"vectorEmbeddingPolicy": {"vectorEmbeddings": [{"path": "v", "dimensions": 3}]}}, "invalid Path"),
         ({"vectorEmbeddingPolicy": {"vectorEmbeddings": [{"path": "/v", "dimensions": 0}]}}, "Dimensions:0"),

@@ -58,27 +58,32 @@ class FeedWire:
         self._key = base64.b64decode(server.key)
         self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
 
-    def get(self, link: str, **headers: str) -> FeedReply:
-        """One page of the feed of latest versions, or of what `A_IM` says."""
+    def get(self, link: str, query: dict[str, Any] | None = None, **headers: str) -> FeedReply:
+        """One page of the feed of latest versions, or of what `A_IM` says; with a query, of what passes it."""
         date = formatdate(usegmt=True)
-        text = f"get\ndocs\n{link}\n{date.lower()}\n\n"
+        method = "GET" if query is None else "POST"
+        text = f"{method.lower()}\ndocs\n{link}\n{date.lower()}\n\n"
         proof = base64.b64encode(hmac.digest(self._key, text.encode(), "sha256")).decode()
         sent = {
             "x-ms-date": date,
             "x-ms-version": "2020-07-15",
             "authorization": quote(f"type=master&ver=1.0&sig={proof}", safe=""),
             "A-IM": "Incremental Feed",
+            **({} if query is None else {"x-ms-documentdb-isquery": "True"}),
             **{name.replace("_", "-"): value for name, value in headers.items()},
         }
-        self._connection.request("GET", f"/{link}/docs", headers=sent)
+        body = None if query is None else json.dumps(query)
+        self._connection.request(method, f"/{link}/docs", body, sent)
         answer = self._connection.getresponse()
         fields = {name.lower(): value for name, value in answer.getheaders()}
         return FeedReply(answer.status, fields, answer.read())
 
-    def all_versions(self, link: str, place: str = "*", **headers: str) -> FeedReply:
+    def all_versions(
+        self, link: str, place: str = "*", query: dict[str, Any] | None = None, **headers: str
+    ) -> FeedReply:
         """One page of the feed of all versions and deletes."""
         fidelity = {"A_IM": "Full-Fidelity Feed", "If_None_Match": place}
-        return self.get(link, **{**fidelity, **headers})
+        return self.get(link, query, **{**fidelity, **headers})
 
     def close(self) -> None:
         self._connection.close()

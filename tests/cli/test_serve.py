@@ -166,6 +166,31 @@ def test_beyond_loopback_the_operator_insists_or_gives_a_key(how: list[str]) -> 
         assert server.get("/_pleiad/health")[0] == 200
 
 
+@pytest.mark.parametrize(
+    ("arguments", "variables"),
+    [
+        (["--host-name", "pleiad", "--host-name", "db.example.com"], {}),
+        ([], {"PLEIAD_HOST_NAME": "pleiad db.example.com"}),
+        ([], {"PLEIAD_HOST_NAME": "pleiad, db.example.com"}),
+    ],
+)
+def test_the_server_answers_to_the_names_that_the_operator_gives(
+    arguments: list[str], variables: dict[str, str]
+) -> None:
+    with serving("--ephemeral", "--port", 0, *arguments, **variables) as server:
+        for host, status in (
+            ("pleiad:8081", 200),
+            ("DB.example.com", 200),
+            ("evil.example", 400),
+            ("localhost", 200),
+        ):
+            assert server.get("/metrics", Host=host)[0] == status
+
+
+def test_a_host_name_with_a_port_is_refused() -> None:
+    assert "without a port" in refused("--ephemeral", "--port", 0, "--host-name", "pleiad:8081")
+
+
 @pytest.mark.parametrize("key", ["short", "not base64!", "YQ==", ""])
 def test_a_key_that_is_none_is_refused(key: str) -> None:
     assert "key" in refused("--ephemeral", "--port", 0, "--key", key)

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from pleiad.node import Settings
+
 NUMBERS = {
     "0": "0", "-0": "0", "0.0": "0", "-0.0": "-0.0", "-0e5": "-0.0", "0E-3": "0", "1": "1", "1.0": "1", "-1.0": "-1",
     "1.10": "1.1", "1e2": "100", "1E+2": "100", "1.5E1": "15", "1e-07": "1e-7", "0.1": "0.1", "0.100": "0.1",
@@ -259,7 +261,9 @@ def test_a_feed_of_resources_is_read_page_by_page(wire: Any) -> None:
         wire.send("DELETE", ["dbs", id])
 
 
-@pytest.mark.parametrize("host", ["db.example.com", "127.0.0.1:12345", "[::1]:8081", "mapped:80"])
+@pytest.mark.parametrize(
+    "host", ["localhost:8081", "LocalHost", "127.0.0.1:12345", "[::1]:8081", "127.9.9.9", "db.localhost:80"]
+)
 def test_the_advertised_endpoint_follows_the_host_of_the_request(host: str, wire: Any) -> None:
     account = wire.send("GET", [], headers={"Host": host}).json
     for locations in (account["writableLocations"], account["readableLocations"]):
@@ -267,10 +271,48 @@ def test_the_advertised_endpoint_follows_the_host_of_the_request(host: str, wire
     assert account["id"] != "localhost", "the JavaScript client would read the account before every request"
 
 
-@pytest.mark.parametrize("host", ["a b", "x/y", '"', "<script>", "é", "a" * 300])
-def test_a_host_that_is_none_is_not_echoed(host: str, wire: Any) -> None:
-    account = wire.send("GET", [], headers={"Host": host})
-    assert account.json["writableLocations"][0]["databaseAccountEndpoint"] == "http://127.0.0.1/"
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:8081", "192.0.2.1", "a b", "x/y", '"', "<script>", "é", "a" * 300, ""],
+)
+def test_a_name_that_is_none_of_the_servers_is_refused_and_the_answer_says_how_to_allow_it(
+    host: str, place: Any, wire: Any
+) -> None:
+    """A page in a browser can make its own name mean this machine, and everybody knows the emulators' key."""
+    for segments in ([], ["dbs"], [*place.path, "docs"]):
+        answer = wire.send("GET", segments, headers={"Host": host})
+        assert answer.status == 400
+        assert "--host-name" in answer.message
+        assert "databaseAccountEndpoint" not in answer.message
+    assert wire.send("POST", ["dbs"], {"id": "by a page"}, {"Host": host}).status == 400
+    assert wire.send("GET", ["dbs", "by a page"]).status == 404
+    assert wire.send_raw("GET", "/metrics", None, {"Host": host}).status == 400
+    assert wire.send_raw("GET", "/_pleiad/health", None, {"Host": host}).status == 200
+
+
+def test_a_name_that_the_operator_gives_is_taken(wire: Any) -> None:
+    with wire.serve(Settings(port=0, host_names=("db.example.com", "pleiad"))) as named:
+        for host in ("db.example.com", "DB.Example.com.:443", "pleiad:8081", "localhost"):
+            account = named.send("GET", [], headers={"Host": host}).json
+            assert account["writableLocations"][0]["databaseAccountEndpoint"] == f"http://{host}/"
+        assert named.send("GET", [], headers={"Host": "other.example.com"}).status == 400
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:3000"])
+def test_pages_of_other_origins_get_no_leave_to_read_answers(origin: str, wire: Any) -> None:
+    asked = {
+        "Origin": origin,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization",
+    }
+    preflight = wire.send_raw("OPTIONS", "/dbs", None, asked)
+    answers = [preflight, wire.send("GET", ["dbs"], headers={"Origin": origin})]
+    assert preflight.status == 405
+    assert not any(name.startswith("access-control-") for answer in answers for name in answer.headers)
+    assert (
+        wire.send_raw("POST", "/dbs", b'{"id":"x"}', {"Origin": origin, "Content-Type": "text/plain"}).status
+        == 401
+    )
 
 
 def test_health_answers_without_a_key(wire: Any) -> None:

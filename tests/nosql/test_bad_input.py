@@ -250,3 +250,25 @@ def test_a_name_that_cannot_be_addressed_is_400(id: Any, place: Any, wire: Any) 
 def test_a_container_needs_a_good_partition_key(definition: Any, place: Any, wire: Any) -> None:
     answer = wire.send("POST", place.path[:3], {"id": "new", "partitionKey": definition})
     assert (answer.status, answer.json["code"]) == (400, "BadRequest")
+
+
+@pytest.mark.parametrize("count", [100, 50_000])
+def test_a_large_body_is_answered_like_a_small_one(count: int, place: Any, wire: Any) -> None:
+    numbers = list(range(count))
+    item = [*place.path, "docs", "1"]
+    assert place.create({"id": "1", "pk": "a", "n": numbers}, ["a"]).status == 201
+    assert wire.send("PUT", item, {"id": "1", "pk": "a", "n": numbers, "m": 1}, key=["a"]).status == 200
+    patch = {"operations": [{"op": "add", "path": "/o", "value": numbers}]}
+    assert wire.send("PATCH", item, patch, key=["a"]).json["o"] == numbers
+    entry = {"operationType": "Upsert", "resourceBody": {"id": "1", "pk": "a", "n": numbers}}
+    flags = {"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True"}
+    assert wire.send("POST", item[:-1], [entry], flags, ["a"]).json[0]["statusCode"] == 200
+    asked = {"x-ms-documentdb-isquery": "True", "content-type": "application/query+json"}
+    query = {
+        "query": "SELECT VALUE c.id FROM c WHERE c.n = @n",
+        "parameters": [{"name": "@n", "value": numbers}],
+    }
+    assert wire.send("POST", item[:-1], query, asked, ["a"]).json["Documents"] == ["1"]
+    double = b'{"id":"2","pk":"a","n":[%s],"x":1,"x":2}' % b",".join([b"0"] * count)
+    assert place.create(double, ["a"]).status == 400
+    assert wire.send("POST", ["dbs"], b'{"id":"large","x":[%s]' % b",".join([b"0"] * count)).status == 400

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
@@ -117,6 +118,9 @@ def test_a_large_page_in_binary_is_whole(place: Any, wire: Any) -> None:
     headers = {**QUERY, **BINARY}
     answer = wire.send("POST", [*place.path, "docs"], {"query": "SELECT * FROM c"}, headers, ["a"])
     assert len(value_of(answer.body)["Documents"]) == 30
+    headers[OFFER] = "JsonText, CosmosBinary"
+    answer = wire.send("POST", [*place.path, "docs"], {"query": "SELECT * FROM c"}, headers, ["a"])
+    assert answer.json["_count"] == 30, "a large page is text for who reads both"
 
 
 def test_what_the_service_answers_in_text_stays_text(place: Any, wire: Any) -> None:
@@ -145,6 +149,13 @@ def test_a_feed_is_binary_where_the_older_header_asks_for_it(place: Any, wire: A
     changes = wire.send("GET", docs, None, {**wish, "a-im": "Incremental Feed"}, ["a"])
     assert without_system(value_of(changes.body)["Documents"][0]) == ITEM
     assert place.read("1", ["a"], **{WISH: "JsonText"}).json["id"] == "1"
+
+
+def test_a_wish_for_a_form_that_there_is_not_is_refused_before_anything_is_done(place: Any) -> None:
+    refused = place.create(to_binary(ITEM), ["a"], **{WISH: "Not a valid value"})
+    assert refused.status == 400
+    assert WISH in refused.message
+    assert place.read("1", ["a"]).status == 404
 
 
 def test_an_answer_without_a_body_has_none_in_binary_either(place: Any, wire: Any) -> None:
@@ -224,3 +235,36 @@ def test_a_binary_body_that_stands_for_too_much_text_is_too_large(place: Any) ->
 def test_a_caller_is_known_before_its_body_is_read(place: Any, wire: Any) -> None:
     forged = {"authorization": wire.proof("post", "docs", "dbs/other/colls/other", "now")}
     assert wire.send("POST", [*place.path, "docs"], b"\x80\xff", forged, ["a"]).status == 401
+
+
+def test_no_binary_body_whatever_makes_the_server_fail(place: Any, wire: Any) -> None:
+    """Good bodies with bytes changed, cut and repeated, to every operation that takes one."""
+    docs = [*place.path, "docs"]
+    codec = RowCodec(BATCH_OPERATION)
+    rows = [
+        {"operationType": kind, "resourceType": 2, "id": "1", "partitionKey": '["a"]'}
+        for kind in (1, 2, 4, 5)
+    ]
+    rows += [{"operationType": 20, "resourceType": 2, "resourceBody": to_binary(ITEM), "ifMatch": "x"}]
+    good = [
+        to_binary(ITEM),
+        to_binary([{"operationType": "Read", "id": "1"}]),
+        write_rows(map(codec.write, rows)),
+    ]
+    batch = {"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True"}
+    draw = random.Random(20)
+    for turn in range(150):
+        body = bytearray(draw.choice(good))
+        for _ in range(draw.randrange(1, 4)):
+            at = draw.randrange(1, len(body))
+            body[at : at + draw.randrange(3)] = draw.randbytes(draw.randrange(3))
+        if turn % 2:
+            body = bytearray(as_records(body))
+        headers = draw.choice([{}, batch, {**batch, "x-ms-cosmos-batch-atomic": "False"}, QUERY, BINARY])
+        answer = wire.send("POST", docs, bytes(body), headers, ["a"])
+        assert answer.status < 500, (headers, body.hex(), answer.body)
+
+
+def as_records(body: bytes | bytearray) -> bytes:
+    """The body as the one row of a stream whose checksum is right, so that the row itself is looked at."""
+    return write_rows([bytes(body[23:] if body[:1] == b"\x81" else body)])

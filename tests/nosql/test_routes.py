@@ -185,3 +185,15 @@ def test_no_request_creates_places_or_removes_a_physical_partition(spread_place:
     assert bounds == [
         (entry["id"], entry["minInclusive"], entry["maxExclusive"]) for entry in before["PartitionKeyRanges"]
     ]
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT VALUE 1", "SELECT VALUE COUNT(1) FROM c WHERE false", "SELECT * FROM c WHERE false"]
+)
+def test_the_plan_of_a_query_that_looks_at_no_item_names_one_point(text: str, place: Any, wire: Any) -> None:
+    """So that a client asks one range, and gets the row that such a query may have."""
+    headers = {"content-type": "application/query+json", "x-ms-cosmos-is-query-plan-request": "True"}
+    answer = wire.send("POST", [*place.path, "docs"], {"query": text}, headers)
+    assert answer.json["queryRanges"] == [
+        {"min": "", "max": "", "isMinInclusive": True, "isMaxInclusive": True}
+    ]

@@ -162,14 +162,14 @@ QUERIES = [
     ("SELECT VALUE {n: COUNT(1)} FROM c", [{"n": 4}]),
     (
         "SELECT c.flag, COUNT(1) AS n FROM c GROUP BY c.flag",
-        [{"n": 2}, {"flag": False, "n": 1}, {"flag": True, "n": 1}],
+        [{"flag": True, "n": 1}, {"flag": False, "n": 1}, {"n": 2}],
     ),
-    ("SELECT VALUE c.flag FROM c GROUP BY c.flag", [False, True]),
+    ("SELECT VALUE c.flag FROM c GROUP BY c.flag", [True, False]),
     (
         "SELECT UPPER(c.s) AS u, COUNT(1) AS n FROM c WHERE IS_STRING(c.s) GROUP BY UPPER(c.s)",
-        [{"u": "A", "n": 1}, {"u": "B", "n": 2}],
+        [{"u": "B", "n": 2}, {"u": "A", "n": 1}],
     ),
-    ("SELECT c.o.k + 1 AS k FROM c GROUP BY c.o", [{}, {}, {"k": 2}]),
+    ("SELECT c.o.k + 1 AS k FROM c GROUP BY c.o", [{"k": 2}, {}, {}]),
     ("SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.flag FROM c)", [2]),
     ("SELECT g.k FROM (SELECT c.o.k FROM c GROUP BY c.o.k) g WHERE g.k = 1", [{"k": 1}]),
     ("SELECT VALUE (SELECT VALUE COUNT(1) FROM t IN c.tags) FROM c", [2, 0, 1, 0]),

@@ -84,7 +84,7 @@ def test_a_query_says_what_it_is(limits: Limits) -> None:
 
 
 def test_queries_are_cached_by_text_within_bounds(limits: Limits) -> None:
-    cache = QueryCache(queries_max=2, text_chars_max=1_000)
+    cache = QueryCache(queries_max=2, bytes_max=1_000_000)
     first = cache.get("SELECT 1", limits)
     assert cache.get("SELECT 1", limits) is first
     cache.get("SELECT 2", limits)

@@ -14,6 +14,7 @@ from pleiad.engine.query_job import prepare
 from pleiad.engine.seal import Seal
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
+from pleiad.query.pace import Pace
 from pleiad.store.selection import Selection
 
 QUERIES = (
@@ -139,7 +140,7 @@ async def test_a_token_that_a_client_made_itself_is_refused(world: Any) -> None:
     async with world(partitions=3) as w:
         await fill(w)
         for text in QUERIES:
-            mark = prepare(w.container, w.request(text)).mark
+            mark = prepare(w.container, w.request(text), Pace()).mark
             token = (await w.page(text, items_max=1)).token
             state = state_of(token)
             for secret in (b"", b"secret", bytes(32), w.container.resource.rid.encode()):
@@ -171,7 +172,7 @@ async def test_strange_things_in_a_token_are_refused_or_harmless(world: Any) -> 
     async with world(partitions=3) as w:
         await fill(w)
         for text in QUERIES:
-            mark = prepare(w.container, w.request(text)).mark
+            mark = prepare(w.container, w.request(text), Pace()).mark
             state = state_of((await w.page(text, items_max=1)).token)
             for _ in range(150):
                 changed = dict(state)
@@ -202,7 +203,7 @@ async def test_what_distinct_has_met_beyond_the_range_of_a_request_hides_nothing
         await w.put({"id": "2", "pk": "inside", "tags": ["secret"]})
         number = (await w.container.map.partitions[0].select(Selection(WHOLE, (), 0, None), 0, 1))[0].number
         inside = w.container.span_of(("inside",))
-        mark = prepare(w.container, w.request(text)).mark
+        mark = prepare(w.container, w.request(text), Pace()).mark
         state = {"p": [["", "FF", 0]], "s": [[number, 1]], "o": 0}
         token = w.container.seal.encode(mark, state)
         page = await w.page(text, token=token, span=inside)

@@ -22,6 +22,7 @@ from pleiad.engine.kept import KEPT_BYTES_MAX
 from pleiad.engine.query_job import prepare
 from pleiad.errors import PleiadError
 from pleiad.query import compile_query
+from pleiad.query.pace import Pace
 
 CASES = {"sqlite": 300, "postgres": 60}
 LONG_CASES = int(os.environ.get("PLEIAD_TRUTH_CASES", "100000"))
@@ -189,7 +190,7 @@ class Truth:
     async def expected(self, world: Any, text: str, parameters: dict[str, Any]) -> list[Any] | None:
         """The oracle's answer, which the compiled query in memory must give too; None when it has none."""
         container = world.container
-        items = await world.items_in_order_of(prepare(container, world.request(text, parameters)))
+        items = await world.items_in_order_of(prepare(container, world.request(text, parameters), Pace()))
         try:
             wanted = [self.oracle.canon(value) for value in self.oracle.run(text, items, parameters)]
         except self.oracle.OracleError:

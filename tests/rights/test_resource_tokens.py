@@ -244,6 +244,16 @@ async def test_a_token_goes_on_over_a_replace_of_its_item(account: OpenAccount) 
             assert changed.status == 200
 
 
+async def test_a_token_follows_its_item_to_a_new_name(account: OpenAccount) -> None:
+    async with account() as a:
+        token = await a.token("mine", "All", "dbs/d/colls/c/docs/1", ["a"])
+        renamed = await with_token(a, token, "PUT", [*DOCS, "1"], ["a"], {"id": "named anew", "pk": "a"})
+        assert renamed.status == 200
+        assert (await with_token(a, token, "GET", [*DOCS, "named anew"], ["a"])).status == 200
+        await a.as_master("POST", DOCS, {"id": "1", "pk": "a"}, {KEY_HEADER: '["a"]'})
+        assert (await with_token(a, token, "GET", [*DOCS, "1"], ["a"])).status == 403
+
+
 async def test_a_token_made_before_there_was_anything_opens_nothing(account: OpenAccount) -> None:
     async with account() as a:
         container = await a.token("c", "All", "dbs/d/colls/later")
@@ -296,6 +306,32 @@ async def test_an_item_token_by_id_alone_opens_no_other_id(account: OpenAccount)
         assert (await with_token(a, token, "GET", [*DOCS, "1"], ["a"])).status == 200
         for segments in ([*DOCS, "2"], DOCS, [*CONTAINER, "sprocs"], [*CONTAINER, "udfs"], ["dbs"]):
             assert (await with_token(a, token, "GET", segments, ["a"])).status == 403
+
+
+async def test_an_item_token_changes_its_item_and_nothing_beside_it(account: OpenAccount) -> None:
+    """Neither by the id of another in the body, nor by a trigger, whose script could write any item of the key."""
+    async with account() as a:
+        script = """function () {
+            var items = getContext().getCollection();
+            items.createDocument(items.getSelfLink(), {id: "by a trigger", pk: "a"});
+        }"""
+        trigger = {"id": "writes", "body": script, "triggerType": "Post", "triggerOperation": "All"}
+        await a.as_master("POST", [*CONTAINER, "triggers"], trigger)
+        named = {"x_ms_documentdb_post_trigger_include": "writes"}
+        item, key = (
+            await a.token("item", "All", "dbs/d/colls/c/docs/1", ["a"]),
+            await a.token("key", "All", "dbs/d/colls/c", ["a"]),
+        )
+        before = await a.state()
+        for body, status in (({"id": "2", "pk": "a", "n": 1}, 409), ({"id": "1", "pk": "b"}, 400)):
+            assert (await with_token(a, item, "PUT", [*DOCS, "1"], ["a"], body)).status == status
+        change = {"operations": [{"op": "set", "path": "/id", "value": "2"}]}
+        assert (await with_token(a, item, "PATCH", [*DOCS, "1"], ["a"], change)).status in (400, 403)
+        assert (await with_token(a, item, "DELETE", [*DOCS, "1"], ["a"], **named)).status == 403
+        body = {"id": "1", "pk": "a"}
+        assert (await with_token(a, item, "PUT", [*DOCS, "1"], ["a"], body, **named)).status == 403
+        assert await a.state() == before
+        assert (await with_token(a, key, "PUT", [*DOCS, "1"], ["a"], body, **named)).status == 200
 
 
 # -- names and rids --------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ OF_ROWS = OF_CONTAINER | {"read key", "all key"}
 
 ALLOWED: dict[Operation, frozenset[str]] = {
     Operation.READ_HEALTH: STRANGERS | KEYS | IDENTITIES | TOKENS,
+    Operation.READ_ADDRESSES: STRANGERS | KEYS | IDENTITIES | TOKENS,  # that there are none
     Operation.READ_METRICS: NOBODY,  # a key as it is, which the table has no caller for
     Operation.READ_ACCOUNT: KEYS | IDENTITIES | TOKENS,
     Operation.LIST_DATABASES: READERS,
@@ -228,6 +229,13 @@ def tries(account: Account) -> Iterator[Try]:
             yield Try(pattern, method, segments, route.routes if isinstance(route, Choice) else (route,))
 
 
+def body_of(tried: Try, operation: Operation) -> Any:
+    body = BODIES.get(operation, TEXT)
+    if operation is Operation.REPLACE_OFFER:
+        return {**body, "id": tried.segments[1], "_rid": tried.segments[1]}
+    return body
+
+
 async def callers(account: Account) -> dict[str, Caller]:
     """Every kind of caller; those with tokens for `c`, its key `a` and its item `1` of that key."""
     container, item = "dbs/d/colls/c", "dbs/d/colls/c/docs/1"
@@ -317,7 +325,7 @@ async def test_each_caller_may_do_what_the_table_says_and_nothing_changes_otherw
                 segments, headers, body = (
                     tried.segments,
                     {KEY_HEADER: '["a"]', **flags},
-                    BODIES.get(operation, TEXT),
+                    body_of(tried, operation),
                 )
                 if is_allowed and operation.writes:
                     body, segments, more = harmless(operation, segments)
@@ -348,7 +356,8 @@ async def test_what_is_tried_would_change_something(operation: Operation, accoun
                     await a.as_master("POST", [*tried.segments[:-1], "split"], {})
                 before = await a.state()
                 headers = {KEY_HEADER: '["a"]', **flags}
-                await a.as_master(tried.method, tried.segments, BODIES.get(operation), headers)
+                body = body_of(tried, operation) if operation in BODIES else None
+                await a.as_master(tried.method, tried.segments, body, headers)
                 assert await a.state() != before
                 return
         raise AssertionError("no path runs it")

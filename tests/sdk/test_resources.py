@@ -246,7 +246,7 @@ def test_http_and_https_answer_on_the_same_port(pleiad_server: RunningServer) ->
         client = CosmosClient(f"{scheme}://localhost:{pleiad_server.port}", pleiad_server.key)
         account = client.get_database_account()
         location = account.WritableLocations[0]
-        assert location["databaseAccountEndpoint"] == f"{scheme}://127.0.0.1:{pleiad_server.port}/"
+        assert location["databaseAccountEndpoint"] == f"{scheme}://localhost:{pleiad_server.port}/"
         database = client.create_database(f"over {scheme}")
         container = database.create_container("c", PartitionKey("/pk"))
         container.create_item({"id": "1", "pk": "a"})

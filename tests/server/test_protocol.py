@@ -64,6 +64,20 @@ def test_a_connection_serves_many_requests(serve: Serve) -> None:
         assert client.read().body == b"POST /p?%d|%b" % (number, body)
 
 
+def test_a_request_that_names_its_host_twice_is_refused_and_of_other_headers_the_last_counts(
+    serve: Serve,
+) -> None:
+    async def handler(request: Request) -> Response:
+        return Response(200, b"", request.header(b"x-a").encode())
+
+    server = serve(handler)
+    for second in (b"Host", b"hOST"):
+        raw = b"GET / HTTP/1.1\r\nHost: localhost\r\n%b: evil.example\r\n\r\n" % second
+        assert server.connect().send(raw).read().status == 400
+    raw = b"GET / HTTP/1.1\r\nHost: h\r\nX-A: one\r\nx-a: two\r\n\r\n"
+    assert server.connect().send(raw).read().body == b"two"
+
+
 def test_a_request_may_arrive_byte_by_byte(serve: Serve) -> None:
     client = serve(echo).connect()
     for byte in b"PUT /slow HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc":
@@ -80,6 +94,13 @@ def test_a_chunked_body_is_joined_and_its_trailers_do_not_become_headers(serve: 
     client.send(b"3\r\nabc\r\n").send(b"4;ext=1\r\ndefg\r\n2\r\nhi\r\n0\r\nAuthorization: forged\r\n\r\n")
     assert client.read().body == b"abcdefghi|real"
     assert client.send(GET).read().body == b"|"
+
+
+def test_chunk_extensions_are_ignored(serve: Serve) -> None:
+    head = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    client = serve(echo).connect().send(head + b'3;a=b;c="d"\r\nabc\r\n0;e\r\n\r\n' + GET)
+    assert client.read().body == b"POST /|abc"
+    assert client.read().body == b"GET /|"
 
 
 def test_head_gives_the_length_but_no_body(serve: Serve) -> None:
@@ -336,6 +357,21 @@ def test_a_client_that_never_reads_is_cut(serve: Serve) -> None:
         b"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n",
         b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
         b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        # What two servers in a row might read differently.
+        b"POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\nabc",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc",
+        b"POST / HTTP/1.1\r\nContent-Length: 3, 3\r\n\r\nabc",
+        b"POST / HTTP/1.1\r\nContent-Length: +3\r\n\r\nabc",
+        b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\nabc\n0\n\n",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0x3\r\nabc\r\n0\r\n\r\n",
+        b"GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n",
+        b"GET / HTTP/1.1\r\nA : b\r\n\r\n",
+        b"GET / HTTP/1.1\r\nA: b\rC: d\r\n\r\n",
+        b"GET / HTTP/1.1\nA: b\n\n",
     ],
 )
 def test_a_malformed_request_gets_400_and_the_end(serve: Serve, garbage: bytes) -> None:
@@ -438,3 +474,26 @@ def test_a_handler_that_finishes_after_the_disconnect_breaks_nothing(
     assert finished.wait(3)
     assert running.connect().send(GET).read().status == 200
     assert not caplog.records
+
+
+def test_a_short_request_waits_for_one_long_one_and_not_for_all(serve: Serve) -> None:
+    order: list[bytes] = []
+
+    async def work(request: Request) -> Response:
+        if request.raw_path == b"/long":
+            time.sleep(0.05)
+        order.append(request.raw_path)
+        return Response(200)
+
+    running = serve(work)
+    long = [running.connect(20) for _ in range(20)]
+    short = running.connect(20)
+    short.send(GET).read()
+    order.clear()
+    for client in long:
+        client.send(b"GET /long HTTP/1.1\r\nHost: h\r\n\r\n")
+    assert wait_until(lambda: len(order) >= 1)
+    assert short.send(GET).read().status == 200
+    assert len(order) < 12, "most of the long ones are still to come"
+    for client in long:
+        assert client.read().status == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import http.client
 import logging
@@ -24,7 +25,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from pleiad.server.message import Request, Response
-from pleiad.server.tls import ensure_certificate
+from pleiad.server.tls import TlsConnection, ensure_certificate
 
 Serve = Callable[..., Any]
 GET = b"GET / HTTP/1.1\r\n\r\n"
@@ -256,3 +257,50 @@ def test_an_expired_certificate_is_explained(tmp_path: Path) -> None:
 def test_a_host_that_no_certificate_can_name_is_explained(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="cannot be named"):
         ensure_certificate(tmp_path, ["h\xf6st"])
+
+
+def test_a_flood_of_handshakes_is_worked_off_one_in_a_turn(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[int] = []
+    turns = 0
+    shake = TlsConnection.shake
+
+    def counted(connection: TlsConnection) -> None:
+        nonlocal turns
+        if not steps:
+            running.loop.call_soon(count)
+        steps.append(turns)
+        shake(connection)
+
+    def count() -> None:
+        nonlocal turns
+        turns += 1
+        if len(steps) < 30:
+            running.loop.call_soon(count)
+
+    monkeypatch.setattr(TlsConnection, "shake", counted)
+    running = serve(echo, tls=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    connections = [socket.create_connection(("127.0.0.1", running.server.port), timeout=5) for _ in range(30)]
+    for connection in connections:
+        hello = ssl.MemoryBIO()
+        with contextlib.suppress(ssl.SSLWantReadError):
+            context.wrap_bio(ssl.MemoryBIO(), hello).do_handshake()
+        connection.sendall(hello.read())
+    for connection in connections:
+        assert connection.recv(65536).startswith(b"\x16")
+        connection.close()
+    assert len(steps) >= 30
+    assert len(set(steps)) >= len(steps) - 1, "no two in one turn"
+
+
+def test_a_handshake_that_brings_too_much_is_cut(serve: Serve) -> None:
+    running = serve(echo, tls=True)
+    client = running.connect().send(b"\x16\x03\x01\x40\x00\x01\x00\xff\xff")
+    with contextlib.suppress(ConnectionError):
+        for _ in range(20):
+            client.send(b"\x00" * 16_384)
+    assert closes(client.socket)

@@ -22,7 +22,7 @@ import psycopg
 from psycopg import pq
 
 from pleiad.store.contract import Store
-from pleiad.store.postgres.segment import schema_name
+from pleiad.store.postgres.schema import schema_name
 from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.sqlite.store import SqliteStore
 from tests.simulation.loop import SeededLoop, SeededThreads, SocketLoop

@@ -98,7 +98,7 @@ async def test_a_write_whose_connection_is_lost_has_an_unknown_outcome_and_is_no
             await asyncio.sleep(0.2)
             await other.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE datname = current_database() AND query LIKE '%write_2%' AND pid <> pg_backend_pid()"
+                "WHERE datname = current_database() AND query LIKE '%write_3%' AND pid <> pg_backend_pid()"
             )
             error = await refused(writing)
         assert error.row is REQUEST_TIMEOUT
@@ -263,7 +263,7 @@ async def test_a_segment_of_an_older_version_gets_what_it_lacks(database: str) -
     async with opened(database) as store:
         await store.segment("s").commit(put("before"))
     with psycopg.connect(database, autocommit=True) as connection:
-        for function in ("write_2", "batch_2"):
+        for function in ("write_3", "batch_3"):
             connection.execute(schema.sql(f'DROP FUNCTION "pleiad_s".{function}'))
     async with opened(database) as one, opened(database) as other:
         writes = [store.segment("s").commit(put(id)) for store, id in ((one, "i"), (other, "j"))]

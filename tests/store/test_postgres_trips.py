@@ -17,7 +17,7 @@ from pleiad.store.contract import ItemKey, Mutation, PartitionWrite, Result, Ver
 from pleiad.store.postgres import arrays
 from pleiad.store.postgres.connections import Connections, ConnectionSettings
 from pleiad.store.postgres.json_sql import document_of
-from pleiad.store.postgres.segment import schema_name
+from pleiad.store.postgres.schema import schema_name
 from pleiad.store.postgres.snapshot import PostgresSnapshot
 from pleiad.store.postgres.store import PostgresStore
 from tests.postgres_server import PostgresServer

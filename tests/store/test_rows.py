@@ -331,13 +331,14 @@ async def test_catalog_changes_at_the_same_moment_are_all_kept(opened: Opened) -
 
 async def test_dropped_segments_are_empty_and_others_stay(opened: Opened) -> None:
     async with opened() as store:
+        await store.save_records([Record("dbs", "r1", "", "db", {})], [])
         for name in ("a", "b", "c", "d"):
             await upsert(store.segment(name), (EPK, name))
         await store.drop_segments(["a"])
         assert await store.segment("a").read(EPK, "a") is None
         assert await store.segment("b").read(EPK, "b") is not None
     async with opened() as store:
-        await store.keep_segments(["b", "not made yet"])
+        await store.reconcile(["b", "not made yet"])
         for name in ("a", "c", "d"):
             assert await store.segment(name).read(EPK, name) is None
         assert await store.segment("b").read(EPK, "b") is not None

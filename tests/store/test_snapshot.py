@@ -32,7 +32,7 @@ async def test_a_snapshot_keeps_its_moment_while_others_create_change_and_delete
         await write(segment, Verb.DELETE, "b")
         await write(segment, Verb.CREATE, "c")
 
-        rows = await snapshot.scan(SPAN, 0, 10)
+        rows = await snapshot.scan(SPAN, 0, 10, 1_000)
         assert [(row.id, row.body) for row in rows] == [("a", b'{"n":1}'), ("b", b'{"n":1}')]
         assert [row.id if row else None for row in await snapshot.read_many([KEY_A, KEY_C])] == ["a", None]
         found = await snapshot.find(rows[1].number)
@@ -41,7 +41,7 @@ async def test_a_snapshot_keeps_its_moment_while_others_create_change_and_delete
         snapshot.close()
 
         later = segment.snapshot()
-        assert [row.id for row in await later.scan(SPAN, 0, 10)] == ["a", "c"]
+        assert [row.id for row in await later.scan(SPAN, 0, 10, 1_000)] == ["a", "c"]
         later.close()
         later.close()
 
@@ -52,7 +52,7 @@ async def test_a_snapshot_of_an_empty_segment_stays_empty(opened: Opened) -> Non
         snapshot = segment.snapshot()
         await write(segment, Verb.CREATE, "a")
         assert await snapshot.read_many([KEY_A]) == [None]
-        assert await snapshot.scan(SPAN, 0, 10) == []
+        assert await snapshot.scan(SPAN, 0, 10, 1_000) == []
         snapshot.close()
 
 
@@ -62,4 +62,24 @@ async def test_a_snapshot_outlives_the_deletion_of_its_segment(opened: Opened) -
         snapshot = store.segment("s").snapshot()
         await store.drop_segments(["s"])
         assert await snapshot.read_many([KEY_A]) != [None]
+        snapshot.close()
+
+
+async def test_a_page_of_a_snapshot_ends_with_the_row_that_fills_it(opened: Opened) -> None:
+    async with opened() as store:
+        segment = store.segment("s")
+        for id in "abcde":
+            await write(segment, Verb.CREATE, id)
+        snapshot = segment.snapshot()
+
+        async def ids(after: int, limit: int, bytes_max: int) -> str:
+            return "".join(row.id for row in await snapshot.scan(SPAN, after, limit, bytes_max))
+
+        assert await ids(0, 10, 1) == "a"
+        assert await ids(0, 10, 10) == "a"
+        assert await ids(0, 10, 11) == "ab"
+        assert await ids(0, 10, 1_000) == "abcde"
+        assert await ids(0, 3, 1_000) == "abc"
+        second = (await snapshot.scan(SPAN, 0, 2, 1_000))[1]
+        assert await ids(second.number, 10, 20) == "cd"
         snapshot.close()

@@ -9,14 +9,15 @@ from pathlib import Path
 import apsw
 import pytest
 
-from pleiad.errors import UNAVAILABLE, PleiadError
+from pleiad.errors import STORE_FULL, UNAVAILABLE, PleiadError
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.store.contract import Mutation, PartitionWrite, Record, Result, Segment, SegmentDroppedError, Verb
 from pleiad.store.sqlite import logical, schema
 from pleiad.store.sqlite import store as store_module
+from pleiad.store.sqlite.directory import StoreLockedError
 from pleiad.store.sqlite.schema import SchemaError
 from pleiad.store.sqlite.segment import SqliteSegment
-from pleiad.store.sqlite.store import SqliteStore, StoreLockedError
+from pleiad.store.sqlite.store import SqliteStore
 
 EPK = bytes(16)
 
@@ -34,7 +35,7 @@ async def is_written(segment: Segment, write: PartitionWrite) -> bool:
     try:
         (outcome,) = await segment.commit(write)
     except PleiadError as error:
-        if error.row is not UNAVAILABLE:
+        if error.row not in (UNAVAILABLE, STORE_FULL):
             raise
         return False
     return outcome.result in (Result.CREATED, Result.REPLACED)

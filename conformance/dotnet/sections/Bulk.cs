@@ -17,6 +17,7 @@ static class Bulk
             Container container = await database.CreateContainerAsync("c", "/pk", 30_000);
             await Thousands(container);
             await Failures(container);
+            await Throttled(server, database);
         });
     }
 
@@ -100,4 +101,20 @@ static class Bulk
             Check.True(answers.All(each => ((string)each.Resource["pad"]!).Length == pad.Length), "all came whole");
         });
     }
+
+    static Task Throttled(Server server, Database database) =>
+        Check.That("bulk: what is throttled is sent again", async () =>
+        {
+            using var client = server.Client(options =>
+            {
+                options.AllowBulkExecution = true;
+                options.MaxRetryAttemptsOnRateLimitedRequests = 100;
+                options.MaxRetryWaitTimeOnRateLimitedRequests = TimeSpan.FromSeconds(60);
+            });
+            Container small = await database.CreateContainerAsync("small", "/pk", 400);
+            var bulk = client.GetContainer(database.Id, small.Id);
+            var answers = await Task.WhenAll(Enumerable.Range(0, 300).Select(n => bulk.CreateItemAsync(Item(n), Key(n).Pk())));
+            Check.Equal(300, answers.Count(each => each.StatusCode == HttpStatusCode.Created));
+            Check.Equal(300, await small.One<int>("SELECT VALUE COUNT(1) FROM c"));
+        });
 }

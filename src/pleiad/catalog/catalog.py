@@ -296,17 +296,19 @@ class Catalog:
         retired = [replace(placement, retired_at=now) for placement in old if placement.id not in ids]
         changed = [*retired, *new]
         under = operation.to_record(container_rid)
+        kept = {placement.id: placement for placement in self._placements.get(container_rid, ())}
+        kept.update((placement.id, placement) for placement in changed)
+        needed = {placement.segment for placement in kept.values() if placement.is_live}
         is_saved = await self._store.save_records(
             [placement.to_record() for placement in changed],
             [under] if ends else [],
             [under, *(placement.to_record() for placement in old)],
+            drops=[name for name in operation.segments if name not in needed] if ends else (),
         )
         if not is_saved:
             return False
         if ends:
             self._operations.pop(container_rid, None)
-        kept = {placement.id: placement for placement in self._placements[container_rid]}
-        kept.update((placement.id, placement) for placement in changed)
         self._placements[container_rid] = list(kept.values())
         return True
 
@@ -316,15 +318,20 @@ class Catalog:
         gone = [p for r in doomed if r.kind is Kind.CONTAINER for p in self.history(r.rid)]
         running = [self._operations[r.rid] for r in doomed if r.rid in self._operations]
         records = [r.to_record() for r in doomed] + [placement.to_record() for placement in gone] + running
-        await self._save([], records)
+        # Those of a change that is under way too: once its record is gone, nobody else knows of them.
+        unneeded = {name for record in running for name in placements.operation_from_record(record).segments}
+        unneeded |= {placement.segment for placement in gone if placement.is_live}
+        await self._save([], records, sorted(unneeded))
         for each in doomed:
             self._hide(each)
             self._placements.pop(each.rid, None)
             self._operations.pop(each.rid, None)
-        return sorted({placement.segment for placement in gone if placement.is_live})
+        return sorted(unneeded)
 
-    async def _save(self, puts: Iterable[Record], deletes: Iterable[Record]) -> None:
-        if not await self._store.save_records(puts, deletes, unless_behind=True):
+    async def _save(
+        self, puts: Iterable[Record], deletes: Iterable[Record], drops: Iterable[str] = ()
+    ) -> None:
+        if not await self._store.save_records(puts, deletes, unless_behind=True, drops=drops):
             raise StaleCatalogError
 
     def _subtree(self, resource: Resource) -> list[Resource]:

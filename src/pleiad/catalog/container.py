@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -15,12 +16,13 @@ from pleiad.item.ttl import check_default_ttl
 from pleiad.keys.definition import KeyDefinition, split_path
 from pleiad.limits import Limits
 
+_ENCRYPTION: Final = "clientEncryptionPolicy"
 _KEPT_AS_GIVEN = (
     "analyticalStorageTtl",
     "computedProperties",
     "vectorEmbeddingPolicy",
     "fullTextPolicy",
-    "clientEncryptionPolicy",
+    _ENCRYPTION,
     "globalSecondaryIndexDefinition",
     "materializedViewDefinition",
 )
@@ -114,11 +116,27 @@ def redefine(old: ContainerDefinition, body: dict[str, Any], limits: Limits) -> 
         raise errors.BAD_REQUEST(reason="The conflict resolution policy of a container cannot be changed.")
     if new.unique_keys != old.unique_keys:
         raise errors.BAD_REQUEST(reason="The unique keys of a container cannot be changed.")
+    if new.properties.get(_ENCRYPTION) != old.properties.get(_ENCRYPTION):
+        raise errors.BAD_REQUEST(
+            reason=f"'{_ENCRYPTION}' cannot be changed as part of collection replace operation."
+        )
     check_replacement(old.properties, new.properties)
     if new.key.version != old.key.version:
         merged["partitionKey"] = old.key.to_json()
         new = define(merged, limits)
     return new
+
+
+def check_encryption_keys(definition: ContainerDefinition, known: Collection[str]) -> None:
+    """Refuses a client encryption policy with a key that the database does not have."""
+    policy = definition.properties.get(_ENCRYPTION)
+    paths = policy.get("includedPaths") if isinstance(policy, dict) else None
+    ids = [path.get("clientEncryptionKeyId") for path in paths or () if isinstance(path, dict)]
+    missing = dict.fromkeys(id for id in ids if isinstance(id, str) and id not in known)
+    if missing:
+        raise errors.BAD_REQUEST(
+            reason=f"ClientEncryptionKey with id '[{','.join(missing)}]' does not exist."
+        )
 
 
 def unique_keys_of(properties: dict[str, Any]) -> tuple[UniqueKey, ...]:

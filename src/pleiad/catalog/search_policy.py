@@ -11,7 +11,7 @@ from typing import Any
 from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
-from pleiad.query.functions.fulltext import STEMMERS
+from pleiad.query.functions.fulltext import LANGUAGES, language_of
 
 _DATA_TYPES = frozenset({"float32", "float16", "int8", "uint8"})
 _DISTANCES = frozenset({"cosine", "euclidean", "dotproduct"})
@@ -87,8 +87,11 @@ def _entries(given: Any, name: str) -> list[dict[str, Any]]:
 
 
 def _check_language(language: object) -> None:
-    if language not in STEMMERS:
-        raise _invalid(f"The Full Text Policy contains an unsupported language: {language}.")
+    if language_of(language) is None:
+        known = ", ".join(f'"{code}"' for code in LANGUAGES)
+        raise _invalid(
+            f"The Full Text Policy contains an unsupported language {language}. Supported languages are: {known}."
+        )
 
 
 def _invalid(reason: str) -> PleiadError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from pleiad.cli.check import check
 from pleiad.cli.copy_data import copy_data
 from pleiad.cli.faults import faults
 from pleiad.cli.merge import merge
@@ -31,6 +32,7 @@ cli.add_command(merge)
 cli.add_command(throughput)
 cli.add_command(faults)
 cli.add_command(copy_data)
+cli.add_command(check)
 
 
 def main() -> None:

@@ -22,8 +22,9 @@ from pleiad.server.descriptors import raise_descriptor_limit
 from pleiad.server.lifecycle import run, settle_garbage_collector, wait_for_stop
 from pleiad.store.postgres.connections import StoreUnreachableError, described
 from pleiad.store.postgres.schema import SchemaError as DatabaseSchemaError
+from pleiad.store.problems import MissingDataError, SettingsDifferError
+from pleiad.store.sqlite.directory import StoreLockedError
 from pleiad.store.sqlite.schema import SchemaError
-from pleiad.store.sqlite.store import StoreLockedError
 
 
 def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -46,6 +47,15 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
     default="127.0.0.1",
     show_default=True,
     help="The address to listen on. Beyond loopback a key of your own is required.",
+)
+@_option(
+    "--host-name",
+    "host_names",
+    metavar="NAME",
+    multiple=True,
+    help="A name by which clients reach the server, such as that of a service in a container network; may be given "
+    "several times. Loopback names, the address and the name of the machine need not be given; requests to other names "
+    "are refused, since a page in a browser could have sent them.",
 )
 @_option(
     "--port",
@@ -112,6 +122,16 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
     is_flag=True,
     help="A serverless account: no throughput is provisioned, each physical partition serves 5,000 RU/s.",
 )
+@_option(
+    "--allow-different-settings",
+    is_flag=True,
+    help="Start although other servers on the same database have another key, other limits or another throttling.",
+)
+@_option(
+    "--allow-missing-data",
+    is_flag=True,
+    help="Start although segments that held items are gone, or the catalog is; what no container names is set aside.",
+)
 @_option("--sample", is_flag=True, help="Load a small sample to look at, where it is not there yet.")
 @_option(
     "--log-level",
@@ -123,6 +143,7 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
 def serve(
     data: Path,
     host: str,
+    host_names: tuple[str, ...],
     port: int,
     key: str,
     read_only_key: str | None,
@@ -134,14 +155,17 @@ def serve(
     throttle: str,
     burst: bool,
     serverless: bool,
+    allow_different_settings: bool,
+    allow_missing_data: bool,
     sample: bool,
     log_level: str,
 ) -> None:
     """Serve a database that Cosmos DB clients work against.
 
     HTTP and HTTPS answer on the same port; the certificate is made on the first start and kept in the data
-    directory. The server prints its endpoint and connection string, answers health checks at /_pleiad/health
-    without a key, and on SIGTERM or Ctrl-C finishes running requests before it exits.
+    directory. The server prints its endpoint and connection string, answers health checks at /_pleiad/health and
+    readiness checks at /_pleiad/ready without a key, and on SIGTERM or Ctrl-C finishes running requests before it
+    exits.
 
     \b
     Examples:
@@ -156,6 +180,7 @@ def serve(
             data=None if ephemeral else data,
             store=store,
             host=host,
+            host_names=tuple(name for given in host_names for name in given.replace(",", " ").split()),
             port=port,
             key=key,
             read_only_key=read_only_key,
@@ -165,6 +190,8 @@ def serve(
             throttle=throttle,
             burst=burst,
             serverless=serverless,
+            allow_different_settings=allow_different_settings,
+            allow_missing_data=allow_missing_data,
         )
         run(_serve(Node(settings), sample))
     except (
@@ -174,6 +201,8 @@ def serve(
         SchemaError,
         DatabaseSchemaError,
         UnfinishedCopyError,
+        MissingDataError,
+        SettingsDifferError,
         PleiadError,
         ValueError,
     ) as error:

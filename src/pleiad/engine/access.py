@@ -68,6 +68,8 @@ class Target:
     """Whether the key has all levels of the container's: a prefix stands for many keys."""
     item: GrantedItem | None = None
     """The item in the path as it is now; its number is None while there is none."""
+    runs_triggers: bool = False
+    """Whether scripts run with the operation, which reach every item of the partition key."""
 
 
 NOTHING = Target()
@@ -113,6 +115,8 @@ def _check_grant(grant: Grant, operation: Operation, target: Target) -> None:
         raise errors.FORBIDDEN(reason="The resource token is for less than that.")
     if grant.item is not None:
         _check_item(grant.item, target.item)
+        if target.runs_triggers:
+            raise errors.FORBIDDEN(reason="The resource token is for one item, and triggers reach further.")
     if grant.key is not None and reach is not Reach.PLAN:
         _check_key(grant.key, target)
 
@@ -122,11 +126,11 @@ def _is_for_all(grant: Grant) -> bool:
 
 
 def _check_item(granted: GrantedItem, wanted: GrantedItem | None) -> None:
-    is_named = wanted is not None and wanted.id == granted.id
-    if not is_named or (granted.epk is not None and wanted is not None and wanted.epk != granted.epk):
+    if wanted is not None and granted.number is not None and wanted.number == granted.number:
+        return  # it may have been given another name
+    if wanted is None or wanted.id != granted.id or granted.epk not in (None, wanted.epk):
         raise errors.FORBIDDEN(reason="The resource token is for another item.")
-    assert wanted is not None
-    if granted.number is not None and wanted.number not in (None, granted.number):
+    if granted.number is not None and wanted.number is not None:
         raise errors.FORBIDDEN(
             reason="The resource token is for an item that was deleted; another has its name now."
         )

@@ -11,6 +11,7 @@ from enum import Enum
 from pleiad import charge
 from pleiad.charge import Charge
 from pleiad.engine import feed_place
+from pleiad.engine.change_filter import ChangeFilter
 from pleiad.engine.container import Container
 from pleiad.engine.feed_place import Walk
 from pleiad.engine.steady import over_moves
@@ -35,6 +36,7 @@ class ChangePage:
     place: str
     partition: Partition
     charge: Charge
+    has_more: bool = False
 
 
 @over_moves
@@ -47,10 +49,12 @@ async def page(
     items_max: int,
     multiplier: int = 1,
     lane: Lane = NORMAL,
+    wanted: ChangeFilter | None = None,
 ) -> ChangePage:
     """The next changes in a range of hashes after a place, or from the origin when there is none.
 
-    Changes from before `since`, in seconds since the epoch, are left out.
+    Given are all of them, or those wanted. Changes that are not later than `since`, in seconds since the epoch, are
+    left out; 0 leaves none out.
     """
     if place:
         start = feed_place.latest_from_text(container, span, place)
@@ -60,7 +64,7 @@ async def page(
     else:
         start = feed_place.beginning(span)
     moment = time.time()
-    since_ts = max(0, math.ceil(since))
+    since_ts = math.floor(since) + 1 if since > 0 else 0
 
     def fetch(partition: Partition, part: EpkRange, after: int, limit: int) -> Awaitable[Sequence[Row]]:
         return partition.changes(part, after, limit, since_ts)
@@ -69,9 +73,11 @@ async def page(
         return not container.is_expired(row, moment)
 
     walk = Walk(container, fetch, is_live, items_max)
+    if wanted is not None:
+        walk.choose, walk.is_over = wanted.rows, wanted.is_over
     walk.admit(start, lane)
     await walk.run(start)
-    cost = charge.feed_page([row.size_bytes for row in walk.changes], len(walk.polled), multiplier)
+    cost = charge.feed_page(walk.sizes_bytes, len(walk.polled), multiplier)
     walk.spend(cost.ru, lane)
     text = feed_place.latest_to_text(container, walk.place)
-    return ChangePage(walk.changes, text, walk.polled[-1], cost)
+    return ChangePage(walk.changes, text, walk.polled[-1], cost, walk.is_full)

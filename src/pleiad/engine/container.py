@@ -36,7 +36,7 @@ from pleiad.partition.partition import Partition
 from pleiad.query import QueryContext, compile_query
 from pleiad.query.pace import Pace
 from pleiad.query.pushdown import policy_paths
-from pleiad.store.contract import Mutation, Outcome, Row, Store
+from pleiad.store.contract import Mutation, Outcome, Row, SegmentOutOfServiceError, Store
 from pleiad.store.selection import IndexedPath
 
 _LOOK_AGAIN_SECONDS = 0.2
@@ -311,7 +311,8 @@ async def open_container(
     """Builds the working form of a container from its catalog records."""
     partitions = [partition_of(placement, store) for placement in catalog.placements(resource.rid)]
     for partition in partitions:
-        await partition.load()
+        with contextlib.suppress(SegmentOutOfServiceError):  # the others serve on
+            await partition.load()
     return Container(resource, database, PartitionMap(partitions), catalog, limits)
 
 

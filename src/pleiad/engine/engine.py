@@ -16,7 +16,13 @@ from typing import Any
 from pleiad import errors
 from pleiad.catalog import placement, throughput
 from pleiad.catalog.catalog import ACCOUNT_RID, Catalog
-from pleiad.catalog.container import check_spatial, define, redefine, with_versions_since
+from pleiad.catalog.container import (
+    check_encryption_keys,
+    check_spatial,
+    define,
+    redefine,
+    with_versions_since,
+)
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine.consistency import Consistency
@@ -42,7 +48,7 @@ from pleiad.limits import Limits
 from pleiad.partition.governor import OBSERVE, Governor, Throttle
 from pleiad.partition.partition import Partition
 from pleiad.script.pool import ScriptPool
-from pleiad.store.contract import SegmentDroppedError, Store
+from pleiad.store.contract import SegmentDroppedError, SegmentOutOfServiceError, Store
 
 _throughput_log = logging.getLogger("pleiad.throughput")
 
@@ -66,6 +72,8 @@ class Engine(HasRefresher):
         self.consistency = consistency
         self.catalog = Catalog(store, limits)
         self.seal = Seal(lambda: self.catalog.secret)
+        self.is_stopping = False
+        """Whether the requests that run are the last ones."""
         self.faults = Faults()
         self.traffic = Traffic()
         self.script_pool = ScriptPool(limits)
@@ -107,7 +115,7 @@ class Engine(HasRefresher):
             if self.store.is_shared:
                 await self.budget.try_turn()
                 self._background.append(asyncio.create_task(self.budget.for_ever()))
-            await self.store.keep_segments(self.catalog.segments_in_use())
+            await self.store.reconcile(self.catalog.segments_in_use())
             for resource in self.catalog.with_chores():
                 await self._set_to_work(resource.rid)
         except BaseException:
@@ -120,6 +128,7 @@ class Engine(HasRefresher):
             self._background.append(asyncio.create_task(self.refresher.for_ever()))
         self.keeper.start()
         self._background.append(asyncio.create_task(self.watch.for_ever()))
+        self._background.append(asyncio.create_task(self.store.scrub_for_ever()))
 
     async def close(self) -> None:
         """Stops the background work and closes the store."""
@@ -185,7 +194,7 @@ class Engine(HasRefresher):
             try:
                 await self.reshaper.mend(await self._at_work(resource))
                 return
-            except ChangedElsewhereError:
+            except (ChangedElsewhereError, SegmentOutOfServiceError):
                 return
             except SegmentDroppedError:
                 if not await self.refresher.look():
@@ -193,6 +202,15 @@ class Engine(HasRefresher):
 
     async def _at_work(self, resource: Resource) -> Container:
         return self._containers.get(resource.rid) or await self._container_of(resource)
+
+    def place_of_segment(self, name: str) -> tuple[str, str, str] | None:
+        """The names of database and container, and the range id, that a segment holds the rows of."""
+        for container in self.catalog.all(Kind.CONTAINER):
+            for place in self.catalog.placements(container.rid):
+                if place.segment == name:
+                    database = self.catalog.by_rid(Kind.DATABASE, container.parent_rid)
+                    return database.id if database is not None else "", container.id, str(place.id)
+        return None
 
     async def _look_again(self) -> None:
         await self.refresher.look()
@@ -246,6 +264,8 @@ class Engine(HasRefresher):
             self.find(Kind.DATABASE, None, database.rid, owner=True)
             self.catalog.check_absent(Kind.CONTAINER, database.rid, id)
             self.catalog.check_count()
+            keys = self.catalog.children(Kind.ENCRYPTION_KEY, database.rid)
+            check_encryption_keys(definition, {key.id for key in keys})
             shared = self.provisioning.shared_throughput(database) if given is None else None
             own = given or Throughput(self.limits.throughput_ru_default)
             own.checked(self.limits)

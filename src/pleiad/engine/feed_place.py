@@ -115,7 +115,13 @@ class Walk(Generic[Change]):
     fetch: Fetch[Change]
     is_shown: Callable[[Change], bool]
     items_max: int
+    choose: Callable[[list[Change]], Awaitable[list[Change]]] | None = None
+    """Those of the changes shown that the client asks for; without it, all."""
+    is_over: Callable[[], bool] = lambda: False
+    """Whether the page has looked for wanted changes long enough."""
     changes: list[Change] = field(default_factory=list)
+    sizes_bytes: list[int] = field(default_factory=list)
+    """The sizes of the changes that were looked at."""
     place: list[Piece] = field(default_factory=list)
     polled: list[Partition] = field(default_factory=list)
     is_full: bool = False
@@ -159,23 +165,26 @@ class Walk(Generic[Change]):
             found = await self.fetch(partition, piece.span, after, wanted)
             shown_before = len(self.changes)
             for lsn, group in groupby(found, _lsn):
-                if not self._take(list(group)):
+                if not await self._take(list(group)):
                     return after
                 after = lsn
             if len(found) < wanted:
                 return max(after, upto)
             if len(self.changes) == shown_before:
+                self.is_full = self.is_full or self.is_over()
                 await asyncio.sleep(0)
         return after
 
-    def _take(self, group: list[Change]) -> bool:
+    async def _take(self, group: list[Change]) -> bool:
         """Adds the changes of one LSN; False when the page has no room for them."""
         shown = [change for change in group if self.is_shown(change)]
-        size_bytes = sum(change.size_bytes for change in shown)
+        wanted = shown if self.choose is None else await self.choose(shown)
+        size_bytes = sum(change.size_bytes for change in wanted)
         if self.changes and size_bytes > self._room_bytes:
             self.is_full = True
             return False
-        self.changes += shown
+        self.sizes_bytes += [change.size_bytes for change in shown]
+        self.changes += wanted
         self._room_bytes -= size_bytes
         self.is_full = len(self.changes) >= self.items_max
         return True

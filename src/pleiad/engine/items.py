@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from pleiad import charge, errors
 from pleiad.charge import Charge
 from pleiad.engine import session
+from pleiad.engine.beside import beside
 from pleiad.engine.container import Container
 from pleiad.engine.steady import over_moves
 from pleiad.errors import PleiadError
@@ -83,6 +84,7 @@ class PlannedPatch(NamedTuple):
     patch: patches.Patch
     condition: Query | None
     pace: Pace
+    size_bytes: int
 
 
 async def read(
@@ -230,7 +232,7 @@ async def _patch(
             if error.row in (errors.PRECONDITION_FAILED, errors.ITEM_NOT_FOUND):
                 continue
             raise
-        cost = write_charge(container, row, item, planned.patch.properties)
+        cost = await replacing_charge(container, row, item, planned.patch.properties)
         return ItemAnswer(partition, cost, outcome.row)
     raise failed(container, partition, errors.RETRY_WITH(), charge.failed())
 
@@ -277,7 +279,8 @@ async def _write(
     lane: Lane,
     id: str | None = None,
 ) -> ItemAnswer:
-    return await put(container, verb, measure(container, raw, container.limits), key, conditions, lane, id)
+    item = await beside(len(raw), measure, container, raw, container.limits)
+    return await put(container, verb, item, key, conditions, lane, id)
 
 
 async def put(
@@ -296,7 +299,7 @@ async def put(
         mutation = mutation._replace(id=id, new_id=item.id)
     with container.map.find(epk).turn(lane) as turn:
         partition, outcome = await _commit(container, mutation)
-        cost = write_charge(container, outcome.old, item)
+        cost = await replacing_charge(container, outcome.old, item)
         turn.ru = cost.ru
     return ItemAnswer(partition, cost, outcome.row, created=outcome.old is None)
 
@@ -311,14 +314,22 @@ def write_charge(container: Container, old: Row | None, item: NewItem, patched: 
     return charge.replace(old.size_bytes, item.size_bytes, removed, added)
 
 
+async def replacing_charge(container: Container, old: Row | None, item: NewItem, patched: int = 0) -> Charge:
+    """The same beside the loop where the two are large."""
+    if old is None:
+        return write_charge(container, old, item, patched)
+    return await beside(len(old.body) + len(item.body), write_charge, container, old, item, patched)
+
+
 async def plan_patch(container: Container, raw: bytes, pace: Pace) -> PlannedPatch:
     """The patch in a request body, checked before any item is read."""
-    parsed = patches.parse_patch(raw, container.limits, container.key.path_steps)
+    parsed = await beside(len(raw), patches.parse_patch, raw, container.limits, container.key.path_steps)
+    size_bytes = len(raw)
     if parsed.condition is None:
-        return PlannedPatch(parsed, None, pace)
+        return PlannedPatch(parsed, None, pace, size_bytes)
     async with compile_turn(pace, parsed.condition):
         condition = await pace.run(compile_condition, parsed.condition, container.limits)
-    return PlannedPatch(parsed, condition, pace)
+    return PlannedPatch(parsed, condition, pace, size_bytes)
 
 
 async def apply_patch(container: Container, partition: Partition, planned: PlannedPatch, row: Row) -> NewItem:
@@ -327,6 +338,10 @@ async def apply_patch(container: Container, partition: Partition, planned: Plann
         seen, context = bodies.load(container.render(row)), container.condition_context(planned.pace)
         if not await planned.pace.run(planned.condition.matches, seen, {}, context):
             raise failed(container, partition, errors.PATCH_CONDITION_FAILED(), charge.failed())
+    return await beside(len(row.body) + planned.size_bytes, _patched, container, planned, row)
+
+
+def _patched(container: Container, planned: PlannedPatch, row: Row) -> NewItem:
     patched = patches.apply(bodies.parse_exact(row.body), planned.patch)
     return measure(container, bodies.dump_exact(patched), container.limits)
 

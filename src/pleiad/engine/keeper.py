@@ -22,7 +22,7 @@ from pleiad.errors import PleiadError
 from pleiad.keys.range import share
 from pleiad.limits import Limits
 from pleiad.partition.partition import Partition
-from pleiad.store.contract import SegmentDroppedError
+from pleiad.store.contract import SegmentDroppedError, SegmentOutOfServiceError
 
 _log = logging.getLogger(__name__)
 INTERVAL_SECONDS = 1.0
@@ -123,10 +123,15 @@ class Keeper:
                     await self.keep(container)
                 except StoppedError:
                     break
-                except (ChangedElsewhereError, SegmentDroppedError):
-                    continue  # the server that changes it sees to it, and the next look finds what it made
+                except (ChangedElsewhereError, SegmentDroppedError, SegmentOutOfServiceError):
+                    # The server that changes it sees to it, and the next look finds what it made; to what is damaged
+                    # the operator sees.
+                    continue
                 except PleiadError as error:
-                    _log.warning("keeping the partitions of %s is put off: %s", container.path, error.message)
+                    if not self._reshaper.is_troubled:
+                        _log.warning(
+                            "keeping the partitions of %s is put off: %s", container.path, error.message
+                        )
                 except Exception:
                     _log.exception("keeping the partitions of %s failed", container.path)
             async with self._round_done:

@@ -21,7 +21,7 @@ from pleiad.engine import query_stream, query_whole
 from pleiad.engine import token as tokens
 from pleiad.engine.container import Container
 from pleiad.engine.functions import functions_of
-from pleiad.engine.query_job import QueryJob, QueryRequest, Tally, prepare
+from pleiad.engine.query_job import QueryJob, QueryRequest, Tally, note_use, prepare
 from pleiad.engine.query_value import ValueQuery, value_query
 from pleiad.engine.steady import over_moves
 from pleiad.errors import PleiadError
@@ -74,6 +74,8 @@ async def _run(job: QueryJob) -> QueryPage:
         job.check_scope(state)
     charged = _charged(state, request.token)
     query = job.query
+    # A page behind the first results of an order or of groups finds again what the first one has paid for.
+    job.pays_steps = "c" not in state and "k" not in state
     is_whole = not query.is_per_item or bool(query.order_by)
     is_whole = is_whole or query.is_aggregate or query.is_ranked
     if is_whole or job.lookups is not None or not job.spans:
@@ -91,6 +93,7 @@ async def _run(job: QueryJob) -> QueryPage:
         _charge_failure(job, error)
         raise
     page = await job.pace.run(_page, job, results, next_state, charged)
+    note_use(job, bool(results) and bool(job.pushdown.predicates))
     visits = job.visits or dict.fromkeys(page.partitions, 0)
     evenly_ru = dict(page.charge.parts).get("partitions", 0.0)
     spent = [(partition.governor, rows) for partition, rows in visits.items()]
@@ -103,6 +106,7 @@ def _charge_failure(job: QueryJob, error: PleiadError) -> None:
     if error.charge_ru is None and error.status != errors.TOO_MANY_REQUESTS.status:
         job.tally.steps = job.pace.steps
         error.charge_ru = job.tally.charge(job.request.multiplier).ru
+        note_use(job, found=False)
         visits = job.visits or dict.fromkeys(_partitions(job), 0)
         spent = [(partition.governor, rows) for partition, rows in visits.items()]
         spend_all(spent, error.charge_ru, 0.0, job.request.lane)
@@ -121,7 +125,7 @@ def _whole_page(
     bytes_returned = sum(map(len, results))
     if len(rows) == short.rows_max or bytes_returned > container.limits.response_bytes:
         return None
-    short.partition.note_use(short.uses)
+    short.partition.note_use(short.uses, bool(rows))
     count = len(results)
     tally = Tally(1, count, sum([row.size_bytes for row in rows]), count, bytes_returned)
     cost = tally.charge(request.multiplier)
@@ -148,7 +152,7 @@ def _page(
     tally = job.tally
     if not job.request.token:
         tally.partitions = max(1, tally.partitions)  # a query that reads nothing is still answered somewhere
-    tally.steps = job.pace.steps - job.unpaid_steps
+    tally.steps = job.pace.steps - job.unpaid_steps if job.pays_steps else 0
     tally.items_returned = len(results)
     tally.bytes_returned = sum(map(len, results))
     if job.functions:

@@ -62,6 +62,8 @@ async def gather(
     if work is None:
         work = new()
         await _repeat(job, work, begun, predicates)
+    else:
+        job.pace.hold(work.size_bytes if begun else 0)
     work.job = job
     scan = Scan(job.container, job.spans, begun, predicates, "d" in state)
     job.visits = scan.rows

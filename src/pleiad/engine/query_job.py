@@ -28,6 +28,7 @@ from pleiad.query.measure import BYTES_OF_A_STEP
 from pleiad.query.order_rules import check_order_by
 from pleiad.query.pace import Pace
 from pleiad.query.pushdown import PathOrder, Pushdown, path_order, pushdown
+from pleiad.query.rank import more_is_nearer
 from pleiad.query.routing import key_values
 from pleiad.store.contract import ItemKey, Row
 from pleiad.store.selection import IndexedPath
@@ -124,8 +125,11 @@ class QueryJob:
     """The partitions this page came to, with the rows they gave."""
     first_rows: Sequence[Row] | None = None
     """What the first read of the first page found, if the query was admitted and that read made already."""
+    pays_steps: bool = True
     unpaid_steps: int = 0
     """What was evaluated again that an earlier page has paid for."""
+    turned: int = 1
+    """1 where documents with equal sort keys come by rising number, and -1 where they come by falling number."""
     is_part: bool = False
     """Whether the token was issued for a range of which this one is a part."""
 
@@ -144,7 +148,7 @@ class QueryJob:
     @property
     def rows_mark(self) -> int:
         """What tells the rows of this request, counted from their first, from those of others."""
-        return tokens.fingerprint(self.mark, self.request.text, self.request.resume)
+        return tokens.fingerprint(self.mark, self.request.text, self.request.resume) % 2**62
 
     @property
     def kept_mark(self) -> int:
@@ -195,6 +199,7 @@ class QueryJob:
 
     def item_of(self, row: Row) -> dict[str, Any]:
         """The item of a row as a query sees it, system properties included."""
+        self.pace.passing_bytes = 0
         value: dict[str, Any] = load(row.body)
         self.pace.worked(_row_steps(row))
         value.update(self.container.system_properties(row))
@@ -204,6 +209,7 @@ class QueryJob:
         """The item of a row as far as the filter looks at it."""
         if not self.query.filters_plainly or self.container.computed_names:
             return self.item_of(row)
+        self.pace.passing_bytes = 0
         value: dict[str, Any] = load(row.body)
         self.pace.worked(_row_steps(row))
         return value
@@ -222,9 +228,13 @@ def _row_steps(row: Row) -> int:
 
 
 def prepare(
-    container: Container, request: QueryRequest, pace: Pace, functions: Functions = NO_FUNCTIONS
+    container: Container,
+    request: QueryRequest,
+    pace: Pace | None = None,
+    functions: Functions = NO_FUNCTIONS,
 ) -> QueryJob:
     """Compiles a query and decides where it goes; refuses what the container's policy cannot serve."""
+    pace = pace or Pace(container.limits)
     query = compile_query(request.text, container.limits)
     if request.resume is not None:
         _check_resumed(query, request.resume)
@@ -235,8 +245,20 @@ def prepare(
     job = QueryJob(
         container, request, query, execution, spans, lookups, route.pushdown, route.order, pace, functions
     )
-    _note_use(job)
+    job.turned = _turned(container, request, query)
     return job
+
+
+def _turned(container: Container, request: QueryRequest, query: Query) -> int:
+    """The direction of the first sort key: of a vector distance, whether the largest is the nearest."""
+    if not query.order_by:
+        return 1
+    first = query.order_by[0]
+    falls = first.descending
+    if isinstance(first.expression, plan.Call) and first.expression.function.name == "VECTORDISTANCE":
+        policy = container.definition.properties.get("vectorEmbeddingPolicy")
+        falls = more_is_nearer(first.expression.arguments, request.parameters, policy)
+    return -1 if falls else 1
 
 
 def _check_resumed(query: Query, resume: ResumePoint) -> None:
@@ -369,7 +391,7 @@ def _lookups(
     return sorted(pair for pair in found if request.span.contains(pair[0]))
 
 
-def _note_use(job: QueryJob) -> None:
+def note_use(job: QueryJob, found: bool) -> None:
     """Tells the partitions which paths the query asks for, unless it knows its items already."""
     if job.lookups is not None:
         return
@@ -378,7 +400,7 @@ def _note_use(job: QueryJob) -> None:
         paths.append(IndexedPath(job.order.path, False))
     if paths:
         for partition in job.partitions:
-            partition.note_use(paths)
+            partition.note_use(paths, found)
 
 
 async def looked_up(job: QueryJob, first: bool) -> list[Row]:
@@ -400,7 +422,9 @@ async def looked_up(job: QueryJob, first: bool) -> list[Row]:
         for start in range(0, len(keys), SLICE_ROWS):
             await job.pace.rest()
             found = await _read(partition, keys[start : start + SLICE_ROWS])
-            rows += [row for row in found if row is not None and not container.is_expired(row, now)]
+            live = [row for row in found if row is not None and not container.is_expired(row, now)]
+            job.pace.hold(sum([row.size_bytes for row in live]))
+            rows += live
     return sorted(rows, key=lambda row: row.number)
 
 

@@ -26,6 +26,7 @@ from pleiad.keys.undefined import UNDEFINED
 from pleiad.partition.partition import Partition
 from pleiad.query import plan
 from pleiad.query.run import Descending
+from pleiad.query.sorting import paced_sort
 from pleiad.query.values import order_key
 from pleiad.store.contract import Row
 from pleiad.store.selection import OrderPosition, PathOrder, Selection
@@ -33,6 +34,8 @@ from pleiad.store.selection import OrderPosition, PathOrder, Selection
 _State = dict[str, Any]
 _OTHER_TOKEN_BYTES = 480
 _PLACE_NAMES = ("k", "t", "e", "c", "q")
+_FOUND_BYTES = 600
+"""What a result that waits for its place takes beside its text and its row, roughly."""
 _ROWS_AT_ONCE = 16
 """Rows of an index that are worked on together: fewer than a page, since the others may not be needed."""
 _NO_ROW = Row(0, b"", "", 0, 0, None, 0, 0, b"")
@@ -52,6 +55,10 @@ class Found(NamedTuple):
     @property
     def place(self) -> tuple[Any, ...]:
         return (self.key, self.tie)
+
+    @property
+    def size_bytes(self) -> int:
+        return _FOUND_BYTES + len(self.text) + self.row.size_bytes
 
 
 class _End(NamedTuple):
@@ -135,7 +142,7 @@ async def _smallest(job: QueryJob, behind: Found | None, known: int, wanted: int
         try:
             streams = await _index_streams(job, job.order, behind, count, pauses=not known)
             if streams is not None:
-                found, end = await _merge(streams, count)
+                found, end = await _merge(job, streams, count)
                 return _Read(found[known:], wanted, end)
         except _IndexEndsError:
             pass
@@ -144,7 +151,8 @@ async def _smallest(job: QueryJob, behind: Found | None, known: int, wanted: int
     if paused is not None:
         return _Read([], 0, None, paused)
     # An earlier page, which began the walk, may have been asked for fewer.
-    return _Read(work.best()[known:], min(wanted, work.count - known - 1))
+    best = await job.pace.run(work.best)
+    return _Read(best[known:], min(wanted, work.count - known - 1))
 
 
 class _BestGathering:
@@ -155,10 +163,7 @@ class _BestGathering:
         self._place = behind.place if behind is not None else None
         self._found: list[Found] = []
         self.count = count
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(len(each.text) + each.row.size_bytes for each in self._found)
+        self.size_bytes = 0
 
     def parts(self, row: Row) -> list[Found]:
         return _results_of(self.job, row)
@@ -166,18 +171,23 @@ class _BestGathering:
     def add(self, row: Row, number: int, part: Found) -> None:
         if self._place is None or part.place > self._place:
             self._found.append(part)
+            self.size_bytes += part.size_bytes
+            self.job.pace.hold(part.size_bytes)
             if len(self._found) > 2 * self.count + SLICE_ROWS:
                 self._found = self.best()
+                kept_bytes = sum(each.size_bytes for each in self._found)
+                self.job.pace.release(self.size_bytes - kept_bytes)
+                self.size_bytes = kept_bytes
 
     def best(self) -> list[Found]:
-        return heapq.nsmallest(self.count, self._found, key=lambda each: each.place)
+        return paced_sort(self._found, lambda each: each.place, self.job.pace)[: self.count]
 
 
 def _results_of(job: QueryJob, row: Row) -> list[Found]:
     """The results of one item with their places, those with equal keys in the order of their places."""
     execution, container = job.execution, job.container
     item = job.item_of(row)
-    turned = _turned(job)
+    turned = job.turned
     found = []
     for index, bound in enumerate(execution.filter_rows(item)):
         if job.query.gives_items:
@@ -186,7 +196,7 @@ def _results_of(job: QueryJob, row: Row) -> list[Found]:
             value = execution.project(bound)
             if value is UNDEFINED:
                 continue
-            text = orjson.dumps(value)
+            text = execution.text(value, row.size_bytes)
         tie = (turned * row.number, turned * index)
         values = execution.sort_key_values(bound)
         found.append(Found(execution.order_key(bound), tie, values, text, row))
@@ -272,7 +282,7 @@ def _position(job: QueryJob, behind: Found | None) -> OrderPosition | None:
     rank = 0 if value is UNDEFINED else _RANKS.get(type(value), _RANK_ARRAY)
     if rank >= _RANK_ARRAY:
         raise _IndexEndsError
-    turned = _turned(job)
+    turned = job.turned
     stored = 0 if rank < 2 else value if isinstance(value, str) else float(value)
     # One step before the row: its own number is behind the position again.
     position = OrderPosition(rank, stored, turned * behind.tie[0] - turned)
@@ -286,11 +296,13 @@ def _end_at(job: QueryJob, position: OrderPosition) -> Found:
     value: Any = UNDEFINED
     if position.rank > 0:
         value = {1: None, 2: bool(position.value)}.get(position.rank, position.value)
-    tie = (_turned(job) * position.number, BEHIND_ALL)
+    tie = (job.turned * position.number, BEHIND_ALL)
     return Found(_place_of(job, (value,)), tie, (value,), b"", _NO_ROW)
 
 
-async def _merge(streams: list[AsyncIterator[Found | _End]], count: int) -> tuple[list[Found], Found | None]:
+async def _merge(
+    job: QueryJob, streams: list[AsyncIterator[Found | _End]], count: int
+) -> tuple[list[Found], Found | None]:
     """The first results of several ordered streams, up to where one of them ended early."""
     heap: list[tuple[tuple[Any, ...], int, Found | _End]] = []
     for index, stream in enumerate(streams):
@@ -304,6 +316,7 @@ async def _merge(streams: list[AsyncIterator[Found | _End]], count: int) -> tupl
         if isinstance(each, _End):
             return found, each.at
         found.append(each)
+        job.pace.hold(each.size_bytes)
         following = await anext(streams[index], None)
         if following is None:
             heapq.heappop(heap)
@@ -346,18 +359,13 @@ def _state_behind(job: QueryJob, last: Found, emitted: int) -> _State:
     return state
 
 
-def _turned(job: QueryJob) -> int:
-    """The direction in which documents with equal sort keys come: that of the first key."""
-    return -1 if job.query.order_by[0].descending else 1
-
-
 def _resumed(job: QueryJob) -> Found | None:
     """The place a client goes on from, if it names one."""
     resume = job.request.resume
     if resume is None:
         return None
     key = _turned_keys(job, resume.order_keys)
-    return Found(key, resume.tie(_turned(job)), resume.values, b"", _NO_ROW)
+    return Found(key, resume.tie(job.turned), resume.values, b"", _NO_ROW)
 
 
 def _later(one: Found | None, other: Found | None) -> Found | None:

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-import orjson
-
 from pleiad.engine import token as tokens
 from pleiad.engine.query_gather import rows_read
 from pleiad.engine.query_job import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.scan import Piece, Scan
+from pleiad.query.measure import size_of
+from pleiad.query.pace import Pace
 from pleiad.query.values import hash_key
 from pleiad.store.contract import Row
 
@@ -28,20 +28,23 @@ _SEEN_BYTES = 200
 class Seen:
     """The results that DISTINCT has met."""
 
-    __slots__ = ("_keys",)
+    __slots__ = ("_keys", "pace", "size_bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, pace: Pace) -> None:
         self._keys: set[Any] = set()
-
-    @property
-    def size_bytes(self) -> int:
-        return _SEEN_BYTES * len(self._keys)
+        self.pace = pace
+        self.size_bytes = 0
 
     def is_new(self, value: Any) -> bool:
         """Whether a result was not met before; from now on it was."""
-        before = len(self._keys)
-        self._keys.add(hash_key(value))
-        return len(self._keys) > before
+        key = hash_key(value)
+        if key in self._keys:
+            return False
+        size_bytes = _SEEN_BYTES + size_of(value)
+        self.size_bytes += size_bytes
+        self.pace.hold(size_bytes)
+        self._keys.add(key)
+        return True
 
     def add_results(self, job: QueryJob, row: Row, count: int | None = None) -> None:
         """Meets the results of an item, or the first of them."""
@@ -70,7 +73,7 @@ class StreamPage:
 
         A split may put others before such an item, and a page may end within one of those too.
         """
-        self.seen = Seen() if is_distinct(job) else None
+        self.seen = Seen(job.pace) if is_distinct(job) else None
         self._room_bytes = job.container.limits.response_bytes
 
     @property
@@ -109,7 +112,7 @@ class StreamPage:
             if self.skip:
                 self.skip -= 1
                 continue
-            text = value if isinstance(value, bytes) else orjson.dumps(value)
+            text = value if isinstance(value, bytes) else self._job.execution.text(value, row.size_bytes)
             self.results.append(text)
             self._room_bytes -= len(text)
             if self.left is not None:
@@ -173,8 +176,10 @@ async def _seen_before(job: QueryJob, state: _State, begun: list[Piece], cuts: d
     """What DISTINCT met on the pages before this one."""
     seen: Seen | None = job.container.kept.take(state.get("w"), job.kept_mark)
     if seen is not None:
+        seen.pace = job.pace
+        job.pace.hold(seen.size_bytes)
         return seen
-    seen = Seen()
+    seen = Seen(job.pace)
     before = job.pace.steps
     async for row in rows_read(job, begun, job.pushdown.predicates):
         await job.pace.run(seen.add_results, job, row)

@@ -8,6 +8,7 @@ finds the same ones there when it has to gather them again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -21,14 +22,15 @@ from pleiad.keys.range import EpkRange
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan
 from pleiad.query.measure import rendered
+from pleiad.query.sorting import paced_sort
 from pleiad.store.contract import Row
 from pleiad.store.selection import Selection
 
 _State = dict[str, Any]
-_GROUP_BYTES = 500
 _TEXT_BYTES = 50
-"""What a group, and a text beside its characters, take in memory, roughly."""
-_LISTS = (plan.AggregateKind.MAKELIST, plan.AggregateKind.MAKESET)
+_ROW_BYTES = 150
+_DECODED = 4
+"""What a text beside its characters, and a row beside its item, take in memory, and how many times its JSON an item."""
 
 
 async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None]:
@@ -108,7 +110,7 @@ async def _of_items(job: QueryJob, state: _State, pays: bool) -> tuple[list[Any]
     work, paused = await gather(job, state, lambda: _ItemGathering(job), pays=pays, predicates=predicates)
     if paused is not None:
         return [], paused
-    return await job.pace.run(job.execution.run, work.in_order()), None
+    return await job.pace.run(lambda: job.execution.run(work.in_order())), None
 
 
 async def _ranked(job: QueryJob, state: _State, pays: bool) -> tuple[list[Any], _State | None]:
@@ -144,17 +146,13 @@ class _GroupGathering:
 
     def __init__(self, job: QueryJob) -> None:
         self.job = job
-        self._holds_values = any(each.kind in _LISTS for each in job.query.block.aggregates)
-        self._values_bytes = 0
         self.groups = job.execution.new_groups()
 
     @property
     def size_bytes(self) -> int:
-        return self._values_bytes + _GROUP_BYTES * len(self.groups)
+        return self.groups.size_bytes
 
     def parts(self, row: Row) -> Iterator[Any]:
-        if self._holds_values:
-            self._values_bytes += row.size_bytes
         return self.job.execution.filter_rows(self.job.item_of(row))
 
     def add(self, row: Row, number: int, part: Any) -> None:
@@ -174,7 +172,9 @@ class _RankGathering:
 
     def add(self, row: Row, number: int, part: Any) -> None:
         if self.ranking.take((part,), row.number):
-            self.size_bytes += row.size_bytes
+            size_bytes = _ROW_BYTES + _DECODED * row.size_bytes
+            self.size_bytes += size_bytes
+            self.job.pace.hold(size_bytes)
 
 
 class _RowGathering:
@@ -186,21 +186,25 @@ class _RowGathering:
         self._found: list[tuple[tuple[Any, int], Any]] = []
 
     def parts(self, row: Row) -> Iterable[Any]:
-        self.size_bytes += row.size_bytes
         return self.job.execution.filter_rows(self.job.item_of(row))
 
     def add(self, row: Row, number: int, part: Any) -> None:
-        self._found.append(((row.number, number), part))
+        self._keep((row.number, number), part, row)
+
+    def _keep(self, place: tuple[Any, int], part: Any, row: Row) -> None:
+        size_bytes = _ROW_BYTES + (0 if place[1] else _DECODED * row.size_bytes)
+        self.size_bytes += size_bytes
+        self.job.pace.hold(size_bytes)
+        self._found.append((place, part))
 
     def in_order(self) -> list[Any]:
-        return [part for _, part in sorted(self._found, key=lambda each: each[0])]
+        return [part for _, part in paced_sort(self._found, itemgetter(0), self.job.pace)]
 
 
 class _ItemGathering(_RowGathering):
     """The items, matching or not, in the order that equal results have."""
 
     def parts(self, row: Row) -> Iterable[Any]:
-        self.size_bytes += row.size_bytes
         return (self.job.item_of(row),)
 
 

@@ -65,7 +65,8 @@ class Refresher:
                 await self.look()
             except Exception as error:
                 if isinstance(error, errors.PleiadError):
-                    _log.warning("learning what other servers changed is put off: %s", error.message)
+                    if not self._store.problems.is_troubled:
+                        _log.warning("learning what other servers changed is put off: %s", error.message)
                 else:
                     _log.exception("learning what other servers changed failed")
                 await asyncio.sleep(1)

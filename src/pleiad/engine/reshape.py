@@ -344,6 +344,11 @@ class Reshaper:
                 await self._undo(container)
             yield
 
+    @property
+    def is_troubled(self) -> bool:
+        """Whether the store cannot be worked on, and the operator knows."""
+        return self._store.problems.is_troubled
+
     def is_changing(self, container: Container) -> bool:
         """Whether a change of the container's map is under way here."""
         turn = self._turns.get(container.resource.rid)

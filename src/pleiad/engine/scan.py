@@ -17,11 +17,16 @@ from dataclasses import dataclass
 
 from pleiad.engine.container import Container
 from pleiad.keys.range import EpkRange
+from pleiad.limits import MB
 from pleiad.partition.governor import Lane
 from pleiad.partition.partition import Partition
 from pleiad.store.contract import Row
 from pleiad.store.selection import Predicate, Selection
 
+_ROWS_FIRST = 100
+_ROWS_MOST = 500
+_CHUNK_BYTES = 2 * MB
+"""What a walk reads at once: first so many rows, then as many as are about so many bytes."""
 _AHEAD_ROWS = 8
 """Rows that are read of each of several ranges beside its share, since shares are rarely even."""
 
@@ -93,6 +98,7 @@ class Scan:
             self._visited.add(container.map.find(begun[0].span.min).id)
         self.partition = container.map.find(self._pieces[0].span.min if self._pieces else spans[0].min)
         self._lane = lane
+        self._rows_next = _ROWS_FIRST
         self.rows: dict[Partition, int] = {}
         """Rows that this walk got from each partition it came to."""
         self.is_held = False
@@ -117,12 +123,15 @@ class Scan:
             self.partition = partition
             self._last = self._take_pieces(partition)
             self._count_visit(partition)
+            if known is None:
+                rows_max = min(rows_max, self._rows_next)
             if known is not None:
                 rows, known = known, None
             elif len(self._last) == 1:
                 rows = await self._select(partition, self._last[0], rows_max)
             else:
                 rows = await self._select_by_number(partition, self._last, rows_max)
+            self._rows_next = _rows_at_once(rows)
             self.rows[partition] += len(rows)
             left = [_after(piece, rows[-1].number) for piece in self._last] if len(rows) == rows_max else []
             self._kept = len(left)
@@ -222,6 +231,12 @@ class Scan:
         if partition.id not in self._visited:
             self._visited.add(partition.id)
             self.partitions_visited += 1
+
+
+def _rows_at_once(rows: Sequence[Row]) -> int:
+    """How many rows to read next: as many of this size as are a moment's work, and no burden to hold."""
+    size_bytes = sum([row.size_bytes for row in rows])
+    return _ROWS_MOST if not size_bytes else max(1, min(_ROWS_MOST, _CHUNK_BYTES * len(rows) // size_bytes))
 
 
 def spans_begun(spans: Sequence[EpkRange], begun: Sequence[Piece]) -> list[EpkRange]:

@@ -111,10 +111,16 @@ class ScriptHost:
     # -- operations --------------------------------------------------------------------------------
 
     async def answer_all(self, operations: object) -> bytes:
-        """Does a round of operations in order; their results in the form that the script resumes with."""
+        """Does operations in order, up to one response's bytes of results, in the form that the script resumes with."""
         if not isinstance(operations, list):
             raise errors.SCRIPT_FAILED(reason="the operations of the script are not a list.")
-        results = [await self._answer(operation) for operation in operations]
+        results: list[bytes] = []
+        room_bytes = self._container.limits.response_bytes
+        for operation in operations:
+            if room_bytes <= 0:
+                break  # the script gets what there is, and asks for the rest
+            results.append(await self._answer(operation))
+            room_bytes -= len(results[-1])
         spent = b"true" if self.is_spent else b"false"
         return b'{"isSpent":%b,"results":[%b]}' % (spent, b",".join(results))
 

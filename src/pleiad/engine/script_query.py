@@ -10,8 +10,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any, NamedTuple
 
-import orjson
-
 from pleiad import charge, errors
 from pleiad.charge import Charge
 from pleiad.engine.functions import NO_FUNCTIONS, functions_beside
@@ -21,7 +19,9 @@ from pleiad.engine.transaction import Transaction
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
 from pleiad.keys.range import prefix_range
+from pleiad.limits import MB
 from pleiad.query import Execution, Query, compile_query, compile_turn
+from pleiad.query.measure import rendered
 from pleiad.query.order_rules import check_order_by
 from pleiad.query.pace import Pace
 from pleiad.query.pushdown import pushdown
@@ -29,6 +29,7 @@ from pleiad.script.process import ScriptProcess
 from pleiad.store.contract import Row, Snapshot
 
 _CHUNK_ROWS = 200
+_CHUNK_BYTES = 2 * MB
 _DIGITS_MAX = 18
 _WHOLE = "c"
 """Begins the continuation of a query whose results are counted, not its rows."""
@@ -105,12 +106,12 @@ class ScriptQueries:
         changed, container = self._transaction.changed, self._container
         now, last = self._transaction.now, after
         while True:
-            chunk = await self._snapshot().scan(self._span, last, _CHUNK_ROWS)
+            chunk = await self._snapshot().scan(self._span, last, _CHUNK_ROWS, _CHUNK_BYTES)
             for row in chunk:
                 seen = changed.get(row.id, row)
                 if seen is not None and seen.number == row.number and not container.is_expired(seen, now):
                     yield seen
-            if len(chunk) < _CHUNK_ROWS:
+            if len(chunk) < _CHUNK_ROWS and sum([row.size_bytes for row in chunk]) < _CHUNK_BYTES:
                 break
             last = chunk[-1].number
             self._clock.check()
@@ -145,7 +146,7 @@ class ScriptQueries:
         """A page of a query that gives its results item by item; all results of an item are on one page."""
         container, query, parameters = self._container, execution.query, execution.parameters
         results: list[bytes] = []
-        loaded: list[Row] = []
+        loaded: list[int] = []
         room_bytes = container.limits.response_bytes
         is_indexed = pushdown(query.plan, parameters, container.is_indexed, container.computed_names).is_whole
         last: Row | None = None
@@ -157,7 +158,7 @@ class ScriptQueries:
             texts = await execution.context.pace.run(self._results_of, execution, row)
             last = row
             if texts or not is_indexed:
-                loaded.append(row)
+                loaded.append(row.size_bytes)
             results += texts
             room_bytes -= sum(map(len, texts))
         cost = _query_charge(execution, loaded, results, is_first=not after)
@@ -166,14 +167,19 @@ class ScriptQueries:
     def _results_of(self, execution: Execution, row: Row) -> list[bytes]:
         item = self._item_of(row)
         if not execution.query.gives_items:
-            return [orjson.dumps(value) for value in execution.values((item,))]
+            return [execution.text(value, row.size_bytes) for value in execution.values((item,))]
         return self._container.render_all((row,)) if execution.matches(item) else []
 
     async def _whole(self, execution: Execution, most: int, given: int) -> ScriptPage:
         """A page of a query that looks at everything first: order, groups, DISTINCT, TOP and OFFSET."""
-        rows = [row async for row in self._rows()]
-        values = await execution.context.pace.run(execution.run, map(self._item_of, rows))
-        texts = list(map(orjson.dumps, values))
+        query, pace = execution.query, execution.context.pace
+        if query.is_aggregate and query.is_per_item and query.reads_items:
+            values, loaded = await self._grouped(execution)
+        else:
+            rows = await self._gathered(pace)
+            loaded = [row.size_bytes for row in rows]
+            values = await pace.run(execution.run, map(self._item_of, rows))
+        texts = await pace.run(lambda: [rendered(value, pace) for value in values])
         results: list[bytes] = []
         room_bytes = self._container.limits.response_bytes
         for text in texts[given : given + most]:
@@ -182,8 +188,30 @@ class ScriptQueries:
             results.append(text)
             room_bytes -= len(text)
         end = given + len(results)
-        cost = _query_charge(execution, [] if given else rows, results, is_first=not given)
+        cost = _query_charge(execution, [] if given else loaded, results, is_first=not given)
         return ScriptPage(results, cost, f"{_WHOLE}{end}" if end < len(texts) else None)
+
+    async def _grouped(self, execution: Execution) -> tuple[list[Any], list[int]]:
+        """The groups of a query, which need no row a second time; and the sizes of the rows."""
+        groups = execution.new_groups()
+        loaded: list[int] = []
+
+        def add(row: Row) -> None:
+            for found in execution.filter_rows(self._item_of(row)):
+                groups.add(found)
+
+        async for row in self._rows():
+            await execution.context.pace.run(add, row)
+            loaded.append(row.size_bytes)
+        return await execution.context.pace.run(execution.finish, groups), loaded
+
+    async def _gathered(self, pace: Pace) -> list[Row]:
+        """All rows, within the memory of a query."""
+        rows: list[Row] = []
+        async for row in self._rows():
+            pace.hold(row.size_bytes)
+            rows.append(row)
+        return rows
 
 
 def _is_whole(query: Query, execution: Execution) -> bool:
@@ -193,11 +221,11 @@ def _is_whole(query: Query, execution: Execution) -> bool:
     )
 
 
-def _query_charge(execution: Execution, loaded: list[Row], results: list[bytes], is_first: bool) -> Charge:
+def _query_charge(execution: Execution, loaded: list[int], results: list[bytes], is_first: bool) -> Charge:
     return charge.query(
         partitions=int(is_first),
         items_loaded=len(loaded),
-        bytes_loaded=sum([row.size_bytes for row in loaded]),
+        bytes_loaded=sum(loaded),
         items_returned=len(results),
         bytes_returned=sum(map(len, results)),
         udf_calls=max(len(loaded), int(is_first)) * len(execution.query.plan.udfs),

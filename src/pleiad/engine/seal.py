@@ -21,7 +21,7 @@ from pleiad import errors
 from pleiad.errors import PleiadError
 
 _SEAL_BYTES = 12
-_MARK_BYTES = 16
+_MARK_BYTES = 8
 
 
 def fingerprint(*parts: object) -> int:

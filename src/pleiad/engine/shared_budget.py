@@ -125,7 +125,7 @@ class SharedBudget:
             await self.turn()
             self._is_failing = False
         except PleiadError as error:
-            if not self._is_failing:
+            if not self._is_failing and not self._store.problems.is_troubled:
                 _log.warning("sharing the throughput with other servers is interrupted: %s", error.message)
             self._is_failing = True
         except Exception:

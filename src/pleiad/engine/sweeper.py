@@ -14,7 +14,16 @@ from collections.abc import Callable, Iterable
 from pleiad import charge
 from pleiad.engine.container import Container
 from pleiad.errors import PleiadError
-from pleiad.store.contract import NEVER, Mutation, Precondition, Result, SegmentDroppedError, Store, Verb
+from pleiad.store.contract import (
+    NEVER,
+    Mutation,
+    Precondition,
+    Result,
+    SegmentDroppedError,
+    SegmentOutOfServiceError,
+    Store,
+    Verb,
+)
 
 _log = logging.getLogger(__name__)
 _STEP_ITEMS = 100
@@ -73,17 +82,21 @@ async def sweep_for_ever(containers: Callable[[], Iterable[Container]], store: S
         try:
             async with store.lease("sweep") as is_ours:
                 if is_ours:
-                    await _sweep_all(containers())
+                    await _sweep_all(containers(), store)
         except PleiadError as error:
-            _log.warning("sweeping is put off: %s", error.message)
+            if not store.problems.is_troubled:
+                _log.warning("sweeping is put off: %s", error.message)
 
 
-async def _sweep_all(containers: Iterable[Container]) -> None:
+async def _sweep_all(containers: Iterable[Container], store: Store) -> None:
     for container in list(containers):
         try:
             await sweep(container)
             await forget_versions(container)
-        except SegmentDroppedError:
-            continue  # its rows have moved; the next round finds them
+        except (SegmentDroppedError, SegmentOutOfServiceError):
+            continue  # its rows have moved, and the next round finds them; or they are damaged
+        except PleiadError as error:
+            if not store.problems.is_troubled:
+                _log.warning("sweeping %s is put off: %s", container.path, error.message)
         except Exception:
             _log.exception("sweeping %s failed", container.path)

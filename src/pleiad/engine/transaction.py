@@ -19,6 +19,7 @@ from typing import NamedTuple
 from pleiad import charge, errors
 from pleiad.charge import Charge
 from pleiad.engine import items
+from pleiad.engine.beside import beside
 from pleiad.engine.container import Container
 from pleiad.engine.items import NO_CONDITIONS, Conditions, Key, NewItem, PlannedPatch
 from pleiad.errors import PleiadError
@@ -100,7 +101,7 @@ async def plan_operation(container: Container, key: Key | None, operation: Opera
             return Plan(operation, demanded, patch=await items.plan_patch(container, operation.body, pace))
         if kind is OperationKind.READ or kind is OperationKind.DELETE:
             return Plan(operation, demanded)
-        item = items.measure(container, operation.body, container.limits)
+        item = await beside(len(operation.body), items.measure, container, operation.body, container.limits)
         container.key_of(item.value, key)
     except PleiadError as error:
         return Plan(operation, demanded, error=error)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pleiad import charge, errors
 from pleiad.charge import Charge
 from pleiad.engine import feed_place
+from pleiad.engine.change_filter import ChangeFilter
 from pleiad.engine.container import Container
 from pleiad.engine.feed_place import Walk
 from pleiad.engine.steady import over_moves
@@ -30,6 +31,7 @@ class VersionPage:
     place: str
     partition: Partition
     charge: Charge
+    has_more: bool = False
 
 
 @over_moves
@@ -40,8 +42,9 @@ async def page(
     items_max: int,
     multiplier: int = 1,
     lane: Lane = NORMAL,
+    wanted: ChangeFilter | None = None,
 ) -> VersionPage:
-    """The next changes in a range of hashes after a place, or from now when there is none."""
+    """The next changes in a range of hashes after a place, or from now when there is none; all, or those wanted."""
     if container.versions_seconds is None:
         raise errors.VERSIONS_NOT_KEPT(id=container.resource.id)
     moment = int(time.time())
@@ -57,13 +60,15 @@ async def page(
         return partition.versions(part, after, limit)
 
     walk = Walk(container, fetch, lambda version: True, items_max)
+    if wanted is not None:
+        walk.choose, walk.is_over = wanted.versions, wanted.is_over
     walk.admit(start, lane)
     await walk.run(start)
-    cost = charge.feed_page([each.size_bytes for each in walk.changes], len(walk.polled), multiplier)
+    cost = charge.feed_page(walk.sizes_bytes, len(walk.polled), multiplier)
     walk.spend(cost.ru, lane)
     if not walk.is_full:
         read_until = moment
-    elif not walk.has_unread_parts:
+    elif not walk.has_unread_parts and walk.changes:
         read_until = max(read_until, walk.changes[-1].ts)
     text = feed_place.versions_to_text(container, walk.place, read_until)
-    return VersionPage(walk.changes, text, walk.polled[-1], cost)
+    return VersionPage(walk.changes, text, walk.polled[-1], cost, walk.is_full)

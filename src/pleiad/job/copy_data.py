@@ -25,7 +25,7 @@ from pleiad.job.account import Account, read_account
 from pleiad.job.digest import digest_range, pages, version_pages
 from pleiad.job.place import CopyError
 from pleiad.job.progress_record import CopyRecords, PartitionProgress
-from pleiad.store.contract import Row, Store, WholeRow
+from pleiad.store.contract import Row, SegmentOutOfServiceError, Store, WholeRow
 
 
 class Phase(Enum):
@@ -61,6 +61,14 @@ Tell = Callable[[Step], None]
 
 async def copy_account(source: Store, target: Store, tell: Tell) -> Copied:
     """Copies the account of one store into another; CopyError says why it cannot."""
+    try:
+        return await _copy_account(source, target, tell)
+    except SegmentOutOfServiceError as error:
+        problems = [*source.problems.standing(), *target.problems.standing()]
+        raise CopyError("; ".join(problem.message for problem in problems)) from error
+
+
+async def _copy_account(source: Store, target: Store, tell: Tell) -> Copied:
     account = await _read_source(source)
     progress = await _begin(account, target)
     resumed = sum(progress.of(placement).items for placement in account.live)
@@ -98,7 +106,7 @@ async def _begin(account: Account, target: Store) -> CopyRecords:
     progress = CopyRecords(target, records)
     if progress.fingerprint != account.fingerprint:
         await progress.restart("")
-        await target.keep_segments(())
+        await target.drop_all_segments()
         await progress.restart(account.fingerprint)
     return progress
 

@@ -16,8 +16,10 @@ from pleiad.store.contract import Store
 from pleiad.store.postgres.connections import StoreUnreachableError, described
 from pleiad.store.postgres.schema import SchemaError as DatabaseSchemaError
 from pleiad.store.postgres.store import PostgresStore
+from pleiad.store.problems import MissingDataError
+from pleiad.store.sqlite.directory import StoreLockedError
 from pleiad.store.sqlite.schema import SchemaError
-from pleiad.store.sqlite.store import SqliteStore, StoreLockedError
+from pleiad.store.sqlite.store import SqliteStore
 
 _SQLITE = "sqlite:"
 _POSTGRES = ("postgresql://", "postgres://")
@@ -68,7 +70,7 @@ async def opened_alone(place: Place, must_exist: bool) -> AsyncIterator[Store]:
         store = await _open(place, must_exist)
     except StoreLockedError as error:
         raise CopyError(f"{place} is in use by a server or another copy: stop it first") from error
-    except (SchemaError, DatabaseSchemaError, StoreUnreachableError) as error:
+    except (SchemaError, DatabaseSchemaError, StoreUnreachableError, MissingDataError) as error:
         raise CopyError(f"{place} cannot be used: {error}") from error
     except (OSError, apsw.Error, PleiadError, psycopg.Error) as error:
         raise CopyError(f"{place} cannot be opened: {error}") from error

@@ -164,9 +164,9 @@ class Partition:
         """Drops the physical indexes a new indexing policy does not allow."""
         self.segment.drop_indexes(keep)
 
-    def note_use(self, paths: Iterable[IndexedPath]) -> None:
+    def note_use(self, paths: Iterable[IndexedPath], found: bool = False) -> None:
         """Tells the store which paths a query asked for, so that its indexes follow."""
-        self.segment.note_use(paths)
+        self.segment.note_use(paths, found)
 
     async def changes(self, span: EpkRange, after_lsn: int, limit: int, since_ts: int = 0) -> Sequence[Row]:
         """Rows of a part of this partition written after an LSN and not before a time, oldest change first."""

@@ -10,12 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol, Self
 
 from pleiad.keys.undefined import UNDEFINED
-from pleiad.query.functions.registry import check_array_elements
+from pleiad.query.functions.registry import ARRAY_ELEMENTS_MAX, check_array_elements
+from pleiad.query.measure import size_of
 from pleiad.query.plan import AggregateKind
 from pleiad.query.values import as_double, hash_key, is_number, normal, order_key
+
+Count = Callable[[int], None]
 
 
 class State(Protocol):
@@ -139,16 +143,19 @@ class MaxState(MinState):
 
 
 class ListState:
-    """MAKELIST: every defined value, in scan order."""
+    """MAKELIST: every defined value, in scan order; each is counted as the text has it, shared or not."""
 
-    __slots__ = ("values",)
+    __slots__ = ("_count", "values")
 
-    def __init__(self) -> None:
+    def __init__(self, count: Count) -> None:
+        self._count = count
         self.values: list[Any] = []
 
     def add(self, value: Any) -> None:
         if value is not UNDEFINED:
-            check_array_elements(len(self.values) + 1)
+            if len(self.values) >= ARRAY_ELEMENTS_MAX:
+                check_array_elements(len(self.values) + 1)
+            self._count(size_of(value))
             self.values.append(value)
 
     def merge(self, other: Self) -> None:
@@ -164,13 +171,14 @@ class SetState(ListState):
 
     __slots__ = ("seen",)
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, count: Count) -> None:
+        super().__init__(count)
         self.seen: set[Any] = set()
 
     def add(self, value: Any) -> None:
         key = hash_key(value)
         if value is not UNDEFINED and key not in self.seen:
+            self._count(size_of(value))
             self.seen.add(key)
             super().add(value)
 
@@ -182,9 +190,13 @@ STATES: Final[dict[AggregateKind, Callable[[], Any]]] = {
     AggregateKind.MIN: MinState,
     AggregateKind.MAX: MaxState,
     AggregateKind.COUNTIF: CountIfState,
+}
+LIST_STATES: Final[dict[AggregateKind, Callable[[Count], Any]]] = {
     AggregateKind.MAKELIST: ListState,
     AggregateKind.MAKESET: SetState,
 }
+GROUP_BYTES: Final = 500
+"""What a group takes in memory beside its keys and lists, roughly."""
 GroupRow = tuple[tuple[Any, ...], tuple[Any, ...]]
 
 
@@ -200,19 +212,29 @@ class _Group:
 class Groups:
     """The groups of a block's rows. Without GROUP BY there is one group, also when there is no row."""
 
-    __slots__ = ("_arguments", "_groups", "_keys", "_makers", "_single")
+    __slots__ = ("_arguments", "_count", "_groups", "_keys", "_makers", "_single", "size_bytes")
 
     def __init__(
         self,
         kinds: tuple[AggregateKind, ...],
         keys: Callable[..., tuple[Any, ...]] | None,
         arguments: Callable[..., tuple[Any, ...]],
+        count: Count,
     ) -> None:
-        self._makers = tuple(STATES[kind] for kind in kinds)
+        """`count` is told how many bytes are added to what the groups hold, and may refuse."""
+        self._count = count
+        self.size_bytes = 0
+        self._makers = tuple(
+            partial(LIST_STATES[kind], self._grow) if kind in LIST_STATES else STATES[kind] for kind in kinds
+        )
         self._keys = keys
         self._arguments = arguments
         self._groups: dict[Any, _Group] = {}
         self._single: list[Any] = [] if keys is not None else [make() for make in self._makers]
+
+    def _grow(self, size_bytes: int) -> None:
+        self.size_bytes += size_bytes
+        self._count(size_bytes)
 
     def add(self, row: tuple[Any, ...], place: tuple[int, int] = (0, 0)) -> None:
         """Count one row in its group; `place` tells which row of the container it is."""
@@ -223,6 +245,7 @@ class Groups:
             key = tuple(map(hash_key, values))
             group = self._groups.get(key)
             if group is None:
+                self._grow(GROUP_BYTES + 2 * sum(map(size_of, values)))
                 group = self._groups[key] = _Group(values, [make() for make in self._makers], place)
             elif place < group.first:
                 group.first = place
@@ -259,9 +282,10 @@ def grouped(
     kinds: tuple[AggregateKind, ...],
     keys: Callable[..., tuple[Any, ...]] | None,
     arguments: Callable[..., tuple[Any, ...]],
+    count: Count,
 ) -> Iterator[GroupRow]:
     """The groups of the rows."""
-    groups = Groups(kinds, keys, arguments)
+    groups = Groups(kinds, keys, arguments, count)
     for row in rows:
         groups.add(row)
     return groups.results()

@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from pleiad.query.pace import worked
+
+_NODE_STEPS = 4
+
 Place = tuple[int, int]
 """0-based offsets of the first character and behind the last one."""
 
@@ -291,6 +295,7 @@ class Query(Node):
 
 def children(node: Expression | Query | Source | Selection | SortItem) -> list[Any]:
     """The nodes directly below a node."""
+    worked(_NODE_STEPS)
     match node:
         case Property(target=target):
             return [target]

@@ -16,12 +16,14 @@ from pleiad.limits import Limits
 from pleiad.query import ast, errors, plan
 from pleiad.query.bind_calls import CallRules
 from pleiad.query.functions import REGISTRY
+from pleiad.query.pace import worked
 from pleiad.query.print import print_expression
 from pleiad.query.rank import INTERNAL_FUNCTIONS
 from pleiad.query.shape import shape
 from pleiad.query.values import finite, member, neg3
 
 AGGREGATES: Final = {kind.name: kind for kind in plan.AggregateKind}
+_EXPRESSION_STEPS: Final = 8
 NOTHING: Final = plan.Constant(UNDEFINED)
 """What stands for an expression about which there is a complaint."""
 
@@ -116,6 +118,7 @@ class ExpressionBinder:
 
     def bind(self, node: ast.Expression, scope: Scope) -> plan.Expression:
         """The bound form of an expression."""
+        worked(_EXPRESSION_STEPS)
         kind = node.__class__
         if kind is ast.Literal:
             return plan.Constant(node.value)  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Compiled queries by text: least recently used ones go first, by count and by the size of their texts."""
+"""Compiled queries by text: least recently used ones go first, by count and by what they take in memory."""
 
 from __future__ import annotations
 
@@ -9,25 +9,22 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator
 from typing import Final
 
-from pleiad.limits import MB, Limits
+from pleiad.limits import Limits
 from pleiad.query import errors
 from pleiad.query.pace import Pace
-from pleiad.query.run import Query
+from pleiad.query.run import LONG_TEXT_CHARS, Query
 
 QUERIES_MAX: Final = 1_000
-TEXT_CHARS_MAX: Final = 4 * MB
-LONG_TEXT_CHARS: Final = 4_000
 _CONDITION_PREFIX: Final = "SELECT * "
 
 
 class QueryCache:
     """A bounded map from text to compiled query."""
 
-    def __init__(self, queries_max: int, text_chars_max: int) -> None:
+    def __init__(self, queries_max: int, bytes_max: int) -> None:
         self._queries_max = queries_max
-        self._text_chars_max = text_chars_max
+        self._bytes_max = bytes_max
         self._queries: OrderedDict[str, Query] = OrderedDict()
-        self._text_chars = 0
         self._lock = threading.Lock()
 
     def get(self, text: str, limits: Limits) -> Query:
@@ -38,20 +35,28 @@ class QueryCache:
                 self._queries.move_to_end(text)
                 return query
         try:
-            query = Query(text, limits)
+            query = Query(text, limits, self.trim)
         except RecursionError:
             raise errors.plain_error("The query is nested too deeply.") from None
         with self._lock:
-            replaced = self._queries.pop(text, None)
-            self._text_chars += len(text) - (len(text) if replaced is not None else 0)
             self._queries[text] = query
-            while len(self._queries) > self._queries_max or self._text_chars > self._text_chars_max:
-                old, _ = self._queries.popitem(last=False)
-                self._text_chars -= len(old)
+            self._queries.move_to_end(text)
+        self.trim()
         return query
 
+    @property
+    def size_bytes(self) -> int:
+        return sum(query.size_bytes for query in self._queries.values())
 
-_CACHE: Final = QueryCache(QUERIES_MAX, TEXT_CHARS_MAX)
+    def trim(self) -> None:
+        """Forgets what is too much; a query that was compiled for more shapes of parameters has grown."""
+        with self._lock:
+            size_bytes = self.size_bytes
+            while self._queries and (len(self._queries) > self._queries_max or size_bytes > self._bytes_max):
+                size_bytes -= self._queries.popitem(last=False)[1].size_bytes
+
+
+_CACHE: Final = QueryCache(QUERIES_MAX, Limits().query_cache_bytes)
 
 
 def compile_query(text: str, limits: Limits) -> Query:

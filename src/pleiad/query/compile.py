@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pleiad.keys.undefined import UNDEFINED
@@ -24,14 +24,26 @@ from pleiad.query.rank import nearness
 _CHUNK_CHARS: Final = 4_000
 _CHARS_STEPS: Final = 1
 """What Python takes to compile a character of source, in steps."""
-_CODE_BYTES: Final = 20
+_CODE_BYTES: Final = 12
 _ENVIRONMENT_BYTES: Final = 16_000
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _DEFINED: Final = re.compile(r"(?:def )?(\w+)")
 
 
+def _builds(block: plan.Block) -> bool:
+    """Whether rows of a block may build large values, in expressions or in subqueries."""
+    return any(
+        isinstance(node, plan.Call | plan.UdfCall | plan.Subquery)
+        or (isinstance(node, plan.Chain) and node.operator == "||")
+        for node in plan.walk((block.sources, block.where, block.selection, block.group_by, block.aggregates))
+    )
+
+
 class PlanEmitter(ExpressionEmitter):
     """Generates the functions of a whole plan."""
+
+    marks: Sequence[str] = ()
+    """The notes of the loops around the row that is emitted, of what was built before them."""
 
     def subquery(self, block: plan.Block) -> tuple[str, str]:
         outer = tuple(name for name in self.frame if name not in ("K", "G"))
@@ -40,17 +52,18 @@ class PlanEmitter(ExpressionEmitter):
     def block(self, block: plan.Block, outer: tuple[str, ...]) -> str:
         """Define a generator function over a block's output values; returns its name."""
         name = self.fresh("q")
-        saved_frame, saved_level = self.frame, self.level
+        saved_frame, saved_level, saved_marks = self.frame, self.level, self.marks
         self.frame, self.level = outer, 0
         lines: list[str] = [f"def {name}({', '.join(outer)}):"]
         if block.distinct:
             lines.append("    seen = set()")
         if block.is_grouped:
+            self.marks = []
             self._grouped_body(block, outer, lines)
         else:
             self._loops(block, lines, 1, lambda depth: self._yield_value(block, lines, depth))
         self.definitions.append("\n".join(lines))
-        self.frame, self.level = saved_frame, saved_level
+        self.frame, self.level, self.marks = saved_frame, saved_level, saved_marks
         return name
 
     def _yield_value(self, block: plan.Block, lines: list[str], depth: int) -> None:
@@ -59,7 +72,7 @@ class PlanEmitter(ExpressionEmitter):
         text = self.output(block.selection)
         is_always_defined = isinstance(block.selection, plan.MakeObject)
         if is_always_defined and not block.distinct:
-            lines.append(f"{pad}yield {text}")
+            self._yield(text, lines, pad)
             return
         lines.append(f"{pad}v = {text}")
         if not is_always_defined:
@@ -69,8 +82,20 @@ class PlanEmitter(ExpressionEmitter):
             lines.append(f"{pad}key = hash_key(v)")
             lines.append(f"{pad}if key not in seen:")
             lines.append(f"{pad}    seen.add(key)")
+            lines.append(f"{pad}    carry_value(v)")
             pad += "    "
-        lines.append(f"{pad}yield v")
+        self._yield("v", lines, pad)
+
+    def _yield(self, text: str, lines: list[str], pad: str) -> None:
+        """Yields a value; what is built meanwhile by whoever takes it belongs to no iteration of these loops."""
+        if not self.marks:
+            lines.append(f"{pad}yield {text}")
+            return
+        lines.append(f"{pad}w = {text}")
+        lines.append(f"{pad}d = M.passing_bytes")
+        lines.append(f"{pad}yield w")
+        lines.append(f"{pad}d = M.passing_bytes - d")
+        lines.extend(f"{pad}{mark} += d" for mark in self.marks)
 
     def _grouped_body(self, block: plan.Block, outer: tuple[str, ...], lines: list[str]) -> None:
         rows = self.rows(block, outer)
@@ -89,8 +114,9 @@ class PlanEmitter(ExpressionEmitter):
         kinds = self.fresh("k")
         self.environment[kinds] = tuple(each.kind for each in block.aggregates)
         groups = (f"K{block.scope}", f"G{block.scope}")
+        named = ", ".join(groups)
         lines.append(
-            f"    for {', '.join(groups)} in grouped({rows}({arguments}), {kinds}, {keys}, arguments):"
+            f"    for {named} in grouped({rows}({arguments}), {kinds}, {keys}, arguments, X.pace.carry):"
         )
         self.frame = (*outer, *groups)
         self._yield_value(block, lines, 2)
@@ -102,20 +128,21 @@ class PlanEmitter(ExpressionEmitter):
     def rows(self, block: plan.Block, outer: tuple[str, ...]) -> str:
         """Define a generator function over the rows that pass the filter; returns its name."""
         name = self.fresh("r")
-        saved_frame, saved_level = self.frame, self.level
+        saved_frame, saved_level, saved_marks = self.frame, self.level, self.marks
         self.frame, self.level = outer, 0
         lines = [f"def {name}({', '.join(outer)}):"]
         own = [f"a{source.slot}" for source in block.sources]
         row = f"({', '.join(own)},)" if own else "()"
-        self._loops(block, lines, 1, lambda depth: lines.append(f"{'    ' * depth}yield {row}"))
+        self._loops(block, lines, 1, lambda depth: self._yield(row, lines, "    " * depth))
         self.definitions.append("\n".join(lines))
-        self.frame, self.level = saved_frame, saved_level
+        self.frame, self.level, self.marks = saved_frame, saved_level, saved_marks
         return name
 
     def _loops(self, block: plan.Block, lines: list[str], depth: int, body: Callable[[int], None]) -> None:
         """The loops over the sources and the test of the filter, around a body."""
         lines.append(f"{'    ' * depth}n = 0")
         lines.append(f"{'    ' * depth}tick(16)")
+        self.marks = [f"b{source.slot}" for source in block.sources] if _builds(block) else []
         for source in block.sources:
             depth = self._loop(source, lines, depth)
             self.frame = (*self.frame, f"a{source.slot}")
@@ -128,12 +155,14 @@ class PlanEmitter(ExpressionEmitter):
         pad = "    " * depth
         name = f"a{source.slot}"
         if source.kind is SourceKind.VALUE and source.expression is not None:
+            self._mark(source, lines, pad)
             lines.append(f"{pad}{name} = {self.value(source.expression)}")
             lines.append(f"{pad}if {name} is not U:")
             return depth + 1
         if source.kind is SourceKind.ELEMENTS and source.expression is not None:
             lines.append(f"{pad}s{source.slot} = {self.value(source.expression)}")
             lines.append(f"{pad}if s{source.slot}.__class__ is list:")
+            self._mark(source, lines, pad + "    ")
             lines.append(f"{pad}    for {name} in s{source.slot}:")
             depth += 2
         elif source.block is not None:
@@ -141,15 +170,24 @@ class PlanEmitter(ExpressionEmitter):
             rows = f"{generator}({arguments})"
             if source.kind is SourceKind.ROW_ELEMENTS:
                 rows = f"elements_of({rows})"
+            self._mark(source, lines, pad)
             lines.append(f"{pad}for {name} in {rows}:")
             depth += 1
         else:
+            self._mark(source, lines, pad)
             lines.append(f"{pad}for {name} in items:")
             depth += 1
         pad = "    " * depth
         lines.append(f"{pad}n += 1")
         lines.append(f"{pad}if not n & 63: tick()")
+        if self.marks:
+            lines.append(f"{pad}M.passing_bytes = b{source.slot}")
         return depth
+
+    def _mark(self, source: plan.Source, lines: list[str], pad: str) -> None:
+        """Notes what was built before a loop: each of its iterations gives back what the one before has built."""
+        if self.marks:
+            lines.append(f"{pad}b{source.slot} = M.passing_bytes")
 
     # -- the functions of an execution -----------------------------------------------------------
 
@@ -211,7 +249,7 @@ class PlanEmitter(ExpressionEmitter):
 
     def chunks(self) -> Iterator[str]:
         """The sources of the factory, each of a function ``make(N)`` over the names known so far."""
-        known = {"X", "C", "tick", *self.parameters.values()}
+        known = {"X", "C", "M", "tick", *self.parameters.values()}
         chunk: list[str] = []
         chars = 0
         for definition in self.definitions:
@@ -260,7 +298,7 @@ class Factory:
         self.size_bytes += size_bytes
 
     def __call__(self, parameters: Mapping[str, Any], context: Any, computed: Any) -> dict[str, Any]:
-        names = {"X": context, "C": computed, "tick": context.pace.tick, "None": None}
+        names = {"X": context, "C": computed, "M": context.pace, "tick": context.pace.tick, "None": None}
         for name, local in self._parameters.items():
             names[local] = parameters.get(name, UNDEFINED)
         for chunk in self._chunks:

@@ -23,7 +23,7 @@ from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan
 from pleiad.query.ast import SubqueryKind
 from pleiad.query.compile_support import ENVIRONMENT, membership, tag_of
-from pleiad.query.functions.registry import Function
+from pleiad.query.functions.registry import LARGE, Function
 from pleiad.query.pace import worked
 from pleiad.query.values import EXACT_INT
 
@@ -56,6 +56,21 @@ _BINARY: Final = {
 }
 _UNARY: Final = {"NOT": "not3", "-": "neg3", "+": "pos3", "~": "bitnot3"}
 _CHAIN: Final = {"AND": "and3", "OR": "or3", "||": "concat3"}
+_WEIGHED: Final = {
+    "strings": "weigh",
+    "arrays": "weigh",
+    "conversions": "weigh",
+    "spatial": "weigh",
+    "fulltext": "weigh",
+    "items": "weigh",
+}
+_COPYING: Final = frozenset(
+    (
+        *("LOWER", "UPPER", "LTRIM", "RTRIM", "TRIM", "REVERSE", "LEFT", "RIGHT", "SUBSTRING", "STRINGSPLIT"),
+        *("ARRAY_SLICE", "SETINTERSECT", "SETDIFFERENCE", "SETUNION"),
+    )
+)
+"""Functions whose result may be as large as an argument, and is not counted by themselves."""
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 _SUBQUERY: Final = {
     SubqueryKind.SCALAR: "scalar",
@@ -244,7 +259,7 @@ class ExpressionEmitter:
             case plan.MakeObject(properties=properties):
                 return f"make_object({self._pairs(properties)})"
             case plan.Call(function=function, arguments=arguments):
-                return self._call(self._function(function), function.needs_context, arguments)
+                return self._weighed_call(function, arguments)
             case plan.UdfCall(name=name, arguments=arguments):
                 return f"call_udf(X, {self.constant(name)}, {self._list(arguments)})"
             case plan.Let(slot=slot, value=value, body=body):
@@ -289,6 +304,24 @@ class ExpressionEmitter:
             name = self._functions[function.name] = self.fresh("f")
             self.environment[name] = function.call
         return name
+
+    def _weighed_call(self, function: Function, arguments: tuple[plan.Expression, ...]) -> str:
+        """A call, with its first arguments weighed where the function may take long over them or copies them."""
+        name = self._function(function)
+        weigh = "weigh_copied" if function.name in _COPYING else _WEIGHED.get(function.family)
+        if weigh is None or function.needs_context:
+            return self._call(name, function.needs_context, arguments)
+        tests, texts = [], []
+        for node in arguments[:2]:
+            if isinstance(node, plan.Constant):
+                texts.append(self.value(node))
+                continue
+            once, again = self.bound(node)
+            tests.append(f"{once}.__class__ in SIZED and len({again}) > {LARGE} and {weigh}({again})")
+            texts.append(again)
+        rest = self._list(arguments[2:])
+        call = f"{name}({', '.join([*texts, rest] if rest else texts)})"
+        return f"({' or '.join([*tests, call])})" if tests else call
 
     def _call(self, name: str, needs_context: bool, arguments: tuple[plan.Expression, ...]) -> str:
         listed = self._list(arguments)

@@ -10,8 +10,10 @@ from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import errors, values
 from pleiad.query.aggregate import grouped
 from pleiad.query.context import QueryContext
-from pleiad.query.functions.registry import check_array_elements, check_text_chars
+from pleiad.query.functions.registry import LARGE, check_array_elements, check_text_chars, weigh, weigh_copied
 from pleiad.query.like import like3, like_matcher
+from pleiad.query.measure import size_of
+from pleiad.query.pace import carry
 from pleiad.query.values import EXACT_INT, hash_key
 
 _NOTHING: Final = object()
@@ -62,13 +64,23 @@ def last(rows: Iterator[Any]) -> Any:
 
 
 def array_of(rows: Iterator[Any]) -> list[Any]:
-    """All rows as one array, bounded like every array a query builds."""
+    """All rows as one array, bounded like every array a query builds, and counted with what its elements take."""
     found: list[Any] = []
+    size_bytes = 0
     for row in rows:
         found.append(row)
+        size_bytes += size_of(row)
+        if size_bytes > LARGE:
+            carry(size_bytes)
+            size_bytes = 0
         if not len(found) & 1023:
             check_array_elements(len(found))
     return found
+
+
+def carry_value(value: Any) -> None:
+    """Counts a value that DISTINCT in a subquery keeps."""
+    carry(size_of(value))
 
 
 def elements_of(rows: Iterator[Any]) -> Iterator[Any]:
@@ -136,6 +148,10 @@ ENVIRONMENT.update(
             "set": set,
         },
         "U": UNDEFINED,
+        "SIZED": frozenset((str, list, dict)),
+        "weigh": weigh,
+        "weigh_copied": weigh_copied,
+        "carry_value": carry_value,
         "grouped": grouped,
         "like3": like3,
         "like_matcher": like_matcher,

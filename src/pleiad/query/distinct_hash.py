@@ -13,6 +13,7 @@ import struct
 from typing import Any, Final
 
 from pleiad.keys.undefined import UNDEFINED
+from pleiad.query.pace import tick
 
 Halves = tuple[int, int]
 """The low and the high half, each of 64 bits."""
@@ -31,6 +32,9 @@ _ARRAY_INDEX: Final[Halves] = (0xFE057204216DB999, 0x5B1CC3178BD9C593)
 _PROPERTY_NAME: Final[Halves] = (0xC915DDE058492A8A, 0x7C8BE2EBA72E4634)
 _INT64: Final = 2**63
 _DOUBLE_BITS: Final = 53
+_HASH_STEPS: Final = 8
+_BLOCKS_STEPS: Final = 128
+"""What a hash takes, in steps, and what each 64 blocks of it take more."""
 
 _pack_halves = struct.Struct("<QQ").pack
 _pack_number = struct.Struct("<dH").pack
@@ -100,7 +104,10 @@ def _murmur(data: bytes, seed: Halves) -> Halves:
     """MurmurHash3 x64 128 with a seed for each half."""
     low, high = seed
     whole = len(data) & ~15
+    tick(_HASH_STEPS)
     for start in range(0, whole, 16):
+        if not (start + 16) & 1023:
+            tick(_BLOCKS_STEPS)
         first, second = _unpack_halves(data, start)
         low ^= _mixed(first, 31, _FACTORS)
         low = ((_turned(low, 27) + high) * 5 + 0x52DCE729) & _MASK

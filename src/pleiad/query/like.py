@@ -10,11 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from pleiad.keys.undefined import UNDEFINED
+from pleiad.query import errors
+from pleiad.query.functions.registry import CHARS_OF_A_STEP, LARGE
+from pleiad.query.pace import tick, worked
 
 Matcher = Callable[[Any], Any]
+PATTERN_CHARS_MAX: Final = 65_536
+PART_CHARS_MAX: Final = 8_192
+_KEPT_CHARS_MAX: Final = 500
 
 
 def like_parts(pattern: str, escape: str | None) -> list[list[str]]:
@@ -74,27 +80,92 @@ def literal_of(pattern: str, escape: str | None) -> str | None:
     return "".join(pieces)
 
 
-@lru_cache(maxsize=512)
-def _compiled(pattern: str, escape: str | None) -> tuple[tuple[re.Pattern[str], int], ...]:
-    return tuple((re.compile("".join(part)), len(part)) for part in like_parts(pattern, escape))
+class _Part:
+    """What stands between two ``%`` signs: as many pieces as it matches characters.
+
+    It is searched by the longest plain text in it, and tried only where that is found.
+    """
+
+    __slots__ = ("_anchor", "_anchor_at", "_is_plain", "_pattern", "length")
+
+    def __init__(self, pieces: list[str]) -> None:
+        self.length = len(pieces)
+        self._anchor, self._anchor_at = _longest_text(pieces)
+        self._is_plain = len(self._anchor) == self.length
+        self._pattern: re.Pattern[str] | None = None
+        if not self._is_plain:
+            if self.length > PART_CHARS_MAX:
+                raise errors.plain_error(
+                    f"A part of the pattern of LIKE with wildcards is longer than {PART_CHARS_MAX} characters."
+                )
+            self._pattern = re.compile("".join(pieces))
+
+    def is_at(self, text: str, position: int) -> bool:
+        if self._pattern is None:
+            return text.startswith(self._anchor, position)
+        return self._pattern.match(text, position) is not None
+
+    def end_of_first(self, text: str, position: int, end: int) -> int | None:
+        """Where the first place from a position on ends that the part fits."""
+        at = position + self._anchor_at
+        last = end - self.length + self._anchor_at + len(self._anchor)
+        while (at := text.find(self._anchor, at, last)) >= 0:
+            start = at - self._anchor_at
+            if self._is_plain or self.is_at(text, start):
+                return start + self.length
+            tick(1 + self.length // CHARS_OF_A_STEP)
+            at += 1
+        return None
 
 
-def _matches(text: str, parts: tuple[tuple[re.Pattern[str], int], ...]) -> bool:
-    first, first_length = parts[0]
-    if len(parts) == 1:
-        return len(text) == first_length and first.match(text) is not None
-    last, last_length = parts[-1]
-    end = len(text) - last_length
-    if end < first_length or first.match(text) is None or last.match(text, end) is None:
-        return False
-    position = first_length
-    for part, length in parts[1:-1]:
-        if length == 0:
+def _longest_text(pieces: list[str]) -> tuple[str, int]:
+    """The longest run of plain characters, and where it begins."""
+    best, best_at = "", 0
+    run: list[str] = []
+    for number, piece in enumerate([*pieces, "(?!)"]):
+        char = piece[1:] if len(piece) == 2 and piece[0] == "\\" else piece
+        if len(char) == 1:
+            run.append(char)
             continue
-        found = part.search(text, position, end)
+        if len(run) > len(best):
+            best, best_at = "".join(run), number - len(run)
+        run = []
+    return best, best_at
+
+
+def _parts_of(pattern: str, escape: str | None) -> tuple[_Part, ...]:
+    if len(pattern) > PATTERN_CHARS_MAX:
+        raise errors.plain_error(f"The pattern of LIKE is longer than {PATTERN_CHARS_MAX} characters.")
+    worked(len(pattern))
+    return tuple(map(_Part, like_parts(pattern, escape)))
+
+
+_kept_parts = lru_cache(maxsize=512)(_parts_of)
+
+
+def _compiled(pattern: str, escape: str | None) -> tuple[_Part, ...]:
+    return (_kept_parts if len(pattern) <= _KEPT_CHARS_MAX else _parts_of)(pattern, escape)
+
+
+def _matches(text: str, parts: tuple[_Part, ...]) -> bool:
+    if len(text) > LARGE:
+        tick(len(text) // CHARS_OF_A_STEP)
+    first = parts[0]
+    if len(parts) == 1:
+        return len(text) == first.length and first.is_at(text, 0)
+    last = parts[-1]
+    end = len(text) - last.length
+    if end < first.length or not first.is_at(text, 0) or not last.is_at(text, end):
+        return False
+    position = first.length
+    for part in parts[1:-1]:
+        if part.length == 0:
+            continue
+        found = part.end_of_first(text, position, end)
         if found is None:
             return False
-        position = found.end()
+        tick(1 + (found - position) // CHARS_OF_A_STEP)
+        position = found
     return position <= end
 
 

@@ -19,7 +19,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Final, NamedTuple, ParamSpec, Self, TypeVar
 
@@ -33,7 +33,7 @@ BUSY_SLICE_SECONDS: Final = 0.001
 """A slice, and the first slice of a request that comes while others wait for theirs."""
 STEPS_OF_A_LOOK: Final = 256
 """Steps between two looks at the clock: well below a millisecond."""
-REQUEST_SECONDS_MIN: Final = 1.0
+REQUEST_SECONDS_MIN: Final = 5.0
 """What a request may take even where a page has less time."""
 _QUANTUM_BYTES: Final = MB // 4
 _IDLE_WORKERS_MAX: Final = 64
@@ -70,6 +70,7 @@ class Pace:
         "_look_at",
         "_reserved",
         "_seconds",
+        "_shared",
         "_worker",
         "kept_bytes",
         "passing_bytes",
@@ -87,6 +88,7 @@ class Pace:
         self._look_at = STEPS_OF_A_LOOK
         self._worker: greenlet | None = None
         self._reserved = 0
+        self._shared = 0
         self.steps = 0
         """What was evaluated so far: rows, elements, parts of long strings."""
         self.pauses = 0
@@ -105,8 +107,9 @@ class Pace:
         return self
 
     def __exit__(self, *_: object) -> None:
-        _HELD.held -= self._reserved
-        self._reserved = 0
+        if self._limits is not None:
+            _HELD.held -= self._reserved + self._shared
+        self._reserved = self._shared = 0
 
     @property
     def seconds_left(self) -> float:
@@ -202,6 +205,12 @@ class Pace:
         self.kept_bytes += size_bytes
         if self.kept_bytes + self.passing_bytes > self._reserved:
             self._reserve()
+
+    def share(self, size_bytes: int) -> None:
+        """Counts bytes that all requests have room for, and this one alone may take: the code of a long text."""
+        if self._limits is not None:
+            _HELD.grow(size_bytes, self._limits.queries_memory_bytes)
+            self._shared += size_bytes
 
     def release(self, size_bytes: int) -> None:
         self.kept_bytes -= size_bytes
@@ -324,6 +333,18 @@ _CURRENT: Final[ContextVar[Pace]] = ContextVar("pleiad_query_pace", default=_FRE
 def current() -> Pace:
     """The pace of the work that calls; one without an end outside `run`."""
     return _CURRENT.get()
+
+
+def paced(values: Sequence[_Answer]) -> Iterable[_Answer]:
+    """The values of a sequence one by one, with a tick now and then where it is long."""
+    return values if len(values) < STEPS_OF_A_LOOK else _ticked(values)
+
+
+def _ticked(values: Sequence[_Answer]) -> Iterator[_Answer]:
+    pace = _CURRENT.get()
+    for start in range(0, len(values), STEPS_OF_A_LOOK):
+        pace.tick(STEPS_OF_A_LOOK)
+        yield from values[start : start + STEPS_OF_A_LOOK]
 
 
 def tick(steps: int) -> None:

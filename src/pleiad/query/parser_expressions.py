@@ -15,6 +15,7 @@ from pleiad.errors import PleiadError
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 from pleiad.query import ast, errors
+from pleiad.query.pace import worked
 from pleiad.query.tokens import Kind, Token, number_of
 
 _COMPARISON, _CONCAT, _SUM, _PRODUCT = 1, 2, 3, 4
@@ -25,6 +26,7 @@ _POWERS: Final[dict[str, int]] = {
     **dict.fromkeys(("*", "/", "%"), _PRODUCT),
 }
 _DIGITS_MAX: Final = 400
+_EXPRESSION_STEPS: Final = 8
 _PREFIXES: Final = frozenset(("+", "-", "~", "NOT"))
 _WORD_VALUES: Final = {
     "true": True,
@@ -201,6 +203,7 @@ class ExpressionParser(TokenCursor):
 
     def _operation(self, power: int) -> ast.Expression:
         """Operators from a level on: comparisons, ``||``, sums, products, prefixes."""
+        worked(_EXPRESSION_STEPS)
         start = self.token.start
         left = self._prefixed()
         while True:

@@ -14,6 +14,9 @@ from typing import Any
 
 from pleiad.query.ast import SubqueryKind
 from pleiad.query.functions.registry import Function
+from pleiad.query.pace import worked
+
+_NODE_STEPS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,5 +338,6 @@ def walk(node: Any) -> Iterator[Any]:
         if isinstance(current, tuple):
             stack.extend(current)
         elif type(current).__module__ == __name__ and not isinstance(current, Enum):
+            worked(_NODE_STEPS)
             yield current
             stack.extend(getattr(current, each.name) for each in fields(current))

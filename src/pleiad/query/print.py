@@ -14,10 +14,12 @@ from typing import Any, Final
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import ast
 from pleiad.query.functions.numbers import number_text
+from pleiad.query.pace import worked
 from pleiad.query.tokens import KEYWORDS, LITERAL_WORDS
 
 _IDENTIFIER: Final = re.compile(r"[^\W\d]\w*")
 _INDENT: Final = "    "
+_NODE_STEPS: Final = 4
 
 
 def print_query(query: ast.Query, depth: int = 0) -> str:
@@ -82,6 +84,7 @@ def _sort_item(item: ast.SortItem, depth: int) -> str:
 
 def print_expression(node: ast.Expression, depth: int = 0) -> str:
     """The canonical text of an expression."""
+    worked(_NODE_STEPS)
     match node:
         case ast.Literal(value=value):
             return print_literal(value)

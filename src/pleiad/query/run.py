@@ -10,28 +10,38 @@ Order of the steps: sources and filter, groups, order, projection, DISTINCT, OFF
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import total_ordering
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Final
 
+import orjson
+
 from pleiad.keys.undefined import UNDEFINED
-from pleiad.limits import Limits
+from pleiad.limits import MB, Limits
 from pleiad.query import ast, errors, plan
 from pleiad.query.aggregate import Groups
 from pleiad.query.bind import bind
 from pleiad.query.compile import Factory, compile_plan
 from pleiad.query.compile_support import tag_of
 from pleiad.query.context import QueryContext
+from pleiad.query.measure import RESULT_BYTES_MAX, rendered, size_of
+from pleiad.query.pace import Pace
 from pleiad.query.parameters import check_parameters
 from pleiad.query.parser import check_count, parse
 from pleiad.query.print import print_query
 from pleiad.query.rank import Ranking
+from pleiad.query.sorting import paced_sort
 from pleiad.query.values import hash_key, order_key
 
 Row = tuple[Any, ...]
 _VARIANTS_MAX: Final = 16
+_QUERY_BYTES: Final = 8_000
+_SORTED_ROW_BYTES: Final = 200
+LONG_TEXT_CHARS: Final = 4_000
+"""Texts longer than this are compiled one at a time, and their code is counted."""
+_CHARACTER_BYTES: Final = 130
 _NO_TAGS: Final[dict[str, str]] = {}
 
 
@@ -39,27 +49,36 @@ class Query:
     """One query text, parsed and bound; executions are made from it."""
 
     __slots__ = (
+        "_on_growth",
         "_variants",
         "filter_names",
         "filters_plainly",
         "gives_items",
+        "leaves",
         "limits",
         "plan",
+        "size_bytes",
         "syntax",
         "text",
         "text_without_filter",
     )
 
-    def __init__(self, text: str, limits: Limits) -> None:
+    def __init__(self, text: str, limits: Limits, on_growth: Callable[[], None] | None = None) -> None:
         self.text = text
+        self._on_growth = on_growth
+        self.size_bytes = _QUERY_BYTES + _CHARACTER_BYTES * len(text)
+        """What the query takes in memory, at most: its trees, and the code of each shape of its parameters."""
         self.limits = limits
         self.syntax: ast.Query = parse(text, limits)
         self.plan: plan.Plan = bind(self.syntax, limits, text)
+        _check_conditions(self.plan, limits)
         self._variants: dict[Any, Factory] = {}
         self.gives_items: bool = _gives_items(self.plan)
         """Whether each result is an item as it is: SELECT * or SELECT VALUE of the root, without JOIN."""
         self.filters_plainly: bool = _filters_plainly(self.plan)
         """Whether the filter reads only properties that clients wrote, and no item as a whole."""
+        self.leaves: int = _leaves(self.plan)
+        """How often the output may name a value of the item or of the text."""
         self.filter_names: frozenset[str] | None = _filter_names(self.plan)
         """The top-level properties the filter names; None when it may read others too."""
         self.text_without_filter: str | None = _text_without_filter(self.syntax)
@@ -148,15 +167,21 @@ class Query:
         found = self._variants.get(key)
         if found is None:
             if len(self._variants) >= _VARIANTS_MAX:
+                self.size_bytes -= sum(each.size_bytes for each in self._variants.values())
                 self._variants.clear()
             found = self._variants[key] = compile_plan(self.plan, tags, computed)
+            self.size_bytes += found.size_bytes
+            if self._on_growth is not None:
+                self._on_growth()
         return found
 
 
 class Execution:
     """One run of a query: the compiled functions over its parameters and context."""
 
-    __slots__ = ("_functions", "block", "context", "limit", "offset", "parameters", "query", "top")
+    __slots__ = (
+        *("_functions", "_leaf_bytes", "block", "context", "limit", "offset", "parameters", "query", "top"),
+    )
 
     def __init__(self, query: Query, parameters: Mapping[str, Any], context: QueryContext) -> None:
         self.query = query
@@ -172,7 +197,11 @@ class Execution:
         if context.computed_properties:
             computed = tuple(name for name, _ in context.computed_properties)
             values = {name: _ComputedValue(each, context) for name, each in context.computed_properties}
-        self._functions = query.factory(tags, computed)(parameters, context, values)
+        factory = query.factory(tags, computed)
+        if len(query.text) > LONG_TEXT_CHARS:
+            context.pace.share(query.size_bytes)
+        self._functions = factory(parameters, context, values)
+        self._leaf_bytes = len(query.text) + sum(map(size_of, parameters.values()))
         self.top = self._count("TOP", self.block.top)
         self.offset = self._count("OFFSET", self.block.offset)
         self.limit = self._count("LIMIT", self.block.limit)
@@ -205,6 +234,15 @@ class Execution:
         """The output of a row, or of a group's keys and aggregate results; UNDEFINED is to be left out."""
         return self._functions["project"](*row)
 
+    def text(self, value: Any, item_bytes: int) -> bytes:
+        """The JSON text of an output of an item of that size.
+
+        Only where the text names so much that it may be large is the value measured first.
+        """
+        pace = self.context.pace
+        most_bytes = self.query.leaves * (item_bytes + self._leaf_bytes) + pace.passing_bytes
+        return rendered(value, pace) if most_bytes > MB else orjson.dumps(value)
+
     def values(self, items: Iterable[dict[str, Any]]) -> Iterator[Any]:
         """The outputs in scan order, DISTINCT within this call; not for grouped or ordered queries."""
         found: Iterator[Any] = self._functions["values"](items)
@@ -225,7 +263,7 @@ class Execution:
     def new_groups(self) -> Groups:
         """An empty state for ``add(row)``, ``merge(other)`` and ``finish``."""
         kinds = tuple(aggregate.kind for aggregate in self.block.aggregates)
-        return Groups(kinds, self._functions["keys"], self._functions["arguments"])
+        return Groups(kinds, self._functions["keys"], self._functions["arguments"], self.context.pace.hold)
 
     def finish(self, groups: Groups) -> list[Any]:
         """The result of the whole query from its groups; they come by their first rows where it asks for no order."""
@@ -241,32 +279,42 @@ class Execution:
 
     def sorted_rows(self, rows: Iterable[Row]) -> list[Row]:
         """The rows as ORDER BY has them; ties keep scan order, reversed when the first key is DESC."""
-        sort_keys = self._functions["sort_keys"]
-        decorated = [(tuple(map(order_key, sort_keys(*row))), row) for row in rows]
+        sort_keys, pace = self._functions["sort_keys"], self.context.pace
+        decorated = []
+        for row in rows:
+            pace.hold(_SORTED_ROW_BYTES)
+            decorated.append((tuple(map(order_key, sort_keys(*row))), row))
         directions = [key.descending for key in self.block.order_by]
         if directions[0]:
             decorated.reverse()
         if all(directions) or not any(directions):
-            decorated.sort(key=itemgetter(0), reverse=directions[0])
+            decorated = paced_sort(decorated, itemgetter(0), pace, directions[0])
         else:
             for number in reversed(range(len(directions))):
-                decorated.sort(key=lambda pair: pair[0][number], reverse=directions[number])
+                key = _sort_key_at(number)
+                decorated = paced_sort(decorated, key, pace, directions[number])
         return [row for _, row in decorated]
 
     def outputs(self, rows: Iterable[Row]) -> list[Any]:
         """Projection, DISTINCT, OFFSET and LIMIT or TOP over rows that are filtered, grouped and ordered."""
         project = self._functions["project"]
         values = (value for row in rows if (value := project(*row)) is not UNDEFINED)
-        return self.slice(_distinct(values) if self.block.distinct else values)
+        return self.slice(_distinct(values, self.context.pace) if self.block.distinct else values)
 
     def slice(self, values: Iterable[Any]) -> list[Any]:
         """What OFFSET and LIMIT or TOP leave of the values."""
         if self.limit is not None:
             start = self.offset or 0
-            return list(islice(values, start, start + self.limit))
-        if self.top is not None:
-            return list(islice(values, self.top))
-        return list(values)
+            values = islice(values, start, start + self.limit)
+        elif self.top is not None:
+            values = islice(values, self.top)
+        pace = self.context.pace
+        found = []
+        for value in values:
+            pace.tick(1)
+            pace.hold(size_of(value, RESULT_BYTES_MAX))
+            found.append(value)
+        return found
 
     # -- the whole -------------------------------------------------------------------------------
 
@@ -293,11 +341,32 @@ class Execution:
         return self.slice(self.values(items))
 
 
+def _check_conditions(bound: plan.Plan, limits: Limits) -> None:
+    """Refuses more conditions than the account says a text may have."""
+    counts = {"AND": 0, "OR": 0}
+    for node in plan.walk(bound.block):
+        if isinstance(node, plan.Chain) and node.operator in counts:
+            counts[node.operator] += len(node.operands) - 1
+            if counts[node.operator] > limits.query_conditions:
+                raise errors.plain_error(
+                    f"The SQL query exceeded the maximum number of {node.operator} conditions. "
+                    f"The allowed limit is {limits.query_conditions}."
+                )
+
+
 def _gives_items(bound: plan.Plan) -> bool:
     block = bound.block
     if len(block.sources) != 1 or block.sources[0].kind is not plan.SourceKind.ITEMS:
         return False
     return block.selection == plan.Slot(block.sources[0].slot)
+
+
+def _leaves(bound: plan.Plan) -> int:
+    return sum(
+        1
+        for node in plan.walk(bound.block.selection)
+        if isinstance(node, plan.Slot | plan.Constant | plan.Parameter | plan.GroupKey | plan.AggregateResult)
+    )
 
 
 def _filters_plainly(bound: plan.Plan) -> bool:
@@ -330,6 +399,10 @@ def _filter_names(bound: plan.Plan) -> frozenset[str] | None:
     return frozenset(names) if whole == 0 else None
 
 
+def _sort_key_at(number: int) -> Callable[[tuple[Any, ...]], Any]:
+    return lambda pair: pair[0][number]
+
+
 def _text_without_filter(syntax: ast.Query) -> str | None:
     """The text of a query that selects rows as `rewrite.ordered_rewrite` has them, without its filter."""
     selection = syntax.selection
@@ -342,11 +415,12 @@ def _text_without_filter(syntax: ast.Query) -> str | None:
     return print_query(dataclasses.replace(syntax, where=None))
 
 
-def _distinct(values: Iterable[Any]) -> Iterator[Any]:
+def _distinct(values: Iterable[Any], pace: Pace) -> Iterator[Any]:
     seen: set[Any] = set()
     for value in values:
         key = hash_key(value)
         if key not in seen:
+            pace.hold(size_of(value))
             seen.add(key)
             yield value
 

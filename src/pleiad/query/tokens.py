@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from pleiad.query.errors import Complaint, complaint
+from pleiad.query.pace import worked
 
 
 class Kind(Enum):
@@ -90,6 +91,7 @@ _SIMPLE_ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _INT64_MAX: Final = 2**63 - 1
 _UINT64_MAX: Final = 2**64 - 1
 _INTEGER_DIGITS_MAX: Final = 400
+_TOKEN_STEPS: Final = 4
 
 
 def tokenize(text: str) -> list[Token]:
@@ -98,6 +100,7 @@ def tokenize(text: str) -> list[Token]:
     position, length = 0, len(text)
     match_at = _TOKEN.match
     while position < length:
+        worked(_TOKEN_STEPS)
         match = match_at(text, position)
         if match is None:
             tokens.append(_bad_token(text, position))

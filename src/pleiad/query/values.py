@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.distinct_hash import distinct_hash, ordered_bytes
+from pleiad.query.pace import paced, tick
 
 EXACT_INT: Final = 2**53
 INT64_MIN: Final = -(2**63)
@@ -99,10 +100,12 @@ def equal(left: Any, right: Any) -> bool:
     if kind is list or kind is tuple:
         if right.__class__ is not list and right.__class__ is not tuple:
             return False
+        tick(len(left))
         return len(left) == len(right) and all(map(equal, left, right))
     if kind is dict:
         if right.__class__ is not dict or len(left) != len(right):
             return False
+        tick(len(left))
         return all(name in right and equal(value, right[name]) for name, value in left.items())
     return left is right
 
@@ -367,6 +370,7 @@ def hash_key(value: Any) -> Any:
         return _NAN_KEY if value != value else value
     if kind is bool:
         return (value,)
+    tick(1 + len(value))
     if kind is dict:
         return frozenset((name, hash_key(part)) for name, part in value.items())
     return (None, *map(hash_key, value))
@@ -387,6 +391,7 @@ def order_key(value: Any) -> tuple[Any, ...]:
         return (NULL_RANK,)
     if value is UNDEFINED:
         return (UNDEFINED_RANK,)
+    tick(1 + len(value))
     rank = OBJECT_RANK if kind is dict else ARRAY_RANK
     return (rank, ordered_bytes(distinct_hash(value)))
 
@@ -399,7 +404,7 @@ def utf16_order(text: str) -> str:
     """
     if text.isascii() or max(text) < "\U00010000":
         return text
-    return "".join(char if char < "\U00010000" else _surrogates(char) for char in text)
+    return "".join([char if char < "\U00010000" else _surrogates(char) for char in paced(text)])
 
 
 def _surrogates(char: str) -> str:

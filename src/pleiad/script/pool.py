@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator
 
 from pleiad import errors
 from pleiad.limits import Limits
 from pleiad.script.process import ScriptProcess
+
+_log = logging.getLogger(__name__)
 
 
 class ScriptPool:
@@ -24,6 +27,8 @@ class ScriptPool:
         self._busy: set[ScriptProcess] = set()
         self._turns = asyncio.Semaphore(limits.script_processes)
         self._is_closed = False
+        self.walls: tuple[str, ...] = ()
+        """What holds around the processes, by the names of `walls.py`; nothing is known before the first one."""
 
     @contextlib.asynccontextmanager
     async def lease(self) -> AsyncIterator[ScriptProcess]:
@@ -35,13 +40,30 @@ class ScriptPool:
         process: ScriptProcess | None = None
         try:
             self._idle = [each for each in self._idle if each.is_alive]
-            process = self._idle.pop() if self._idle else await asyncio.to_thread(ScriptProcess, self._limits)
+            process = self._idle.pop() if self._idle else await self._started()
             self._busy.add(process)
             yield process
         finally:
             if process is not None:
                 self._take_back(process)
             self._turns.release()
+
+    async def _started(self) -> ScriptProcess:
+        starting = asyncio.ensure_future(asyncio.to_thread(ScriptProcess, self._limits))
+        try:
+            process = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # The thread goes on; what it starts is for the next script.
+            starting.add_done_callback(self._keep)
+            raise
+        if process.walls != self.walls:
+            self.walls = process.walls
+            _log.info("script processes run behind these walls: %s", ", ".join(self.walls))
+        return process
+
+    def _keep(self, starting: asyncio.Future[ScriptProcess]) -> None:
+        if not starting.cancelled() and starting.exception() is None:
+            self._take_back(starting.result())
 
     def _take_back(self, process: ScriptProcess) -> None:
         self._busy.discard(process)

@@ -131,7 +131,11 @@
 
   function queue(operation, deliver) {
     if (isSpent || now() >= endsAt) return false;
-    waiting.push({ text: stringify(operation), deliver });
+    const text = stringify(operation);
+    if (text.length > settings.bodyChars) {
+      refuse(ErrorCodes.RequestEntityTooLarge, "The operation is larger than a request may be.");
+    }
+    waiting.push({ text, deliver });
     return true;
   }
 
@@ -457,10 +461,12 @@
     resume(text) {
       const answer = parse(text);
       isSpent = answer.isSpent;
+      // A round may end before its last operation; what was not done begins the next one.
+      const { results } = answer;
       const delivered = round;
-      round = [];
+      round = delivered.slice(results.length);
       try {
-        answer.results.forEach((result, index) => delivered[index].deliver(result));
+        results.forEach((result, index) => delivered[index].deliver(result));
       } catch (error) {
         fail(error);
       }

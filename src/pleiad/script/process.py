@@ -1,18 +1,21 @@
 """One script process as the server sees it: frames to it, frames from it, and its end.
 
-A process is asked from the event loop or, where a query calls functions, from a thread; never from both at once. When
-it does not answer in time it is killed: whoever leased it gets an error of the table and gives it back dead.
+A process begins with a reply of its own: which walls are up around it. Where it ends before that, because it cannot
+work behind them on this machine, it is started again behind the few that every platform has.
+
+A process is asked from the event loop, one command at a time. When it does not answer in time it is killed: whoever
+leased it gets an error of the table and gives it back dead.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,12 +24,17 @@ import orjson
 from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
-from pleiad.script import worker
+from pleiad.script import walls, worker
 
 _DIRECTORY = Path(__file__).parent
+_PROGRAM = str(_DIRECTORY / "worker.py")
+_log = logging.getLogger(__name__)
 _KILL_GRACE_SECONDS = 1.0
 """How long after its limit a process is waited for: it ends itself before."""
 _REAP_SECONDS = 1.0
+_START_SECONDS = 20.0
+_REPLY_RESPONSES = 4
+"""A reply holds one response, or operations and their documents: as text in text, so each may be twice as long."""
 _REPLY_BYTES_AROUND = 1024 * 1024
 _CHUNK_BYTES = 256 * 1024
 
@@ -43,30 +51,55 @@ class ScriptProcess:
 
     def __init__(self, limits: Limits) -> None:
         """Starts the process; call it from a thread, since that takes a moment."""
-        ours, theirs = socket.socketpair()
         self.is_alive = True
-        self._socket = ours
         self._limits = limits
         self._loop: asyncio.AbstractEventLoop | None = None
         self._received = bytearray()
         self._waiter: asyncio.Future[None] | None = None
-        self._reply_bytes_max = limits.script_memory_bytes + _REPLY_BYTES_AROUND
+        self._reply_bytes_max = _REPLY_RESPONSES * limits.response_bytes + _REPLY_BYTES_AROUND
+        self.walls: tuple[str, ...] = ()
+        """What was taken from the process, by the names of `walls.py`."""
+        for wanted in (walls.ALL, walls.FEWEST):
+            if self._start(wanted):
+                return
+            self._end()
+            _log.warning("a script process did not start behind the walls %s", ", ".join(sorted(wanted)))
+        raise errors.UNAVAILABLE(reason="No script process could be started.")
+
+    def _start(self, wanted: frozenset[str]) -> bool:
+        """Starts the process and waits for its first reply."""
+        limits = self._limits
+        self._socket, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", str(_DIRECTORY / "worker.py")],
+                [sys.executable, "-I", _PROGRAM],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env={},
                 cwd="/",
+                start_new_session=True,
             )
         settings = {
             "prelude": (_DIRECTORY / "prelude.js").read_text(encoding="utf-8"),
             "memory_bytes": limits.script_memory_bytes,
             "stack_bytes": limits.script_stack_bytes,
+            "walls": sorted(wanted),
         }
-        ours.sendall(_frame(worker.FRESH, orjson.dumps(settings), 0))
-        ours.setblocking(False)
+        received = bytearray()
+        try:
+            self._socket.settimeout(_START_SECONDS)
+            self._socket.sendall(_frame(worker.FRESH, orjson.dumps(settings), 0))
+            while (reply := self._reply_in(received)) is None:
+                part = self._socket.recv(_CHUNK_BYTES)
+                if not part:
+                    return False
+                received += part
+        except OSError:
+            return False
+        self._socket.setblocking(False)
+        self.walls = tuple(orjson.loads(reply.text))
+        return True
 
     @property
     def id(self) -> int:
@@ -99,8 +132,7 @@ class ScriptProcess:
             self._loop = loop
             loop.add_reader(self._socket.fileno(), self._take_part)
 
-    def detach(self) -> None:
-        """Leaves the socket to a thread, for `ask_blocking`."""
+    def _detach(self) -> None:
         if self._loop is not None:
             self._loop.remove_reader(self._socket.fileno())
             self._loop = None
@@ -115,7 +147,7 @@ class ScriptProcess:
         self._received += part
         waiter, self._waiter = self._waiter, None
         if not part:
-            self.detach()
+            self._detach()
         if waiter is None:
             if not part:
                 self.kill()
@@ -134,27 +166,6 @@ class ScriptProcess:
         if sent < len(frame):
             await loop.sock_sendall(self._socket, memoryview(frame)[sent:])
 
-    def ask_blocking(self, command: int, text: bytes, seconds: float) -> Any:
-        """The same from a thread, after `detach`."""
-        buffer = bytearray()
-        ends_at = time.monotonic() + seconds + _KILL_GRACE_SECONDS
-        try:
-            self._socket.settimeout(seconds + _KILL_GRACE_SECONDS)
-            self._socket.sendall(_frame(command, text, seconds))
-            while (reply := self._reply_in(buffer)) is None:
-                self._socket.settimeout(max(ends_at - time.monotonic(), 0.001))
-                part = self._socket.recv(_CHUNK_BYTES)
-                if not part:
-                    raise self._ended()
-                buffer += part
-            self._socket.setblocking(False)
-        except TimeoutError:
-            self.kill()
-            raise _out_of_time(self._limits) from None
-        except OSError:
-            raise self._ended() from None
-        return self._value(reply)
-
     def refresh(self) -> None:
         """Has the next script find a context of its own; until then the loop sees it when the process dies."""
         self._attach(asyncio.get_running_loop())
@@ -167,10 +178,15 @@ class ScriptProcess:
         """Ends the process at once; killing it again does nothing."""
         if self.is_alive:
             self.is_alive = False
-            self.detach()
-            self._socket.close()
+            self._detach()
+            self._end()
+
+    def _end(self) -> None:
+        self._socket.close()
+        # It may belong to another user now; without its socket it ends by itself.
+        with contextlib.suppress(PermissionError):
             self._process.kill()
-            self._process.wait()
+        self._process.wait()
 
     def _reply_in(self, buffer: bytearray) -> Reply | None:
         """The reply in what was received so far, when it is whole."""
@@ -181,7 +197,9 @@ class ScriptProcess:
             self.kill()
             raise errors.SCRIPT_LIMIT(reason="it gave more than its memory can hold.")
         end = worker.REPLY.size + length
-        return Reply(ending, bytes(buffer[worker.REPLY.size : end])) if len(buffer) >= end else None
+        return (
+            Reply(ending, bytes(memoryview(buffer)[worker.REPLY.size : end])) if len(buffer) >= end else None
+        )
 
     def _ended(self) -> PleiadError:
         """The error of a process that ended: by its alarm or our watchdog, or because the engine broke."""

@@ -1,24 +1,26 @@
 """The program of a script process: it runs JavaScript for the server that started it, and can do nothing else.
 
 It is started by its path, alone, with an empty environment and one socket, its standard input. Requests and replies
-are frames on that socket. Each script gets a context of its own, made before it is needed. A script that cannot be
+are frames on that socket; the first reply tells which walls are up (`walls.py`), and that the engine runs behind them.
+Each script gets a context of its own, made before it is needed. A script that cannot be
 interrupted, because it is inside a long call of the engine itself, is ended with the process by an alarm.
 
 Invariants:
 - no Python function is known to any context, so that time, memory and stack limits hold and there is no way out;
+- nothing of a client is read before the walls are up;
 - a context is never used for a second script.
 """
 
 from __future__ import annotations
 
-import contextlib
+import importlib.util
 import json
-import resource
 import select
 import signal
 import socket
 import struct
 import time
+from pathlib import Path
 from typing import Any
 
 REQUEST = struct.Struct("!BdI")
@@ -31,9 +33,6 @@ VALUE, OUT_OF_TIME, OUT_OF_MEMORY, STACK_OVERFLOW, BROKEN = range(5)
 
 ALARM_GRACE_SECONDS = 0.5
 _NAMES = {START: "start", RESUME: "resume", DEFINE: "define", CALL: "call"}
-_PROCESS_BYTES = 512 * 1024 * 1024
-"""Address space of the process beside the memory of the script: the interpreter, and copies of texts."""
-_OPEN_FILES = 8
 _CHUNK_BYTES = 1 << 20
 _SPARE_CONTEXTS = 2
 
@@ -42,11 +41,12 @@ class Sandbox:
     """One context for one script."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        # Imported here, since the server reads this module for its frames and has no use for the engine.
-        import quickjs
+        # Imported here, since the server reads this module for its frames and has no use for the engine; and without
+        # the package around it, which starts a thread that no wall would stand around.
+        import _quickjs
 
-        self._errors = (quickjs.StackOverflow, quickjs.JSException)
-        self._context = quickjs.Context()
+        self._errors = (_quickjs.StackOverflow, _quickjs.JSException)
+        self._context = _quickjs.Context()
         self._context.set_max_stack_size(settings["stack_bytes"])
         self._host = self._context.eval(settings["prelude"])
         self._context.set_memory_limit(settings["memory_bytes"])
@@ -80,17 +80,15 @@ def _ending_of(text: str) -> tuple[int, str]:
     return BROKEN, text
 
 
-def _confine(memory_bytes: int) -> None:
-    """Takes away what the engine does not need, should a script ever break out of it."""
-    limits = {
-        resource.RLIMIT_AS: memory_bytes + _PROCESS_BYTES,
-        resource.RLIMIT_NOFILE: _OPEN_FILES,
-        resource.RLIMIT_FSIZE: 0,
-        resource.RLIMIT_CORE: 0,
-    }
-    for which, most in limits.items():
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(which, (most, most))
+def _confine(settings: dict[str, Any]) -> list[str]:
+    """Takes away what the engine does not need, should a script ever break out of it; what holds of that."""
+    place = importlib.util.spec_from_file_location("walls", Path(__file__).with_name("walls.py"))
+    assert place is not None
+    assert place.loader is not None
+    walls = importlib.util.module_from_spec(place)
+    place.loader.exec_module(walls)
+    holding: list[str] = walls.put_up(settings["memory_bytes"], frozenset(settings["walls"]))
+    return holding
 
 
 class Channel:
@@ -147,8 +145,10 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = Channel(socket.socket(fileno=0))
     settings = json.loads(channel.request()[2])
-    _confine(settings["memory_bytes"])
-    spare: list[Sandbox] = []
+    spare = [Sandbox(settings)]  # loads the engine, while there still are files
+    holding = _confine(settings)
+    spare.append(Sandbox(settings))
+    channel.reply(VALUE, json.dumps(holding).encode())
     sandbox: Sandbox | None = None
     alarm = Alarm()
     while True:

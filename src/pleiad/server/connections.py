@@ -18,7 +18,7 @@ import asyncio
 import ipaddress
 import logging
 import time
-from collections import Counter
+from collections import Counter, deque
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Protocol
@@ -35,6 +35,8 @@ SWEEP_SECONDS_MIN = 0.02
 REFUSALS_MAX = 128
 """Connections over the limit that may wait for their 503 at once; more are dropped without a word."""
 CROWDED_IDLE_SECONDS = 10.0
+TURN_SECONDS = 0.01
+"""How long requests are answered before new ones are read."""
 
 _REASONS = {status.value: status.phrase for status in HTTPStatus} | {449: "Retry With"}
 
@@ -63,6 +65,13 @@ class Answerer(Protocol):
 
     def abort(self) -> None:
         """Close the connection at once."""
+
+
+class Shaker(Protocol):
+    """A connection in a TLS handshake."""
+
+    def shake(self) -> None:
+        """Do the next step of it."""
 
 
 class ConnectionTable:
@@ -104,7 +113,10 @@ class ConnectionTable:
         self._per_address: Counter[str] = Counter()
         self._refusals: set[Swept] = set()
         self._answerers: list[Answerer] = []
+        self._late: deque[Answerer] = deque()
+        self._is_answer_due = False
         self._senders: list[Answerer] = []
+        self._shakers: deque[Shaker] = deque()
         self._is_answering = False
         self._timer: asyncio.TimerHandle | None = None
         self._swept_at = loop.time()
@@ -145,7 +157,8 @@ class ConnectionTable:
         The turn then reads, answers and writes in three runs instead of turning between them at each connection:
         code and data of each stay in the processor's caches, and clients that a write wakes are woken together.
         """
-        if not self._answerers:
+        if not self._is_answer_due:
+            self._is_answer_due = True
             self.loop.call_soon(self._answer)
         self._answerers.append(answerer)
 
@@ -155,18 +168,48 @@ class ConnectionTable:
             self.loop.call_soon(self._send)
         self._senders.append(sender)
 
+    def shake_later(self, shaker: Shaker) -> None:
+        """Have a step of a handshake done: one in a turn of the loop."""
+        if not self._shakers:
+            self.loop.call_soon(self._shake)
+        self._shakers.append(shaker)
+
+    def _shake(self) -> None:
+        shaker = self._shakers.popleft()
+        if self._shakers:
+            self.loop.call_soon(self._shake)
+        shaker.shake()
+
     def _answer(self) -> None:
+        """Answer for a while. Who came first is not always first: one that had no turn is served in each turn, and
+        before it those who came since, so that many long requests hold up a short one no longer than one of them.
+        """
         answerers, self._answerers = self._answerers, []
+        self._is_answer_due = False
         self._is_answering = True
-        for answerer in answerers:
-            try:
-                answerer.take_turn()
-            except Exception:
-                # One connection's failure must not leave the others without their answers.
-                _log.exception("answering failed; the connection is closed")
-                answerer.abort()
+        ends_at = time.perf_counter() + TURN_SECONDS
+        for number, answerer in enumerate(answerers, 1):
+            self._take_turn(answerer)
+            if number < len(answerers) and time.perf_counter() > ends_at:
+                self._late.extend(answerers[number:])
+                break
+        while self._late:
+            self._take_turn(self._late.popleft())
+            if time.perf_counter() > ends_at:
+                break
         self._is_answering = False
         self._send()
+        if self._late and not self._is_answer_due:
+            self._is_answer_due = True
+            self.loop.call_soon(self._answer)
+
+    def _take_turn(self, answerer: Answerer) -> None:
+        try:
+            answerer.take_turn()
+        except Exception:
+            # One connection's failure must not leave the others without their answers.
+            _log.exception("answering failed; the connection is closed")
+            answerer.abort()
 
     def _send(self) -> None:
         senders, self._senders = self._senders, []

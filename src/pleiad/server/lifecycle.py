@@ -34,7 +34,7 @@ except ImportError:  # there is none for Windows
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
-BACKLOG_CONNECTIONS = 1024
+BACKLOG_CONNECTIONS = 4096
 ABORT_SECONDS = 5.0
 COLLECT_AFTER_ALLOCATIONS = 50_000
 

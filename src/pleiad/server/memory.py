@@ -67,6 +67,11 @@ class Memory:
     # -- heads and bodies -----------------------------------------------------------------------------
 
     @property
+    def is_over(self) -> bool:
+        """Whether one of the budgets is used up."""
+        return self.bodies_bytes > self._bodies_bytes_max or self.heads_bytes > self._heads_bytes_max
+
+    @property
     def has_no_room_for_heads(self) -> bool:
         return self.heads_bytes > self._heads_bytes_max
 

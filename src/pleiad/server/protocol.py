@@ -124,8 +124,14 @@ class HttpProtocol(RequestReader, asyncio.Protocol):
             self._feed(data)
             if self._queue and len(self._queue) >= PENDING_MAX:
                 self._pause()
-        if self._in_request or self._held or self._is_counted or len(data) > UNCOUNTED_BYTES:
+        if self._in_request or self._held or self._is_counted:
             self._recount()
+            self._mind_room()
+        elif len(data) > UNCOUNTED_BYTES:
+            # Whole requests that came in one read, which is what nearly all are: no need to look at each.
+            self._is_counted = True
+            self._bodies_bytes = len(data)
+            self._table.memory.bodies_bytes += len(data)
             self._mind_room()
 
     def pause_writing(self) -> None:
@@ -254,17 +260,19 @@ class HttpProtocol(RequestReader, asyncio.Protocol):
             heads_bytes = self._part_bytes
         elif self._in_request:
             bodies_bytes = self._part_bytes
-        waiting = [item for item in self._queue if isinstance(item, Request)]
-        if self._served is not None and not self._lost:
-            waiting.append(self._served)
-        bodies_bytes += len(self._held) + sum(len(each.body) + head_bytes(each.headers) for each in waiting)
+        if self._queue or self._served is not None:
+            waiting = [item for item in self._queue if isinstance(item, Request)]
+            if self._served is not None and not self._lost:
+                waiting.append(self._served)
+            bodies_bytes += sum([len(each.body) + head_bytes(each.headers) for each in waiting])
+        bodies_bytes += len(self._held)
         if bodies_bytes and self._paused and self._transport is not None:
             bodies_bytes += self._transport.get_extra_info("unread_bytes", 0)
-        taken = (heads_bytes - self._heads_bytes, bodies_bytes - self._bodies_bytes)
-        self._heads_bytes, self._bodies_bytes = heads_bytes, bodies_bytes
-        if taken != (0, 0):
+        heads_more, bodies_more = heads_bytes - self._heads_bytes, bodies_bytes - self._bodies_bytes
+        if heads_more or bodies_more:
+            self._heads_bytes, self._bodies_bytes = heads_bytes, bodies_bytes
             self._is_counted = heads_bytes + bodies_bytes > 0
-            self._table.memory.count(*taken)
+            self._table.memory.count(heads_more, bodies_more)
         if self._is_in_line and not self._in_request:
             self._is_in_line = self._waits_for_room = False
             self._table.memory.leave(self)
@@ -272,6 +280,8 @@ class HttpProtocol(RequestReader, asyncio.Protocol):
     def _mind_room(self) -> None:
         """Stop where there is no room: wait for it in the middle of a body, and go where there is none at all."""
         memory = self._table.memory
+        if not memory.is_over:
+            return
         if memory.has_no_room_for_bodies or (self._heads_bytes and memory.has_no_room_for_heads):
             if self._parser is not None:
                 if self._queue and not self._in_request:

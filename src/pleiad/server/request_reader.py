@@ -139,7 +139,11 @@ class RequestReader:
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers[name.lower()] = value
+        name = name.lower()
+        if self._headers.setdefault(name, value) is not value:
+            if name == b"host":
+                raise errors.BAD_REQUEST(reason="The request names its host twice.")
+            self._headers[name] = value
 
     def on_headers_complete(self) -> None:
         headers = self._request_headers = self._headers

@@ -10,6 +10,8 @@ Invariants
 - Reading pauses at the socket, so at most one read of ciphertext waits in memory; writing pauses when the
   socket's buffer is full, which the protocol learns from the socket's own signals.
 - A handshake that does not finish in time is cut.
+- One step of one handshake is done in a turn of the loop: each costs a signature, and a flood of them must not hold up
+  the connections there are. Till then the connection is not read, so at most one read waits here too.
 """
 
 from __future__ import annotations
@@ -125,6 +127,7 @@ class TlsConnection(asyncio.Protocol):
         self._unsent: list[bytes] = []
         self._reading = False
         self._read_due = False
+        self._shake_due = False
         self._paused = False
         self._closing = False
         self._made_at = table.now
@@ -144,8 +147,23 @@ class TlsConnection(asyncio.Protocol):
         if self._closing:
             return
         self._incoming.write(data)
-        if self._http is None and not self._shake_hands():
+        if self._http is not None:
+            self._deliver()
+        elif not self._shake_due:
+            self._shake_due = True
+            self._socket.pause_reading()
+            self._table.shake_later(self)
+
+    def shake(self) -> None:
+        """Do the next step of the handshake, and go on when it was the last."""
+        self._shake_due = False
+        if self._closing or self._socket.is_closing():
             return
+        self._socket.resume_reading()
+        if self._shake_hands():
+            self._deliver()
+
+    def _deliver(self) -> None:
         if self._unsent:
             unsent, self._unsent = self._unsent, []
             self.write(b"".join(unsent))

@@ -21,15 +21,17 @@ Invariants every store keeps:
    mutation, and for each expired row that was removed on the way. Such a removal is a change with an LSN of its own,
    just below that of the mutation; in an atomic write it has the LSN of the write. Replayed in order, the versions
    of a partition give its rows. Without `keep_versions` no version is left, and removing expired rows takes no LSN.
+9. A row is verified when it is read, and never given out when it is not what was written. A segment that is found to
+   be damaged, or gone although it held something, raises SegmentOutOfServiceError on every later call; others go on.
+10. Nothing is removed but what `drop_segments` or the `drops` of `save_records` name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from pleiad import errors
@@ -38,6 +40,7 @@ from pleiad.keys.range import EpkRange
 from pleiad.store.budget import BudgetClaim, BudgetParts
 from pleiad.store.commits import CommitCounts
 from pleiad.store.moves import CaughtUp, Division, Totals
+from pleiad.store.problems import Problems
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 
 
@@ -53,10 +56,6 @@ class Row(NamedTuple):
     size_bytes: int
     terms: int
     body: bytes
-
-
-as_row: Callable[[tuple[Any, ...]], Row] = partial(tuple.__new__, Row)
-"""The row of a tuple that has its fields in order: `Row._make` without a Python call for each row."""
 
 
 class WholeRow(NamedTuple):
@@ -238,6 +237,13 @@ class SegmentDroppedError(PleiadError):
         )
 
 
+class SegmentOutOfServiceError(PleiadError):
+    """What the segment holds is damaged or gone, so it answers nothing until an operator has put it right."""
+
+    def __init__(self) -> None:
+        super().__init__(errors.OUT_OF_SERVICE, errors.OUT_OF_SERVICE().message)
+
+
 class Snapshot(Protocol):
     """One moment of a segment: what is committed later is not seen. It costs something to keep, so close it soon.
 
@@ -250,8 +256,11 @@ class Snapshot(Protocol):
     def find(self, number: int) -> Awaitable[Row | None]:
         """The row with a document number."""
 
-    def scan(self, span: EpkRange, after: int, limit: int) -> Awaitable[Sequence[Row]]:
-        """Up to `limit` rows of the range with a document number above `after`, in the order of their numbers."""
+    def scan(self, span: EpkRange, after: int, limit: int, bytes_max: int) -> Awaitable[Sequence[Row]]:
+        """Up to `limit` rows of the range with a document number above `after`, in the order of their numbers.
+
+        It ends with the row that fills `bytes_max`, so a page is never larger than that and one row.
+        """
 
     def close(self) -> None:
         """Ends the snapshot; closing it again does nothing."""
@@ -340,7 +349,7 @@ class Segment(Protocol):
     def count(self, selection: Selection, count_only: bool = False) -> Awaitable[tuple[int, int]]:
         """How many rows a selection has, and the sum of their sizes; with `count_only` 0 instead of the sum."""
 
-    def note_use(self, paths: Iterable[IndexedPath]) -> None:
+    def note_use(self, paths: Iterable[IndexedPath], found: bool = False) -> None:
         """Tells that a query has predicates or an order on these paths; the store decides which of them to index."""
 
     def index_progress(self) -> float:
@@ -416,6 +425,10 @@ class Store(Protocol):
         """Whether other servers may work on the same data."""
 
     @property
+    def problems(self) -> Problems:
+        """What is wrong at this moment."""
+
+    @property
     def commits(self) -> CommitCounts:
         """How many writes shared each commit of items."""
 
@@ -428,8 +441,9 @@ class Store(Protocol):
         deletes: Iterable[Record],
         expected: Iterable[Record] = (),
         unless_behind: bool = False,
+        drops: Iterable[str] = (),
     ) -> Awaitable[bool]:
-        """Writes catalog changes in one durable transaction.
+        """Writes catalog changes in one durable transaction, and which segments nobody needs after it.
 
         False, and no change, unless each expected record is stored exactly as given; with `unless_behind` also when
         another server changed records since this one last loaded them.
@@ -466,8 +480,23 @@ class Store(Protocol):
     def drop_segments(self, names: Iterable[str]) -> Awaitable[None]:
         """Frees the space of segments no record names any more."""
 
-    def keep_segments(self, names: Iterable[str]) -> Awaitable[None]:
-        """Frees the space of all segments but these: what a crash left of deleted containers."""
+    def drop_all_segments(self) -> Awaitable[None]:
+        """Frees the space of every segment that this store has made: what a copy left that was given up."""
+
+    def reconcile(self, names: Iterable[str]) -> Awaitable[None]:
+        """At the start: frees what is noted as dropped, and sets aside what nobody knows.
+
+        MissingDataError when something is gone that held items, unless the operator has accepted that.
+        """
+
+    def agree(self, settings: Mapping[str, str], may_differ: bool) -> Awaitable[None]:
+        """SettingsDifferError names settings that other servers here have otherwise; who is alone decides."""
+
+    def is_there(self) -> Awaitable[bool]:
+        """Whether the data can be reached at this moment; a short look."""
+
+    def scrub_for_ever(self) -> Coroutine[None, None, None]:
+        """Looks for damage that no read has met, again and again beside everything else."""
 
     def close(self) -> Awaitable[None]:
         """Finishes running writes and releases everything."""

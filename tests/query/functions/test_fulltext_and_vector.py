@@ -31,10 +31,23 @@ BIKES = "The red bicycles were running quickly, over 2 mountain roads."
 
 
 def test_words_are_lower_cased_stemmed_and_freed_of_stop_words() -> None:
-    assert tokenize(BIKES) == ["red", "bicycl", "run", "quick", "mountain", "road"]
+    assert tokenize(BIKES) == ["red", "bicycl", "run", "quick", "2", "mountain", "road"]
+    assert tokenize("A well known x of 7 wells") == ["known", "7", "well"]
     assert tokenize("Les chevaux", "fr-FR") == ["le", "cheval"]
     assert tokenize("snake_case e-mail ÜBER") == ["snake", "case", "mail", "über"]
     assert tokenize("") == []
+
+
+@pytest.mark.parametrize(
+    ("id", "code"),
+    [
+        *[("1033", "en-US"), ("1031", "de-DE"), ("3082", "es-ES"), ("1036", "fr-FR"), ("1040", "it-IT")],
+        *[("2070", "pt-PT"), ("1046", "pt-BR")],
+    ],
+)
+def test_a_language_may_be_named_by_its_locale_id(id: str, code: str) -> None:
+    text = "The running horses, les chevaux, die Häuser, los caballos, i cavalli, os cavalos"
+    assert tokenize(text, id) == tokenize(text, code)
 
 
 def test_an_unknown_language_is_an_error() -> None:

@@ -183,10 +183,10 @@ def test_a_pattern_this_engine_does_not_have_fails_the_query(pattern: str, call:
 
 
 def test_a_pattern_that_takes_too_long_is_cut_off_with_an_error(call: Callable[..., Any]) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(PleiadError, match="too long"):
         call("REGEXMATCH", "a" * 5000 + "!", "(.*a){20}$x")
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_no_function_builds_a_string_past_the_bound(call: Callable[..., Any]) -> None:

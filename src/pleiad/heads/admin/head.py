@@ -1,4 +1,4 @@
-"""The routes of the admin API, of the metrics and of the health check.
+"""The routes of the admin API, of the metrics and of the health and readiness checks.
 
 Everything under `/_pleiad/v1` is signed like a request of the NoSQL protocol, by the same rule: the type is the last
 name of the path when the number of names is odd, else the last but one. The NoSQL head serves these routes with its
@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping
 
 from pleiad import errors
 from pleiad.engine.operation import Operation
-from pleiad.heads.admin import faults, metrics, partitions, reshape, throughput, warnings
+from pleiad.heads.admin import faults, health, metrics, partitions, reshape, throughput, warnings
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.route import Route
 from pleiad.server.message import Response, render_headers
 
 HEALTH_PATH = b"/_pleiad/health"
+READY_PATH = b"/_pleiad/ready"
 METRICS_PATH = b"/metrics"
 VERSION = "v1"
 
@@ -66,17 +67,12 @@ class AdminOperations:
             "_pleiad/*/warnings": {"GET": Route(Operation.LIST_WARNINGS, warnings.list_all)},
         }
         routes: dict[str, Mapping[str, Route]] = {
-            "_pleiad/*": {"GET": Route(Operation.READ_HEALTH, self.health)},
+            "_pleiad/*": {"GET": Route(Operation.READ_HEALTH, _probe)},
             "metrics": {"GET": Route(Operation.READ_METRICS, self.metrics)},
         }
         for pattern, methods in versioned.items():
             routes[pattern] = {method: _versioned(route) for method, route in methods.items()}
         return routes
-
-    async def health(self, call: Call) -> Response:
-        if call.raw_path != HEALTH_PATH:
-            raise errors.ROUTE_NOT_FOUND(path="/".join(call.segments)[:200])
-        return Response(200, b"Content-Type: application/json\r\n", b'{"status":"ok"}')
 
     async def metrics(self, call: Call) -> Response:
         if not self._metrics_open:
@@ -88,6 +84,15 @@ class AdminOperations:
                 )
         body = await metrics.page(call.engine, self._connections())
         return Response(200, render_headers([("Content-Type", metrics.CONTENT_TYPE)]), body)
+
+
+async def _probe(call: Call) -> Response:
+    """The two checks that need no key."""
+    if call.raw_path == HEALTH_PATH:
+        return health.health(call)
+    if call.raw_path == READY_PATH:
+        return await health.readiness(call)
+    raise errors.ROUTE_NOT_FOUND(path="/".join(call.segments)[:200])
 
 
 def _versioned(route: Route) -> Route:

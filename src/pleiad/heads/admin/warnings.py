@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from pleiad.engine.engine import Engine
 from pleiad.engine.watch import StandingWarning
 from pleiad.heads.admin.answer import json_answer
 from pleiad.heads.nosql.call import Call
 from pleiad.server.message import Response
+from pleiad.store.problems import Problem
 
 LOOK_SECONDS = 5.0
 """How long an answer waits for the look; a large partition may take longer to be summed."""
@@ -18,7 +20,25 @@ async def list_all(call: Call) -> Response:
     """The warnings that stand, after a fresh look."""
     watch = call.engine.watch
     await watch.look_now(LOOK_SECONDS)
-    return json_answer(call, {"warnings": [to_json(each) for each in watch.warnings.standing()]})
+    of_the_store = [_problem(call.engine, problem) for problem in call.engine.store.problems.standing()]
+    return json_answer(
+        call, {"warnings": [*of_the_store, *(to_json(each) for each in watch.warnings.standing())]}
+    )
+
+
+def _problem(engine: Engine, problem: Problem) -> dict[str, Any]:
+    """A problem of the store; one of a segment names the container and the physical partition that it is about."""
+    place = engine.place_of_segment(problem.subject)
+    database, container, partition = place or ("", "", "")
+    return {
+        "kind": problem.kind,
+        "database": database,
+        "container": container,
+        "partition": partition,
+        "message": problem.message,
+        "since": datetime.fromtimestamp(problem.since, UTC).isoformat(timespec="seconds"),
+        "values": {"subject": problem.subject} if problem.subject else {},
+    }
 
 
 def to_json(warning: StandingWarning) -> dict[str, Any]:

@@ -5,7 +5,6 @@ The endpoint is built from the request's own Host, so that clients behind port m
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from pleiad import charge, errors
@@ -17,7 +16,6 @@ from pleiad.server.message import Response
 ACCOUNT_ID = "pleiad"
 """Never "localhost": the JavaScript client then forgets its endpoints and reads the account before every request."""
 
-_HOST = re.compile(r"[A-Za-z0-9.\-\[\]:_]{1,255}")
 _QUERY_ENGINE = (
     '{"maxSqlQueryInputLength":262144,"maxJoinsPerSqlQuery":10,"maxLogicalAndPerSqlQuery":2000,'
     '"maxLogicalOrPerSqlQuery":2000,"maxUdfRefPerSqlQuery":10,"maxInExpressionItemsCount":16000,'
@@ -34,12 +32,8 @@ _STALENESS = {"maxStalenessPrefix": 10, "maxIntervalInSeconds": 5}
 
 
 async def read(call: Call) -> Response:
-    host = call.text(b"host")
-    if not _HOST.fullmatch(host):
-        host = "localhost"
-    if host.partition(":")[0].lower() == "localhost":
-        # As the emulators do: the name may mean another address family than the one that is listened on.
-        host = f"127.0.0.1{host[9:]}"
+    # The name it was asked by, which the head has found to be one of the server's own.
+    host = call.text(b"host") or "localhost"
     endpoint = f"{'https' if call.request.secure else 'http'}://{host}/"
     location = {"name": "Local", "databaseAccountEndpoint": endpoint}
     replicas = {"minReplicaSetSize": 1, "maxReplicasetSize": 4}

@@ -12,6 +12,7 @@ import orjson
 
 from pleiad import errors
 from pleiad.engine.batch import OperationKind
+from pleiad.engine.beside import beside
 from pleiad.engine.container import Container
 from pleiad.engine.items import Key
 from pleiad.heads.nosql.batch_entry import KINDS, Entry, Fields, Result, check_count, entry_of, invalid
@@ -26,6 +27,10 @@ _STARTS = {kind: b'{"operationType":"%b","resourceBody":' % kind.value.encode() 
 
 async def read(raw: bytes, key: Key | None, container: Container, limits: Limits) -> list[Entry]:
     """The operations of a request."""
+    return await beside(len(raw), _read, raw, key, container, limits)
+
+
+def _read(raw: bytes, key: Key | None, container: Container, limits: Limits) -> list[Entry]:
     entries = load(raw)
     if not isinstance(entries, list):
         raise errors.BAD_REQUEST(reason="A batch must be a JSON array of operations.")

@@ -6,10 +6,9 @@ import re
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-import orjson
-
 from pleiad import errors
 from pleiad.engine.access import MASTER, Caller
+from pleiad.engine.beside import LARGE_BYTES, beside
 from pleiad.engine.consistency import Consistency, requested
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS, Conditions
@@ -20,7 +19,9 @@ from pleiad.limits import Limits
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.server.message import Request
 
-_DIGITS_MAX = 9
+_COUNT_MAX = 2**31 - 1
+"""The largest page a client may ask for; .NET asks for it where a program sets no limit."""
+_COUNT_DIGITS_MAX = 10
 _PRIORITY = b"x-ms-cosmos-priority-level"
 _BUCKET = b"x-ms-cosmos-throughput-bucket"
 
@@ -30,6 +31,7 @@ class Call:
 
     __slots__ = (
         "_key",
+        "_object",
         "activity_id",
         "began_at",
         "caller",
@@ -60,6 +62,7 @@ class Call:
         self.caller: Caller = MASTER
         self.charge_ru = 0.0
         """What the answer says the request cost."""
+        self._object: dict[str, Any] | None = None
         self._key: tuple[KeyValue, ...] | bool | None = False
 
     @property
@@ -133,8 +136,8 @@ class Call:
         value = self.text(b"x-ms-max-item-count")
         if value in ("", "-1"):
             return self.limits.page_items if not value else self.limits.page_items_max
-        count = int(value) if value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX else 0
-        if count < 1:
+        count = int(value) if value.isascii() and value.isdigit() and len(value) <= _COUNT_DIGITS_MAX else 0
+        if not 1 <= count <= _COUNT_MAX:
             raise errors.BAD_HEADER(
                 name="x-ms-max-item-count", value=value[:100], hint=" It must be -1 or at least 1."
             )
@@ -161,15 +164,23 @@ class Call:
 
     def json_object(self) -> dict[str, Any]:
         """The body as a JSON object, for metadata resources and queries."""
-        raw = self.request.body
-        try:
-            value = load(raw)
-        except orjson.JSONDecodeError as error:
-            raise errors.BAD_JSON(reason=str(error)) from error
-        if not isinstance(value, dict):
-            raise errors.BAD_JSON(reason="the body must be a JSON object.")
-        check_names_unique(raw, count_members(value, self.limits.item_depth))
-        return value
+        if self._object is None:
+            self._object = _json_object(self.request.body, self.limits)
+        return self._object
+
+    async def read_large_object(self) -> None:
+        """Reads a large body beside the loop, so that `json_object` has it at hand."""
+        if len(self.request.body) > LARGE_BYTES:
+            body = self.request.body
+            self._object = await beside(len(body), _json_object, body, self.limits)
+
+
+def _json_object(raw: bytes, limits: Limits) -> dict[str, Any]:
+    value = load(raw)
+    if not isinstance(value, dict):
+        raise errors.BAD_JSON(reason="the body must be a JSON object.")
+    check_names_unique(raw, count_members(value, limits.item_depth))
+    return value
 
 
 _ITEM_PATH = re.compile(rb"/+dbs/[^/]+/colls/[^/]+/docs/[^/?]*\?")

@@ -1,4 +1,4 @@
-"""The change feed over REST: `GET …/docs` with `A-IM`.
+"""The change feed over REST: `GET …/docs` with `A-IM`, or `POST …/docs` with a query that filters the changes.
 
 The place in the feed travels as the etag of the answer, which a client sends back as If-None-Match. An answer of
 latest versions holds items; one of all versions and deletes holds objects with `current`, `previous` and `metadata`.
@@ -13,17 +13,22 @@ import orjson
 
 from pleiad import errors
 from pleiad.engine import changes, session, versions
-from pleiad.engine.changes import Origin
+from pleiad.engine.change_filter import ChangeFilter
+from pleiad.engine.changes import ChangePage, Origin
 from pleiad.engine.container import Container
+from pleiad.engine.image import current_image, previous_image
+from pleiad.engine.versions import VersionPage
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of, scope
+from pleiad.heads.nosql.metadata import query_of
 from pleiad.heads.nosql.render import feed_body, item_headers
 from pleiad.item.body import load, splice
 from pleiad.keys.range import EpkRange
 from pleiad.keys.undefined import UNDEFINED
-from pleiad.partition.partition import Partition
+from pleiad.query import compile_turn
+from pleiad.query.pace import Pace
 from pleiad.server.message import Response
-from pleiad.store.contract import Row, Verb, Version
+from pleiad.store.contract import Verb, Version
 
 _LATEST = ("incremental feed", "incremental-feed", "incremental")
 _ALL_VERSIONS = ("full-fidelity feed", "full fidelity feed")
@@ -39,10 +44,12 @@ async def page(call: Call) -> Response:
     span = scope(call, container)
     session.check_span(call.session_token(level), container, span)
     mode = call.text(b"a-im").strip().lower()
-    if mode in _LATEST:
-        return await _latest_page(call, container, span, level.read_multiplier)
-    if mode in _ALL_VERSIONS:
-        return await _versions_page(call, container, span, level.read_multiplier)
+    with Pace.of_request(call.limits) as pace:
+        wanted = await _filter(call, container, pace)
+        if mode in _LATEST:
+            return await _latest_page(call, container, span, level.read_multiplier, wanted)
+        if mode in _ALL_VERSIONS:
+            return await _versions_page(call, container, span, level.read_multiplier, wanted)
     raise errors.BAD_HEADER(
         name="A-IM",
         value=call.text(b"a-im")[:100],
@@ -50,12 +57,24 @@ async def page(call: Call) -> Response:
     )
 
 
+async def _filter(call: Call, container: Container, pace: Pace) -> ChangeFilter | None:
+    """The filter in the body of a request, if it has one."""
+    if call.method != "POST":
+        return None
+    text, parameters, body = await query_of(call)
+    on_previous = body.get("enableQueryOnPreviousImage") is True
+    async with compile_turn(pace, text):
+        return await pace.run(ChangeFilter, container, text, parameters, on_previous, pace)
+
+
 def _place(call: Call) -> str:
     """The place a client goes on from, `*` for now, or nothing."""
     return call.text(b"if-none-match").strip().strip('"')
 
 
-async def _latest_page(call: Call, container: Container, span: EpkRange, multiplier: int) -> Response:
+async def _latest_page(
+    call: Call, container: Container, span: EpkRange, multiplier: int, wanted: ChangeFilter | None
+) -> Response:
     place = _place(call)
     origin = Origin.NOW if place == _NOW else Origin.BEGINNING
     found = await changes.page(
@@ -67,13 +86,16 @@ async def _latest_page(call: Call, container: Container, span: EpkRange, multipl
         call.page_items(),
         multiplier,
         call.lane,
+        wanted,
     )
     texts = container.render_all(found.rows)
     members = [splice(text, b',"_lsn":%d}' % row.lsn) for text, row in zip(texts, found.rows, strict=True)]
-    return _answer(call, container, found.partition, found.charge.ru, found.place, members)
+    return _answer(call, container, found, members)
 
 
-async def _versions_page(call: Call, container: Container, span: EpkRange, multiplier: int) -> Response:
+async def _versions_page(
+    call: Call, container: Container, span: EpkRange, multiplier: int, wanted: ChangeFilter | None
+) -> Response:
     wire_format = call.text(_WIRE_FORMAT)
     if wire_format not in ("", _WIRE_FORMAT_KNOWN):
         raise errors.BAD_HEADER(
@@ -85,18 +107,24 @@ async def _versions_page(call: Call, container: Container, span: EpkRange, multi
     if not place:
         raise errors.VERSIONS_START(origin="the beginning")
     found = await versions.page(
-        container, span, "" if place == _NOW else place, call.page_items(), multiplier, call.lane
+        container,
+        span,
+        "" if place == _NOW else place,
+        call.page_items(),
+        multiplier,
+        call.lane,
+        wanted,
     )
     members = [_entry(container, version) for version in found.versions]
-    return _answer(call, container, found.partition, found.charge.ru, found.place, members)
+    return _answer(call, container, found, members)
 
 
 def _answer(
-    call: Call, container: Container, partition: Partition, charge_ru: float, place: str, members: list[bytes]
+    call: Call, container: Container, found: ChangePage | VersionPage, members: list[bytes]
 ) -> Response:
-    block = item_headers(call, container, partition, charge_ru)
-    block += f'etag: "{place}"\r\nx-ms-item-count: {len(members)}\r\n'
-    if not members:
+    block = item_headers(call, container, found.partition, found.charge.ru)
+    block += f'etag: "{found.place}"\r\nx-ms-item-count: {len(members)}\r\n'
+    if not members and not found.has_more:
         return Response(304, block.encode("latin-1"))
     body = feed_body(container.resource.rid, "Documents", members, len(members))
     return Response(200, block.encode("latin-1"), body)
@@ -117,10 +145,12 @@ def _entry(container: Container, version: Version) -> bytes:
         metadata["partitionKey"] = _key_by_path(container, load(version.previous_body))
         current = b"{}"
     else:
-        current = container.render(_image(version, version.lsn, version.ts, version.body))
+        image = current_image(version)
+        assert image is not None
+        current = container.render(image)
     entry = b'{"current":' + current
-    if version.previous_lsn:
-        before = _image(version, version.previous_lsn, version.previous_ts, version.previous_body)
+    before = previous_image(version)
+    if before is not None:
         entry += b',"previous":' + container.render(before)
     return entry + b',"metadata":' + orjson.dumps(metadata) + b"}"
 
@@ -129,11 +159,6 @@ def _key_by_path(container: Container, item: dict[str, Any]) -> dict[str, Any]:
     """The partition key of an item, each value under its path; what the item does not have is left out."""
     values = zip(container.key.paths, container.key.extract(item), strict=True)
     return {path.removeprefix("/"): value for path, value in values if value is not UNDEFINED}
-
-
-def _image(version: Version, lsn: int, ts: int, body: bytes) -> Row:
-    """The item of a version as the row it was."""
-    return Row(version.number, version.epk, version.id, lsn, ts, None, 0, 0, body)
 
 
 def _since(call: Call) -> float:

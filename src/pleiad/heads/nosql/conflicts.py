@@ -22,7 +22,7 @@ async def list_or_query(call: Call) -> Response:
     if call.method == "POST":
         if call.key is None and not call.flag(CROSS_PARTITION):
             raise errors.CROSS_PARTITION_DISABLED()
-        text = query_of(call)[0]
+        text = (await query_of(call)).text
         with Pace.of_request(call.limits) as pace:
             async with compile_turn(pace, text):
                 await pace.run(compile_query, text, call.limits)

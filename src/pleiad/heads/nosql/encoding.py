@@ -3,19 +3,17 @@
 The first byte tells the form of a request, whatever its headers say; so every operation takes both, and below this
 file there is text only. An answer is in binary where the client offers to read it and the operation is one the
 service answers so. Text is right for every client, so whatever cannot be written in binary is sent as text.
-
-Large bodies are worked on in a thread: the codec is Python, and no other request should wait for it.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import orjson
 
 from pleiad import errors
+from pleiad.engine.beside import LARGE_BYTES, beside
 from pleiad.limits import Limits
 from pleiad.wire import MalformedError
 from pleiad.wire.binary_json import is_binary
@@ -26,9 +24,9 @@ OFFER = b"x-ms-cosmos-supported-serialization-formats"
 _WISH = b"x-ms-documentdb-content-serialization-format"
 _FORMATS = frozenset({"jsontext", "cosmosbinary", "hybridrow"})
 _BINARY = "cosmosbinary"
-_THREAD_BYTES_MIN = 16 * 1024
+_TEXT = "jsontext"
 
-__all__ = ["is_binary", "offers_binary", "text_of", "texts_of", "wishes_binary", "written"]
+__all__ = ["check_wish", "is_binary", "offers_binary", "text_of", "texts_of", "wishes_binary", "written"]
 
 
 async def text_of(body: bytes, limits: Limits) -> bytes:
@@ -38,9 +36,7 @@ async def text_of(body: bytes, limits: Limits) -> bytes:
 
 async def texts_of(bodies: Sequence[bytes], limits: Limits) -> list[bytes]:
     """The texts of several bodies, some or all in binary JSON."""
-    if sum(map(len, bodies)) < _THREAD_BYTES_MIN:
-        return _texts(bodies, limits)
-    return await asyncio.to_thread(_texts, bodies, limits)
+    return await beside(sum(map(len, bodies)), _texts, bodies, limits)
 
 
 def _texts(bodies: Sequence[bytes], limits: Limits) -> list[bytes]:
@@ -53,10 +49,17 @@ def _texts(bodies: Sequence[bytes], limits: Limits) -> list[bytes]:
         raise errors.BAD_JSON(reason=f"it is not good binary JSON: {error}.") from error
 
 
-def offers_binary(headers: Mapping[bytes, bytes]) -> bool:
-    """Whether a client says that it reads binary JSON, among other forms."""
+def offers_binary(headers: Mapping[bytes, bytes], answer_bytes: int) -> bool:
+    """Whether a client says that it reads binary JSON, and the answer is worth writing so.
+
+    A large answer is left as the text it is where the client reads text too: the .NET client offers both with every
+    query, and making binary of a page takes many times as long as making the page.
+    """
     offer = headers.get(OFFER)
-    return offer is not None and _names_binary(offer)
+    if offer is None:
+        return False
+    formats = _formats(offer)
+    return _BINARY in formats and (answer_bytes < LARGE_BYTES or _TEXT not in formats)
 
 
 def wishes_binary(headers: Mapping[bytes, bytes]) -> bool:
@@ -65,21 +68,26 @@ def wishes_binary(headers: Mapping[bytes, bytes]) -> bool:
     return wish is not None and wish.strip().lower() == _BINARY.encode()
 
 
+def check_wish(headers: Mapping[bytes, bytes]) -> None:
+    """Refuses a wish for a form that there is not; the newer header is an offer, and may say anything."""
+    wish = headers.get(_WISH)
+    if wish is not None and wish.strip().lower().decode("latin-1") not in _FORMATS:
+        raise errors.BAD_HEADER(name=_WISH.decode(), value=wish.decode("latin-1")[:100], hint="")
+
+
 @lru_cache(maxsize=64)
-def _names_binary(offer: bytes) -> bool:
-    """Whether binary JSON is in a list of formats; a list with a name that there is not means text.
+def _formats(offer: bytes) -> frozenset[str]:
+    """The forms in a list; a list with a name that there is not means text.
 
     A name may have features behind a plus sign, which no answer here uses.
     """
-    names = {name.partition("+")[0].strip().lower() for name in offer.decode("latin-1").split(",")}
-    return _BINARY in names and names <= _FORMATS
+    names = frozenset(name.partition("+")[0].strip().lower() for name in offer.decode("latin-1").split(","))
+    return names if names <= _FORMATS else frozenset({_TEXT})
 
 
 async def written(text: bytes) -> bytes:
     """The binary form of an answer's text."""
-    if len(text) < _THREAD_BYTES_MIN:
-        return _written(text)
-    return await asyncio.to_thread(_written, text)
+    return await beside(len(text), _written, text)
 
 
 def _written(text: bytes) -> bytes:

@@ -22,7 +22,7 @@ from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.errors import PleiadError
 from pleiad.heads.nosql.call import Call
-from pleiad.heads.nosql.items import document_number
+from pleiad.heads.nosql.items import document_number, names_triggers
 from pleiad.keys.value import KeyValue, parse_header
 
 _NO_NUMBER = 0
@@ -114,7 +114,7 @@ async def target_of(call: Call, grant: Grant) -> Target:
             item = GrantedItem(item.id, item.epk)
         # The look at the item took a moment, in which the container may have become another one.
         container = container_named(engine, segments) or container
-    return Target(container.rid, key, is_full, item)
+    return Target(container.rid, key, is_full, item, names_triggers(call))
 
 
 def container_named(engine: Engine, segments: list[str]) -> Resource | None:

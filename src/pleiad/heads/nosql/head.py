@@ -15,6 +15,7 @@ from time import perf_counter
 from pleiad import charge, errors
 from pleiad.engine import access
 from pleiad.engine.access import Caller, Role
+from pleiad.engine.beside import LARGE_BYTES
 from pleiad.engine.engine import Engine
 from pleiad.engine.operation import Area, Operation
 from pleiad.errors import PleiadError
@@ -27,6 +28,7 @@ from pleiad.heads.nosql.route import Choice, Methods, Route
 from pleiad.heads.nosql.routes import routes
 from pleiad.heads.nosql.users import UserOperations
 from pleiad.item import rid as rids
+from pleiad.server.host_names import HostNames
 from pleiad.server.message import ConnectionCut, Request, Response
 
 _log = logging.getLogger(__name__)
@@ -50,8 +52,14 @@ class NoSqlHead:
     """Answers the REST protocol for one engine."""
 
     def __init__(
-        self, engine: Engine, authenticator: Authenticator, admin: AdminOperations | None = None
+        self,
+        engine: Engine,
+        authenticator: Authenticator,
+        admin: AdminOperations | None = None,
+        hosts: HostNames | None = None,
     ) -> None:
+        self._hosts = hosts or HostNames("127.0.0.1")
+        self._known_hosts = self._hosts.known
         self._engine = engine
         self._faults = engine.faults
         self._traffic = engine.traffic
@@ -104,8 +112,13 @@ class NoSqlHead:
                 request.method, raw_path, request.headers
             ):
                 await self._check_access(call, route.operation)
+            if request.headers.get(b"host") not in self._known_hosts or request.target[:1] != b"/":
+                self._check_host(request, route.operation)
+            encoding.check_wish(request.headers)
             if encoding.is_binary(request.body):
                 request.body = await encoding.text_of(request.body, self._engine.limits)
+            if route.operation.is_metadata and len(request.body) > LARGE_BYTES:
+                await call.read_large_object()
             try:
                 answer = await self._answer(call, route)
             except PleiadError as error:
@@ -116,7 +129,7 @@ class NoSqlHead:
                     await self._check_access(call, route.operation)
                 answer = await self._answer(call, route)
             charge_ru = call.charge_ru
-            if answer.body and _is_answered_in_binary(route.operation, request.headers):
+            if answer.body and _is_answered_in_binary(route.operation, request.headers, len(answer.body)):
                 answer.body = await encoding.written(answer.body)
         except PleiadError as error:
             charge_ru = error.charge_ru or 0.0
@@ -183,6 +196,11 @@ class NoSqlHead:
         assert call.caller.grant is not None
         access.check(call.caller, operation, await grants.target_of(call, call.caller.grant))
 
+    def _check_host(self, request: Request, operation: Operation) -> None:
+        """Refuses names that are not the server's; whoever asks for its health may know it by any."""
+        if operation is not Operation.READ_HEALTH:
+            self._hosts.check(request)
+
     def _proof(self, call: Call) -> Caller | ResourceToken:
         request = call.request
         if isinstance(request.proof, Caller | ResourceToken):
@@ -208,9 +226,9 @@ def _kind_of_no_route(request: Request) -> str:
     return "metadata_read" if request.method == "GET" else "metadata_write"
 
 
-def _is_answered_in_binary(operation: Operation, headers: Mapping[bytes, bytes]) -> bool:
-    """Whether the service gives the answer of an operation in binary JSON to a client that sends these headers."""
-    if operation in _BINARY_WHERE_OFFERED and encoding.offers_binary(headers):
+def _is_answered_in_binary(operation: Operation, headers: Mapping[bytes, bytes], answer_bytes: int) -> bool:
+    """Whether an answer of that size is given in binary JSON to a client that sends these headers."""
+    if operation in _BINARY_WHERE_OFFERED and encoding.offers_binary(headers, answer_bytes):
         return True
     return operation in _BINARY_WHERE_WISHED and encoding.wishes_binary(headers)
 

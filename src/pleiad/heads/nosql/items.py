@@ -93,7 +93,7 @@ async def read(call: Call) -> Response:
 
 async def create(call: Call) -> Response:
     container = await container_of(call)
-    if _names_triggers(call):
+    if names_triggers(call):
         return await _with_triggers(call, container, Operation(OperationKind.CREATE, "", call.request.body))
     answer = await items.create(container, call.request.body, call.key, call.lane)
     return _answer(201, call, container, answer)
@@ -101,7 +101,7 @@ async def create(call: Call) -> Response:
 
 async def upsert(call: Call) -> Response:
     container = await container_of(call)
-    if _names_triggers(call):
+    if names_triggers(call):
         operation = Operation(OperationKind.UPSERT, "", call.request.body, call.conditions)
         return await _with_triggers(call, container, operation)
     answer = await items.upsert(container, call.request.body, call.key, call.conditions, call.lane)
@@ -111,7 +111,7 @@ async def upsert(call: Call) -> Response:
 async def replace(call: Call) -> Response:
     container = await container_of(call)
     id = await item_id(call, container)
-    if _names_triggers(call):
+    if names_triggers(call):
         operation = Operation(OperationKind.REPLACE, id, call.request.body, call.conditions)
         return await _with_triggers(call, container, operation)
     answer = await items.replace(container, id, call.request.body, call.key, call.conditions, call.lane)
@@ -121,7 +121,7 @@ async def replace(call: Call) -> Response:
 async def patch(call: Call) -> Response:
     container = await container_of(call)
     id = await item_id(call, container)
-    if _names_triggers(call):
+    if names_triggers(call):
         operation = Operation(OperationKind.PATCH, id, call.request.body, call.conditions)
         return await _with_triggers(call, container, operation)
     answer = await items.patch(container, id, call.request.body, call.key, call.conditions, call.lane)
@@ -131,7 +131,7 @@ async def patch(call: Call) -> Response:
 async def delete(call: Call) -> Response:
     container = await container_of(call)
     id = await item_id(call, container)
-    if _names_triggers(call):
+    if names_triggers(call):
         return await _with_triggers(
             call, container, Operation(OperationKind.DELETE, id, b"", call.conditions)
         )
@@ -208,7 +208,8 @@ def _has_scope(call: Call) -> bool:
 # -- triggers --------------------------------------------------------------------------------------
 
 
-def _names_triggers(call: Call) -> bool:
+def names_triggers(call: Call) -> bool:
+    """Whether scripts are to run before or after an operation."""
     headers = call.request.headers
     if _DIRECTIVE in headers:
         _check_directive(call)

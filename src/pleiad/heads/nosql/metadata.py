@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from pleiad import charge, errors
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput, from_autoscale_settings
+from pleiad.engine.beside import beside
 from pleiad.engine.token import fingerprint, whole_number
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.render import feed_body, resource_answer
@@ -46,13 +47,21 @@ def throughput_of(call: Call) -> Throughput | None:
     return Throughput(int(manual))
 
 
-def query_of(call: Call) -> tuple[str, dict[str, Any]]:
-    """The text and the parameters of a query request."""
-    return query_parts(call.json_object())
+class AskedQuery(NamedTuple):
+    """What the body of a query request says."""
+
+    text: str
+    parameters: dict[str, Any]
+    body: dict[str, Any]
 
 
-def query_parts(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The text and the parameters in the body of a query request."""
+async def query_of(call: Call) -> AskedQuery:
+    """The query in a request; its parameters may be large."""
+    return await beside(len(call.request.body), _asked, call)
+
+
+def _asked(call: Call) -> AskedQuery:
+    body = call.json_object()
     text = body.get("query")
     if not isinstance(text, str):
         raise errors.BAD_REQUEST(reason="A query request needs a text 'query'.")
@@ -62,8 +71,11 @@ def query_parts(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     for parameter in parameters:
         if not isinstance(parameter, dict) or not isinstance(parameter.get("name"), str):
             raise errors.BAD_REQUEST(reason="Each parameter needs a 'name' such as @id.")
-    values = parameter_values(parameters)
-    return text, {name: shortest(value) if has_double(value) else value for name, value in values.items()}
+    values = {
+        name: shortest(value) if has_double(value) else value
+        for name, value in parameter_values(parameters).items()
+    }
+    return AskedQuery(text, values, body)
 
 
 async def feed_answer(
@@ -92,7 +104,7 @@ async def feed_answer(
 
 async def _selected(call: Call, values: list[Any], pace: Pace) -> list[Any]:
     """What a query selects of the resources."""
-    text, parameters = query_of(call)
+    text, parameters, _ = await query_of(call)
     async with compile_turn(pace, text):
         query = await pace.run(compile_query, text, call.limits)
         context = QueryContext(limits=call.limits, pace=pace)

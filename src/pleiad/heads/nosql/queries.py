@@ -18,7 +18,7 @@ from pleiad.engine.resume import resume_point
 from pleiad.errors import BAD_HEADER, CROSS_PARTITION_NOT_SERVABLE, PleiadError
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of, is_confined, opened, scope
-from pleiad.heads.nosql.metadata import query_of, query_parts
+from pleiad.heads.nosql.metadata import query_of
 from pleiad.heads.nosql.render import feed_body, item_headers, resource_answer
 from pleiad.keys.range import disjoint
 from pleiad.query import Query, advice, compile_query, compile_turn
@@ -30,8 +30,9 @@ from pleiad.server.message import Response
 
 CROSS_PARTITION = b"x-ms-documentdb-query-enablecrosspartition"
 _SUPPORTED_FEATURES = b"x-ms-cosmos-supported-query-features"
-_ANNOUNCEMENTS = (b"x-ms-cosmos-sdk-supportedcapabilities", _SUPPORTED_FEATURES)
-"""Headers of clients that know query plans. The Python and JavaScript clients send the first with every request."""
+_CAPABILITIES = b"x-ms-cosmos-sdk-supportedcapabilities"
+_MERGES_NOT = b"azsdk-go-"
+"""Part of the name of the Go client, which sends its capabilities and knows no query plans."""
 _TOKEN_LIMIT = b"x-ms-documentdb-responsecontinuationtokenlimitinkb"
 _METRICS = b"x-ms-documentdb-populatequerymetrics"
 _INDEX_METRICS = b"x-ms-cosmos-populateindexmetrics"
@@ -49,8 +50,7 @@ async def query(call: Call) -> Response:
     """One page of an item query."""
     container = opened(call) or await container_of(call)
     level = call.consistency()
-    body = call.json_object()
-    text, parameters = query_parts(body)
+    text, parameters, body = await query_of(call)
     given = body.get(_RESUME)
     span = scope(call, container)
     session.check_span(call.session_token(level), container, span)
@@ -63,7 +63,7 @@ async def query(call: Call) -> Response:
         may_fan_out=call.flag(CROSS_PARTITION),
         is_paged=b"x-ms-max-item-count" in call.request.headers
         or b"x-ms-continuation" in call.request.headers,
-        merges_partitions=any(name in call.request.headers for name in _ANNOUNCEMENTS),
+        merges_partitions=_merges_partitions(call),
         items_max=_page_items(call),
         token=call.text(b"x-ms-continuation"),
         resume=None if given is None else resume_point(given),
@@ -83,6 +83,17 @@ async def query(call: Call) -> Response:
     block += await _extra_headers(call, container, request, page)
     feed = feed_body(container.resource.rid, "Documents", page.results, len(page.results))
     return Response(200, block.encode("latin-1"), feed)
+
+
+def _merges_partitions(call: Call) -> bool:
+    """Whether a client knows query plans: it says so, or it is one of those that send capabilities with every request.
+
+    These are the Python and JavaScript clients, and the Go client, which leaves merging to the server.
+    """
+    headers = call.request.headers
+    if _SUPPORTED_FEATURES in headers:
+        return True
+    return _CAPABILITIES in headers and _MERGES_NOT not in headers.get(b"user-agent", b"")
 
 
 def _token_bytes_max(call: Call) -> int:
@@ -161,7 +172,7 @@ def _metrics(page: QueryPage) -> QueryMetrics:
 async def plan(call: Call) -> Response:
     """How a client would run the query itself, partition by partition."""
     container = await container_of(call)
-    text, parameters = query_of(call)
+    text, parameters, _ = await query_of(call)
     given = call.text(_SUPPORTED_FEATURES)
     features = [name.strip() for name in given.split(",")] if given else None
     document = await _plan(container, text, parameters, features)
@@ -183,7 +194,6 @@ def _planned(
         if keys is None:
             return [_range("", "FF", False)]
         if not keys:
-            # The point that makes a client ask once, and not not at all.
             return [_range("", "", True)]
         points = {container.span_of(key) for key in keys if len(key) == container.key.levels}
         found = []

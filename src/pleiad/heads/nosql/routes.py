@@ -35,7 +35,7 @@ def _post_items(call: Call) -> Route:
     if call.flag(b"x-ms-cosmos-is-query-plan-request"):
         return _PLAN
     if call.is_query:
-        return _QUERY
+        return _CHANGES if b"a-im" in call.request.headers else _QUERY
     if call.flag(b"x-ms-cosmos-is-batch-request"):
         return _BATCH
     return _UPSERT if call.is_upsert else _CREATE
@@ -117,7 +117,7 @@ def _database_routes() -> Mapping[str, Methods]:
 def _item_routes() -> Mapping[str, Methods]:
     return {
         "dbs/*/colls/*/docs": {
-            "POST": Choice(_post_items, _PLAN, _QUERY, _BATCH, _UPSERT, _CREATE),
+            "POST": Choice(_post_items, _PLAN, _QUERY, _CHANGES, _BATCH, _UPSERT, _CREATE),
             "GET": Choice(_get_items, _CHANGES, _FEED),
         },
         "dbs/*/colls/*/docs/*": {

@@ -6,6 +6,7 @@ A permission is answered with a fresh resource token; its life in seconds may be
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ from pleiad.server.message import Response
 _BY_SEGMENT = {kind.segment: kind for kind in (Kind.USER, Kind.PERMISSION, Kind.ENCRYPTION_KEY)}
 _MODES = ("read", "all")
 _RESOURCE = re.compile(r"/?dbs/[^/]+/colls/[^/]+(/docs/[^/]+)?/?")
+_CREATED = ".created"
 _EXPIRY = b"x-ms-documentdb-expiry-seconds"
 
 
@@ -36,7 +38,7 @@ class UserOperations:
     async def create(self, call: Call) -> Response:
         kind, parent = self._place(call)
         body = call.json_object()
-        id, properties = body.get("id"), _properties(kind, body)
+        id, properties = body.get("id"), _properties(kind, body, int(time.time()))
         if not isinstance(id, str):
             raise errors.MISSING_ID()
         if kind is Kind.PERMISSION:
@@ -55,7 +57,7 @@ class UserOperations:
         old = self._find(call)
         body = call.json_object()
         id = body.get("id", old.id)
-        properties = _properties(old.kind, body)
+        properties = _properties(old.kind, body, _created(old))
         if old.kind is Kind.PERMISSION:
             _expiry(call)
             _check_key_levels(call, properties)
@@ -97,17 +99,25 @@ class UserOperations:
             if resource.kind is Kind.PERMISSION:
                 binding = bound[resource.rid].to_json()
                 value["_token"] = self._authenticator.issue(resource, binding, seconds)
+            if resource.kind is Kind.ENCRYPTION_KEY:
+                value["_cts"] = _created(resource)
             return value
 
         return render
 
 
-def _properties(kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
+def _created(resource: Resource) -> int:
+    """When a client encryption key was made, in seconds; one of before this was kept shows its last change."""
+    return int(resource.properties.get(_CREATED, resource.ts))
+
+
+def _properties(kind: Kind, body: dict[str, Any], created: int) -> dict[str, Any]:
     """What is kept of a body, checked by its kind."""
     if kind is Kind.USER:
         return {}
     if kind is Kind.ENCRYPTION_KEY:
-        return {name: value for name, value in body.items() if name != "id" and not name.startswith("_")}
+        kept = {name: value for name, value in body.items() if name != "id" and name[:1] not in ("_", ".")}
+        return {**kept, _CREATED: created}
     mode, resource = body.get("permissionMode"), body.get("resource")
     if not isinstance(mode, str) or mode.lower() not in _MODES:
         raise errors.BAD_REQUEST(reason="'permissionMode' must be Read or All.")

@@ -10,6 +10,7 @@ from typing import Any
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.functions.numbers import double, whole
 from pleiad.query.functions.registry import check_array_elements, register
+from pleiad.query.pace import paced
 from pleiad.query.values import (
     NULL_RANK,
     STRING_RANK,
@@ -22,6 +23,8 @@ from pleiad.query.values import (
 )
 
 _FAMILY = "arrays"
+_PAIR_ELEMENTS = 16
+"""What an object of two properties takes, in elements."""
 
 
 @register(_FAMILY, "ARRAY_CONCAT", 2, None)
@@ -29,7 +32,7 @@ def array_concat(*arrays: Any) -> Any:
     if not all(type(array) is list for array in arrays):
         return UNDEFINED
     check_array_elements(sum(len(array) for array in arrays))
-    return [element for array in arrays for element in array]
+    return [element for array in arrays for element in paced(array)]
 
 
 def _matches_partially(needle: Any, value: Any) -> bool:
@@ -50,7 +53,7 @@ def array_contains(array: Any, value: Any, partial: Any = False) -> Any:
     if type(array) is not list or value is UNDEFINED or type(partial) is not bool:
         return UNDEFINED
     matches = _matches_partially if partial else equal
-    return any(matches(value, element) for element in array)
+    return any(matches(value, element) for element in paced(array))
 
 
 @register(_FAMILY, "ARRAY_CONTAINS_ALL", 2, None)
@@ -90,7 +93,7 @@ def _doubles(array: Any) -> list[float] | None:
     if type(array) is not list:
         return None
     numbers = []
-    for element in array:
+    for element in paced(array):
         number = double(element)
         if number is None:
             return None
@@ -129,17 +132,17 @@ def array_median(array: Any) -> Any:
 def _all_primitive(array: Any) -> bool:
     if type(array) is not list or not array:
         return False
-    return all(NULL_RANK <= type_rank(value) <= STRING_RANK for value in array)
+    return all(NULL_RANK <= type_rank(value) <= STRING_RANK for value in paced(array))
 
 
 @register(_FAMILY, "ARRAY_MAX", 1, 1)
 def array_max(array: Any) -> Any:
-    return max(array, key=order_key) if _all_primitive(array) else UNDEFINED
+    return max(paced(array), key=order_key) if _all_primitive(array) else UNDEFINED
 
 
 @register(_FAMILY, "ARRAY_MIN", 1, 1)
 def array_min(array: Any) -> Any:
-    return min(array, key=order_key) if _all_primitive(array) else UNDEFINED
+    return min(paced(array), key=order_key) if _all_primitive(array) else UNDEFINED
 
 
 @register(_FAMILY, "OBJECTTOARRAY", 1, 3)
@@ -149,7 +152,8 @@ def object_to_array(value: Any, key_name: Any = "k", value_name: Any = "v") -> A
     value_name = "v" if value_name is UNDEFINED else value_name
     if type(value) is not dict or type(key_name) is not str or type(value_name) is not str:
         return UNDEFINED
-    return [{key_name: name, value_name: element} for name, element in value.items()]
+    check_array_elements(_PAIR_ELEMENTS * len(value))
+    return [{key_name: name, value_name: element} for name, element in paced(list(value.items()))]
 
 
 def _members(array: Any) -> dict[Any, Any] | None:
@@ -157,7 +161,7 @@ def _members(array: Any) -> dict[Any, Any] | None:
     if type(array) is not list:
         return None
     members: dict[Any, Any] = {}
-    for element in array:
+    for element in paced(array):
         members.setdefault(hash_key(element), element)
     return members
 

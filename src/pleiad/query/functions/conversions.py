@@ -15,9 +15,19 @@ import orjson
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 from pleiad.query.functions.numbers import INT64_MAX, INT64_MIN, number_text
-from pleiad.query.functions.registry import check_text_chars, register
+from pleiad.query.functions.registry import (
+    CHARS_OF_A_STEP,
+    LARGE,
+    TEXT_CHARS_MAX,
+    check_text_chars,
+    register,
+    weigh_built,
+)
+from pleiad.query.pace import paced, tick
 
 _FAMILY = "conversions"
+_PARSED_TIMES = 8
+"""How many times its text a parsed value takes in memory."""
 _JSON_SPACE = " \t\r\n"
 _JSON_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _INT64_DIGITS_MAX = 19
@@ -33,10 +43,12 @@ class _JsonWriter:
 
     def write(self, text: str) -> None:
         self.chars += len(text)
-        check_text_chars(self.chars)
+        if self.chars > TEXT_CHARS_MAX:
+            check_text_chars(self.chars)
         self.parts.append(text)
 
     def write_value(self, value: Any) -> None:
+        tick(1)
         kind = type(value)
         if kind is list:
             self.write("[")
@@ -73,6 +85,7 @@ def to_string(value: Any) -> Any:
         return number_text(value)
     writer = _JsonWriter()
     writer.write_value(value)
+    check_text_chars(writer.chars)
     return "".join(writer.parts)
 
 
@@ -80,7 +93,7 @@ def _depth_is_legal(value: Any) -> bool:
     level: list[Any] = [value]
     for _ in range(_DEPTH_MAX + 1):
         deeper: list[Any] = []
-        for element in level:
+        for element in paced(level):
             if type(element) is list:
                 deeper.extend(element)
             elif type(element) is dict:
@@ -94,6 +107,8 @@ def _depth_is_legal(value: Any) -> bool:
 def _parse(text: Any, kind: type) -> Any:
     if type(text) is not str:
         return UNDEFINED
+    if len(text) > LARGE:
+        weigh_built(len(text) // CHARS_OF_A_STEP, _PARSED_TIMES * len(text))
     try:
         value = orjson.loads(text)
     except ValueError:

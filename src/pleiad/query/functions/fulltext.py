@@ -1,7 +1,7 @@
 """Full-text search: words of a text, the three CONTAINS functions, BM25 and the fusion of rankings.
 
 A text becomes a list of stems: split into runs of letters and digits, lower-cased, English stop words and
-single characters dropped, stemmed by the Snowball stemmer of the language. A search term goes through the
+single letters dropped, stemmed by the Snowball stemmer of the language. A search term goes through the
 same steps, so a term of several words is a phrase of stems that must follow each other. A term may be an
 object {"term": text, "distance": 0 to 2}: then each word may differ by that many edits.
 """
@@ -11,20 +11,21 @@ from __future__ import annotations
 import math
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from pleiad import errors
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.context import QueryContext
 from pleiad.query.functions.registry import register
 from pleiad.query.functions.stop_words import ENGLISH
+from pleiad.query.pace import tick
 from pleiad.query.values import and3, or3
 
 LANGUAGE_DEFAULT = "en-US"
-STEMMERS = {
+LANGUAGES = {
     "en-US": "english",
     "de-DE": "german",
     "es-ES": "spanish",
@@ -32,6 +33,17 @@ STEMMERS = {
     "it-IT": "italian",
     "pt-PT": "portuguese",
     "pt-BR": "portuguese",
+}
+"""The stemmer of each language."""
+_LOCALE_IDS = {
+    "1033": "en-US",
+    "1031": "de-DE",
+    "1034": "es-ES",
+    "3082": "es-ES",
+    "1036": "fr-FR",
+    "1040": "it-IT",
+    "2070": "pt-PT",
+    "1046": "pt-BR",
 }
 FUZZY_DISTANCE_MAX = 2
 BM25_K1 = 1.2
@@ -52,30 +64,50 @@ class Term:
     distance: int = 0
 
 
-@lru_cache(maxsize=len(STEMMERS))
+@lru_cache(maxsize=len(LANGUAGES))
 def _stemmer(name: str) -> Any:
     import snowballstemmer  # loaded by the first text that is searched
 
     return snowballstemmer.stemmer(name)
 
 
+_WORDS_STEPS = 64
+_EDIT_STEPS = 4
+_Word = TypeVar("_Word")
+
+
 @lru_cache(maxsize=65_536)
 def _stem(word: str, language: str) -> str:
     # A stemmer keeps the word it works on in itself, so only one thread may use it at a time.
     with _stemming:
-        return str(_stemmer(STEMMERS[language]).stemWord(word))
+        return str(_stemmer(LANGUAGES[language]).stemWord(word))
+
+
+def language_of(name: object) -> str | None:
+    """The language a policy names, by its code or by its Windows locale id; None when there is no such language."""
+    code = _LOCALE_IDS.get(name, name) if isinstance(name, str) else None
+    return code if code in LANGUAGES else None
 
 
 def tokenize(text: str, language: str = LANGUAGE_DEFAULT) -> list[str]:
     """The stems of the text's words in their order; an unknown language is an error."""
-    if language not in STEMMERS:
+    known = language_of(language)
+    if known is None:
         raise errors.QUERY_ERROR(
-            reason=f"The full-text language '{language}' is not one of {', '.join(STEMMERS)}."
+            reason=f"The full-text language '{language}' is not one of {', '.join(LANGUAGES)}."
         )
-    words = [word.replace("’", "'") for word in _WORD.findall(text.lower())]
-    if language == LANGUAGE_DEFAULT:
-        words = [word for word in words if len(word) > 1 and word not in ENGLISH]
-    return [_stem(word, language) if len(word) <= _STEM_CHARS_MAX else word for word in words]
+    words = [match[0].replace("’", "'") for match in _ticked(_WORD.finditer(text.lower()))]
+    if known == LANGUAGE_DEFAULT:
+        words = [word for word in words if (len(word) > 1 or word.isdigit()) and word not in ENGLISH]
+    return [_stem(word, known) if len(word) <= _STEM_CHARS_MAX else word for word in _ticked(words)]
+
+
+def _ticked(words: Iterable[_Word]) -> Iterator[_Word]:
+    """The words one by one; each takes a few steps."""
+    for number, word in enumerate(words):
+        if not number & 15:
+            tick(_WORDS_STEPS)
+        yield word
 
 
 def language_of_policy(policy: Mapping[str, Any] | None, path: str | None = None) -> str:
@@ -115,6 +147,7 @@ def within_edits(a: str, b: str, distance: int) -> bool:
     far = distance + 1
     previous = {column: column for column in range(min(len(b), distance) + 1)}
     for row, char in enumerate(a, 1):
+        tick(_EDIT_STEPS)
         current: dict[int, int] = {}
         for column in range(max(0, row - distance), min(len(b), row + distance) + 1):
             if column == 0:
@@ -141,12 +174,14 @@ def term_frequency(stems: Sequence[str], term: Term) -> int:
             return stems.count(wanted[0])
         first, rest = wanted[0], len(wanted)
         return sum(
-            1 for at, stem in enumerate(stems) if stem == first and tuple(stems[at : at + rest]) == wanted
+            1
+            for at, stem in enumerate(_ticked(stems))
+            if stem == first and tuple(stems[at : at + rest]) == wanted
         )
     matches = [{stem for stem in set(stems) if within_edits(word, stem, term.distance)} for word in wanted]
     return sum(
         all(stems[at + offset] in match for offset, match in enumerate(matches))
-        for at in range(len(stems) - len(wanted) + 1)
+        for at in _ticked(range(len(stems) - len(wanted) + 1))
     )
 
 

@@ -14,6 +14,7 @@ import math
 from typing import Any
 
 from pleiad.query.functions.geojson import Geometry, Line, Position
+from pleiad.query.pace import tick
 
 _RADIUS_M = 6_371_008.8
 _SPHERE_TOLERANCE = 1.012
@@ -27,6 +28,10 @@ _VERTEX_PAIRS_MAX = 10_000
 _Vector = tuple[float, float, float]
 UnitLine = tuple[Line, list[_Vector]]
 _Estimate = tuple[float, Position, Position, Position]  # metres, from, start and end of the segment
+
+_SEGMENT_STEPS = 4
+_GEODESIC_STEPS = 100
+"""What a segment on the sphere and a geodesic on the ellipsoid take, in steps."""
 
 
 def _ellipsoid() -> Any:
@@ -78,6 +83,7 @@ def _nearest_on_segment(point: Position, start: Position, end: Position) -> tupl
     if end_distance < best[0]:
         best = (end_distance, end)
     for _ in range(_FOOT_STEPS_MAX):
+        tick(_GEODESIC_STEPS)
         here = line.Position(at_m)
         towards = ellipsoid.Inverse(here["lat2"], here["lon2"], point[1], point[0])
         distance_m = towards["s12"]
@@ -99,6 +105,7 @@ def _estimates(point: Position, lines: tuple[UnitLine, ...]) -> list[_Estimate]:
     centre = _unit(point)
     found: list[_Estimate] = []
     for line, units in lines:
+        tick(_SEGMENT_STEPS * len(line))
         if len(line) == 1:
             found.append((_sphere_distance_m(centre, units[0], units[0]), point, line[0], line[0]))
         for at in range(len(line) - 1):
@@ -178,6 +185,7 @@ def _ring_area_m2(ring: Line, whole_globe: bool) -> float:
     """Area to the left of a ring when it may be most of the globe, otherwise the smaller side."""
     polygon = _ellipsoid().Polygon()
     for longitude, latitude in ring[:-1]:
+        tick(_GEODESIC_STEPS)
         polygon.AddPoint(latitude, longitude)
     return float(abs(polygon.Compute(False, not whole_globe)[2]))
 

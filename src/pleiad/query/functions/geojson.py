@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from pleiad.query.functions.numbers import double
+from pleiad.query.pace import tick
 
 POSITIONS_MAX = 4_096
 
@@ -57,6 +58,7 @@ def parse(value: Any, planar: bool = False) -> Geometry:
 
 # Polygons written in a query come back for each row as the same object.
 _PARSED_MAX = 32
+_POSITION_STEPS = 8
 _parsed: OrderedDict[tuple[int, bool], tuple[Any, Geometry]] = OrderedDict()
 
 
@@ -91,6 +93,7 @@ class _Reader:
         x, y = double(value[0]), double(value[1])
         if x is None or y is None or x - x != 0 or y - y != 0:
             raise InvalidGeometry("A position must be an array of at least two numbers.")
+        tick(_POSITION_STEPS)
         self.positions_left -= 1
         if self.positions_left < 0:
             raise InvalidGeometry(f"A geometry may have {POSITIONS_MAX} positions at most.")

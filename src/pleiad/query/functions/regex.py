@@ -1,37 +1,57 @@
-"""REGEXMATCH, REGEXEXTRACT and REGEXREPLACE: PCRE-like patterns, searched anywhere in the text, each search within
-a time limit.
+"""REGEXMATCH, REGEXEXTRACT and REGEXREPLACE: PCRE-like patterns, searched anywhere in the text, each search within a
+time limit.
+
+A wrong pattern or modifier makes the result undefined. A pattern that is too long, uses what this engine does
+not have, or takes too long on a text fails the query: a client must not take an unfinished search for "no".
 
 The planner of the service knows the names of REGEXEXTRACT(ALL) and REGEXREPLACE(ALL) and their counts of arguments but
 evaluates none of them, so what they give here is what their names say: the text of the first match, or an array of
 all; the text with the first match, or all of them, replaced. A fourth argument of an extraction is the number of the
 group whose text is wanted.
-
-A wrong pattern or modifier makes the result undefined. A pattern that is too long, uses what this engine does
-not have, or takes too long on a text fails the query: a client must not take an unfinished search for "no".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pleiad import errors
+from pleiad.errors import PleiadError
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.functions.numbers import whole
 from pleiad.query.functions.regex_syntax import BrokenPattern, UnsupportedSyntax, translate
 from pleiad.query.functions.registry import check_array_elements, check_text_chars, register
+from pleiad.query.pace import current
 
 if TYPE_CHECKING:
     from regex import Pattern  # type: ignore[import-untyped]
 
 PATTERN_CHARS_MAX = 8_192
 MATCH_SECONDS_MAX = 1.0
+_AT_ONCE_SECONDS = 0.002
+_SHORT_CHARS = 256
+_AT_ONCE_PRODUCT = 2_000_000
+_SLOW_SEARCH_STEPS = 10_000
+"""What a search counts that was not done at once."""
+_THREADS = ThreadPoolExecutor(2, thread_name_prefix="pleiad-pattern")
+_Answer = TypeVar("_Answer")
 
 _MODIFIERS = frozenset("imsx")
 
 
-@lru_cache(maxsize=256)
+def _ready(pattern: str, modifiers: str) -> Pattern[str] | None:
+    """The pattern ready to search with; to make a long one ready takes so long that a thread does it."""
+    if len(pattern) <= _SHORT_CHARS:
+        return _kept_compiled(pattern, modifiers)
+    pace = current()
+    make = partial(_long_compiled, pattern, modifiers)
+    return pace.wait(_in_a_thread(make, pace.seconds_left)) if pace.may_wait() else make()
+
+
 def _compiled(pattern: str, modifiers: str) -> Pattern[str] | None:
     """The pattern ready to search with, None when it is broken."""
     import regex  # loaded by the first call: most servers never run a pattern
@@ -60,33 +80,67 @@ def _compiled(pattern: str, modifiers: str) -> Pattern[str] | None:
         return None
 
 
-def _within_time(search: Callable[[], Any]) -> Any:
-    try:
-        return search()
-    except TimeoutError:
-        raise errors.QUERY_ERROR(
-            reason=f"The pattern of REGEXMATCH took too long: over {MATCH_SECONDS_MAX:g} second on one value."
-        ) from None
-    except (RecursionError, MemoryError):
-        raise errors.QUERY_ERROR(
-            reason="The pattern of REGEXMATCH needs too much memory on this value."
-        ) from None
-
-
-def _pattern_for(pattern: Any, modifiers: Any, *texts: Any) -> Pattern[str] | None:
-    """The compiled pattern, None when an argument is no text or the pattern is broken."""
-    if any(type(value) is not str for value in (pattern, modifiers, *texts)):
-        return None
-    return _compiled(pattern, modifiers)
+_kept_compiled = lru_cache(maxsize=256)(_compiled)
+_long_compiled = lru_cache(maxsize=8)(_compiled)
 
 
 @register("strings", "REGEXMATCH", 2, 3)
 def regex_match(text: Any, pattern: Any, modifiers: Any = "") -> Any:
     """True when the pattern is found in the text."""
     compiled = _pattern_for(pattern, modifiers, text)
-    if compiled is None:
-        return UNDEFINED
-    return _within_time(lambda: compiled.search(text, timeout=MATCH_SECONDS_MAX) is not None)
+    return UNDEFINED if compiled is None else bounded_search(compiled, text) is not None
+
+
+def _pattern_for(pattern: Any, modifiers: Any, *texts: Any) -> Pattern[str] | None:
+    """The compiled pattern, None when an argument is no text or the pattern is broken."""
+    if any(type(value) is not str for value in (pattern, modifiers, *texts)):
+        return None
+    return _ready(pattern, modifiers)
+
+
+def bounded_search(compiled: Any, text: str, start: int = 0, end: int | None = None) -> Any:
+    """Where a pattern is found in a text, None when it is not: at once, or in a thread where it takes a while.
+
+    The engine gives way to other threads only when it is told so, which costs too much for the usual search.
+    """
+    pace = current()
+    seconds = max(min(MATCH_SECONDS_MAX, pace.seconds_left), _AT_ONCE_SECONDS)
+    # Within one long literal of a pattern the engine does not look at the clock.
+    if len(text) * len(compiled.pattern) <= _AT_ONCE_PRODUCT or not pace.may_wait():
+        try:
+            return compiled.search(text, start, end, timeout=_AT_ONCE_SECONDS)
+        except TimeoutError:
+            pass
+        except (RecursionError, MemoryError):
+            raise _out_of_memory() from None
+    search = partial(compiled.search, text, start, end, timeout=seconds, concurrent=True)
+    try:
+        found = pace.wait(_in_a_thread(search, pace.seconds_left)) if pace.may_wait() else search()
+    except TimeoutError:
+        pace.look()
+        raise errors.QUERY_ERROR(
+            reason=f"The pattern took too long: over {MATCH_SECONDS_MAX:g} second on one value."
+        ) from None
+    except (RecursionError, MemoryError):
+        raise _out_of_memory() from None
+    pace.tick(_SLOW_SEARCH_STEPS)
+    return found
+
+
+async def _in_a_thread(work: Callable[[], _Answer], seconds: float) -> _Answer:
+    return await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(_THREADS, work), seconds)
+
+
+def _out_of_memory() -> PleiadError:
+    return errors.QUERY_ERROR(reason="The pattern needs too much memory on this value.")
+
+
+def _matches(compiled: Any, text: str) -> Iterator[Any]:
+    """Every match from left to right, each found within the time of a search."""
+    start = 0
+    while start <= len(text) and (match := bounded_search(compiled, text, start)) is not None:
+        yield match
+        start = match.end() + (match.end() == match.start())
 
 
 def _group_text(match: Any, group: int) -> Any:
@@ -100,7 +154,7 @@ def regex_extract(text: Any, pattern: Any, modifiers: Any = "", group_value: Any
     compiled, group = _pattern_for(pattern, modifiers, text), whole(group_value)
     if compiled is None or group is None or group < 0:
         return UNDEFINED
-    match = _within_time(lambda: compiled.search(text, timeout=MATCH_SECONDS_MAX))
+    match = bounded_search(compiled, text)
     return UNDEFINED if match is None else _group_text(match, group)
 
 
@@ -110,24 +164,29 @@ def regex_extract_all(text: Any, pattern: Any, modifiers: Any = "", group_value:
     compiled, group = _pattern_for(pattern, modifiers, text), whole(group_value)
     if compiled is None or group is None or group < 0:
         return UNDEFINED
-    found = []
-    matches = _within_time(lambda: compiled.finditer(text, timeout=MATCH_SECONDS_MAX))
-    while (match := _within_time(lambda: next(matches, None))) is not None:
-        found.append(_group_text(match, group))
-        check_array_elements(len(found))
-    return [part for part in found if part is not UNDEFINED]
+    found: list[Any] = []
+    for match in _matches(compiled, text):
+        part = _group_text(match, group)
+        if part is not UNDEFINED:
+            found.append(part)
+            check_array_elements(len(found))
+    return found
 
 
-def _replaced(text: Any, pattern: Any, replacement: Any, modifiers: Any, count: int) -> Any:
+def _replaced(text: Any, pattern: Any, replacement: Any, modifiers: Any, count: int | None) -> Any:
+    """The text with so many matches replaced, all for None; the replacement stands for itself."""
     compiled = _pattern_for(pattern, modifiers, text, replacement)
     if compiled is None:
         return UNDEFINED
-    # A function, so that the replacement stands for itself and no backslash in it means a group.
-    replaced = _within_time(
-        lambda: compiled.sub(lambda _: replacement, text, count=count, timeout=MATCH_SECONDS_MAX)
-    )
-    check_text_chars(len(replaced))
-    return replaced
+    parts: list[str] = []
+    position = chars = 0
+    for match in islice(_matches(compiled, text), count):
+        parts += (text[position : match.start()], replacement)
+        chars += match.start() - position + len(replacement)
+        check_text_chars(chars)
+        position = match.end()
+    check_text_chars(chars + len(text) - position)
+    return "".join((*parts, text[position:]))
 
 
 @register("strings", "REGEXREPLACE", 3, 4)
@@ -139,4 +198,4 @@ def regex_replace(text: Any, pattern: Any, replacement: Any, modifiers: Any = ""
 @register("strings", "REGEXREPLACEALL", 3, 4)
 def regex_replace_all(text: Any, pattern: Any, replacement: Any, modifiers: Any = "") -> Any:
     """The text with all matches replaced."""
-    return _replaced(text, pattern, replacement, modifiers, 0)
+    return _replaced(text, pattern, replacement, modifiers, None)

@@ -1,4 +1,4 @@
-"""English words too common to search for. Single letters and digits are left out by their length."""
+"""English words too common to search for. Single letters are left out by their length; single digits count."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ENGLISH_TEXT: Final = """
     neither never no nor not now of off often on once only onto or other our ours ourselves out over
     own rather same shall she should since so some still such than that the their theirs them
     themselves then there these they this those though through thus to together too under until up
-    upon us very was we were what when where whether which while who whom whose why will with within
+    upon us very was we well were what when where whether which while who whom whose why will with within
     without would yet you your yours yourself yourselves
 """
 

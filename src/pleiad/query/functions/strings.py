@@ -14,10 +14,12 @@ from pleiad.query.functions import casing
 from pleiad.query.functions.numbers import whole
 from pleiad.query.functions.registry import (
     ARRAY_ELEMENTS_MAX,
+    CHARS_OF_A_STEP,
     check_array_elements,
     check_text_chars,
     register,
 )
+from pleiad.query.pace import tick
 from pleiad.query.values import and3, or3
 
 _FAMILY = "strings"
@@ -60,6 +62,7 @@ def _contains_each(text: Any, parts: tuple[Any, ...], ignore_case: bool) -> list
     if type(text) is not str:
         return [UNDEFINED]
     whole_text = casing.fold(text) if ignore_case else text
+    tick(len(parts) * (1 + len(whole_text) // CHARS_OF_A_STEP))
     return [
         UNDEFINED if type(part) is not str else (casing.fold(part) if ignore_case else part) in whole_text
         for part in parts

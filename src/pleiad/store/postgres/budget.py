@@ -16,6 +16,7 @@ from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.store.budget import BudgetClaim, BudgetPart, BudgetParts
 from pleiad.store.postgres.connections import Connection, Connections, ConnectionSettings
+from pleiad.store.problems import Problems
 
 _SETTINGS = ConnectionSettings(connections_max=1, wait_seconds=1.0, deadline_seconds=1.0)
 _SHARE = (
@@ -28,8 +29,8 @@ _LEAVE = "DELETE FROM pleiad.budget WHERE owner = %s"
 class Budgets:
     """What one server holds of the budgets."""
 
-    def __init__(self, dsn: str) -> None:
-        self._connections = Connections(dsn, _SETTINGS)
+    def __init__(self, dsn: str, problems: Problems) -> None:
+        self._connections = Connections(dsn, _SETTINGS, problems)
         self._owner = str(uuid.uuid4())
         self._is_member = False
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import math
 import uuid
 from collections.abc import AsyncIterator, Callable
@@ -20,8 +19,6 @@ import psycopg
 from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.store.postgres.connections import Connection, Connections, StoreUnreachableError, in_time
-
-_log = logging.getLogger(__name__)
 
 CHANNEL = "pleiad_catalog"
 _ALIVE_LOCK = 0x706C6561
@@ -110,7 +107,7 @@ class Company:
                 if not self._present.done():
                     self._present.set_exception(StoreUnreachableError(f"no connection for notices: {reason}"))
                     return
-                _log.warning("notices of other servers are interrupted: %s", reason)
+                self._connections.outage.failed(f"the PostgreSQL server does not answer: {reason}")
             await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _listen_once(self) -> None:
@@ -124,6 +121,7 @@ class Company:
             )
             await connection.execute(f"LISTEN {CHANNEL}")
             self._connection = connection
+            self._connections.outage.recovered()
             if not self._present.done():
                 self._present.set_result(None)
             self._tell()

@@ -29,12 +29,14 @@ from psycopg.types.numeric import Int8Dumper
 
 from pleiad import errors
 from pleiad.store.postgres import arrays
+from pleiad.store.problems import DISK, UNREACHABLE, Problems
 
 _T = TypeVar("_T")
 Connection = psycopg.AsyncConnection[Any]
 
 _RETRY_SECONDS = 0.1
 _ATTEMPTS = 3
+_LOOK_SECONDS = 2.0
 _PREPARED_MAX = 400
 _LOST_A_RACE = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
 UNKNOWN = "The store did not answer in time whether the write took place; read the item to find out."
@@ -72,8 +74,11 @@ class ConnectionSettings:
 class Connections:
     """The connections of one server, made when needed and kept for the next request."""
 
-    def __init__(self, dsn: str, settings: ConnectionSettings) -> None:
+    def __init__(self, dsn: str, settings: ConnectionSettings, problems: Problems | None = None) -> None:
         self._dsn = dsn
+        self.problems = problems or Problems()
+        self.outage = self.problems.outage(UNREACHABLE)
+        self.disk = self.problems.outage(DISK)
         self._settings = settings
         self._idle: list[Connection] = []
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -128,6 +133,7 @@ class Connections:
                 raise
             if connection in self._warned:
                 raise errors.REQUEST_TIMEOUT(reason=UNKNOWN)
+            self.disk.recovered()
             return answer
         raise AssertionError("the last attempt returns or raises")
 
@@ -148,6 +154,20 @@ class Connections:
     def in_time(self, connection: Connection) -> AbstractContextManager[None]:
         """A block in which the server must answer on a connection that was taken; it breaks when the time is over."""
         return in_time(connection, self._settings.deadline_seconds)
+
+    async def is_there(self) -> bool:
+        """Whether the server answers, and takes writes, in a moment."""
+
+        async def look(connection: Connection) -> bool:
+            rows = await (await connection.execute("SELECT pg_is_in_recovery()")).fetchall()
+            return not rows[0][0]
+
+        await _become_a_task()
+        try:
+            async with asyncio.timeout(_LOOK_SECONDS):
+                return await self.read(look)
+        except (TimeoutError, psycopg.Error, errors.PleiadError):
+            return False
 
     # -- connections ---------------------------------------------------------------------------
 
@@ -215,6 +235,7 @@ class Connections:
                     return await self._connect(end)
                 except (psycopg.OperationalError, TimeoutError) as error:
                     if not self._idle and (loop.time() + _RETRY_SECONDS >= end or self._closed):
+                        self.outage.failed(f"the PostgreSQL server does not answer: {error or 'no answer'}")
                         raise errors.UNAVAILABLE(reason=_UNREACHABLE) from error
                 if self._idle:
                     break
@@ -225,6 +246,13 @@ class Connections:
             raise
         self._count -= 1
         return None
+
+    def refusal(self, error: Exception) -> errors.PleiadError:
+        """What a client is told of a write that the server refused."""
+        if isinstance(error, psycopg.errors.DiskFull):
+            self.disk.failed(f"the disk of the PostgreSQL server is full: {error}")
+            return errors.STORE_FULL()
+        return errors.UNAVAILABLE(reason="The store could not write; nothing was changed.")
 
     async def _connect(self, end: float) -> Connection:
         async with asyncio.timeout_at(end):

@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from pleiad.errors import PleiadError
+from pleiad.errors import UNAVAILABLE, PleiadError
 from pleiad.store.commits import CommitCounts
 from pleiad.store.contract import Mutation, Outcome, PartitionWrite, Row
 
@@ -34,7 +34,7 @@ class WriteQueue:
     """The writes of one partition."""
 
     def __init__(
-        self, apply: Apply, failure: Callable[[Exception], Exception], commits: CommitCounts
+        self, apply: Apply, failure: Callable[[Exception], PleiadError], commits: CommitCounts
     ) -> None:
         self._commits = commits
         self._apply = apply
@@ -80,8 +80,10 @@ class WriteQueue:
         except Exception as error:
             if len(group) > 1:
                 return False
-            _log.error("a write was rolled back: %s", error, exc_info=error)
-            _fail(group, self._failure(error))
+            failure = self._failure(error)
+            if failure.row is UNAVAILABLE:
+                _log.error("a write was rolled back: %s", error, exc_info=error)
+            _fail(group, failure)
             return True
         self._commits.note(len(group))
         first = 0

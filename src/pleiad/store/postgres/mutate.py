@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
+from pleiad.store.checksum import content_checksum
 from pleiad.store.contract import APPLIED, NEVER, Mutation, Outcome, PartitionWrite, Result, Row, Verb
 from pleiad.store.postgres import segment_sql
 from pleiad.store.postgres.arrays import byteas, int4s, int8s, texts
@@ -35,10 +36,10 @@ _CASTS = (
     *("bigint",) * 6,
     "boolean",
     *("int[]", "bytea[]", "text[]", "bytea[]", "text[]", "bigint[]", "bigint[]", "bigint[]", "bigint[]"),
-    *("bigint[]", "int[]", "text[]", "int[]", "bytea[]"),
+    *("bigint[]", "int[]", "text[]", "int[]", "bytea[]", "bigint[]"),
 )
 CALL = ", ".join(f"%b::{name}" if name == "bytea[]" else f"%s::{name}" for name in _CASTS)
-"""The arguments of `write_2` and `batch_2` as placeholders."""
+"""The arguments of `write_3` and `batch_3` as placeholders."""
 
 
 def arguments(write: PartitionWrite, mutations: Sequence[Mutation]) -> tuple[Any, ...]:
@@ -71,6 +72,23 @@ def arguments(write: PartitionWrite, mutations: Sequence[Mutation]) -> tuple[Any
         texts([None if m.new_id is None else to_text(m.new_id) for m in mutations]),
         int4s([len(mutation.unique_values) for mutation in mutations]),
         byteas([unique_key(value) for mutation in mutations for value in mutation.unique_values]),
+        int8s([_checksum(write, mutation) for mutation in mutations]),
+    )
+
+
+def _checksum(write: PartitionWrite, mutation: Mutation) -> int:
+    """The checksum of what a mutation leaves, without the number and the LSN that the database gives it."""
+    if mutation.verb is Verb.DELETE:
+        return 0
+    id = mutation.id if mutation.new_id is None else mutation.new_id
+    return content_checksum(
+        mutation.epk,
+        id.encode(),
+        write.now,
+        mutation.ttl,
+        mutation.size_bytes,
+        mutation.terms,
+        mutation.body,
     )
 
 

@@ -12,11 +12,11 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from pleiad.store.index_use import IndexSettings, PathUses, is_indexable
+from pleiad.store.index_use import LOADED, IndexSettings, PathUses, Score, is_indexable
 from pleiad.store.postgres.connections import Connection, Connections
 from pleiad.store.postgres.json_sql import address
 from pleiad.store.postgres.schema import sql
@@ -52,6 +52,7 @@ class PathIndex:
     used_at: float
     id: int = 0
     items_done: int = 0
+    score: Score = field(default_factory=Score)
 
 
 class PathIndexes:
@@ -85,25 +86,44 @@ class PathIndexes:
         done = sum(index.items_done for index in building)
         return min(0.99, done / max(1, self.items * len(building)))
 
-    def note_use(self, paths: Iterable[IndexedPath]) -> None:
+    def note_use(self, paths: Iterable[IndexedPath], found: bool = False) -> None:
         """Remembers that a query asked for paths; a path asked for again gets an index if there are many items."""
         for path in paths:
             index = self._indexes.get(path)
             if index is not None and index.state is not State.DROPPING:
                 index.used_at = self._settings.clock()
-            elif self._uses.add(path) >= self._settings.uses_min and self.items > self._settings.items_min:
+                index.score.add(found, index.used_at)
+            elif (
+                self._uses.add(path, found, self._settings.clock()).asked >= self._settings.uses_min
+                and self.items > self._settings.items_min
+            ):
                 self._want(path)
         if self._has_work or self._is_stale:
             self._wake()
 
+    def _is_wanted(self, path: IndexedPath, found: bool) -> bool:
+        score = self._uses.add(path, found, self._settings.clock())
+        return score.asked >= self._settings.uses_min and self.items > self._settings.items_min
+
     def _want(self, path: IndexedPath) -> None:
         if (
             path not in self._indexes
-            and len(self._indexes) < self._settings.indexes_max
             and is_indexable(path)
             and not (path.element and path.path in ROW_COLUMNS)
+            and self._has_room(path)
         ):
-            self._indexes[path] = PathIndex(path, State.WANTED, self._settings.clock())
+            now = self._settings.clock()
+            self._indexes[path] = PathIndex(path, State.WANTED, now, score=self._uses.score_of(path))
+
+    def _has_room(self, path: IndexedPath) -> bool:
+        """Whether there is a place for one more index; where there is none, an index that earned less makes room."""
+        scores = {each: i.score for each, i in self._indexes.items() if i.state is not State.DROPPING}
+        if len(scores) < self._settings.indexes_max:
+            return True
+        weakest = self._uses.replaced_by(path, scores, self._settings)
+        if weakest is not None:
+            self._discard(self._indexes[weakest])
+        return weakest is not None
 
     def drop(self, keep: Callable[[IndexedPath], bool]) -> None:
         """Stops using the indexes of all other paths at once; the worker removes them."""
@@ -136,6 +156,7 @@ class PathIndexes:
             path = IndexedPath(tuple(json.loads(path_text)), element)
             known = self._indexes.get(path)
             index = PathIndex(path, State(state), used_at, id, items_done)
+            index.score = Score(LOADED, self._settings.clock()) if known is None else known.score
             if known is not None:
                 index.used_at = max(known.used_at, used_at)
                 if known.id in (0, id) and known.state in (State.DROPPING, State.FAILED):

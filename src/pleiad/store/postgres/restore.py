@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pleiad.store.contract import Version, WholeRow
+from pleiad.store.checksum import content_checksum, row_checksum
+from pleiad.store.contract import Row, Version, WholeRow
 from pleiad.store.postgres import statements
 from pleiad.store.postgres.connections import Connection
 from pleiad.store.postgres.json_sql import document_of, to_text
@@ -33,8 +34,13 @@ async def restore(
 
 
 def _item_columns(rows: Sequence[WholeRow]) -> tuple[list[Any], ...]:
-    kept = [(*row._replace(id=to_text(row.id)), document_of(row.body)) for row, _ in rows]
+    kept = [(*row._replace(id=to_text(row.id)), document_of(row.body), _checksum(row)) for row, _ in rows]
     return tuple(map(list, zip(*kept, strict=True)))
+
+
+def _checksum(row: Row) -> int:
+    content = content_checksum(row.epk, row.id.encode(), row.ts, row.ttl, row.size_bytes, row.terms, row.body)
+    return row_checksum(content, row.number, row.lsn)
 
 
 def _unique_columns(rows: Sequence[WholeRow]) -> tuple[list[Any], ...]:

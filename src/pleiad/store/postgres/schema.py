@@ -1,10 +1,12 @@
 """What the PostgreSQL store keeps in a database, and its version.
 
-    pleiad                  version, record, generation, dropped, lease, budget and the functions that read JSON
+    pleiad                  version, record, generation, dropped, segment, server, lease, budget and the functions that
+                            read JSON
     "pleiad_<segment>"      item, partition, unique_value, deleted, path_index, entry and the functions that write
 
 A schema per segment makes dropping one cheap, whatever it holds. `dropped` remembers the names of dropped segments,
-so that a server that comes late can tell a segment that is no more from one that was never written. `generation`
+so that a server that comes late can tell a segment that is no more from one that was never written, and `segment` those
+that were made, so that one that is gone is missed. `server` holds what all servers have to agree on. `generation`
 counts the changes of the catalog, so that a server knows whether it is behind. `budget` is what servers hold of the
 throughput; it is of the moment, so it is not logged, and a crash of the database empties it.
 
@@ -19,9 +21,10 @@ from typing import Any, LiteralString
 
 import psycopg
 
+from pleiad.store.contract import SegmentOutOfServiceError
 from pleiad.store.postgres import budget_sql, segment_sql
 
-VERSION = 2
+VERSION = 3
 SERVER_VERSION_MIN = 150_000
 TAG_CHARACTERS = 500
 """Of a string no more than this is in an index entry: PostgreSQL's index entries hold less than 2,700 bytes."""
@@ -96,7 +99,15 @@ RETURNS TABLE(tag text, num float8) LANGUAGE sql STABLE PARALLEL SAFE AS $$
   UNION ALL SELECT '3', ts::float8 WHERE kind = 3 $$;
 """
 
-_UPGRADES = {1: budget_sql.BUDGET}
+_SEGMENTS = """
+CREATE TABLE IF NOT EXISTS pleiad.segment(name text COLLATE "C" PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS pleiad.server(setting text PRIMARY KEY, value text NOT NULL);
+"""
+_NOTE_SEGMENTS = """
+INSERT INTO pleiad.segment SELECT substr(nspname, 8) FROM pg_namespace WHERE nspname LIKE 'pleiad\\_%'
+  ON CONFLICT DO NOTHING;
+"""
+_UPGRADES = {1: budget_sql.BUDGET, 2: _SEGMENTS + _NOTE_SEGMENTS}
 """What a database of each older version lacks."""
 
 
@@ -115,7 +126,7 @@ async def prepare(connection: psycopg.AsyncConnection[Any], must_exist: bool = F
         if await _value(connection, "SELECT to_regclass('pleiad.version')") is None:
             if must_exist:
                 raise SchemaError("the database holds no data of Pleiad")
-            await connection.execute(sql(_TABLES + _FUNCTIONS + budget_sql.BUDGET))
+            await connection.execute(sql(_TABLES + _FUNCTIONS + budget_sql.BUDGET + _SEGMENTS))
             await connection.execute("INSERT INTO pleiad.version VALUES (%s)", (VERSION,))
             return
         version = await _value(connection, "SELECT max(version) FROM pleiad.version")
@@ -136,7 +147,10 @@ async def make_segment(connection: psycopg.AsyncConnection[Any], schema: str, na
         if await is_dropped(connection, name, known):
             return False
         if not await is_made(connection, schema):
+            if await is_noted(connection, name):
+                raise SegmentOutOfServiceError
             await connection.execute(sql(segment_sql.tables(schema)))
+            await connection.execute("INSERT INTO pleiad.segment VALUES (%s)", (name,))
     return True
 
 
@@ -153,7 +167,9 @@ async def upgrade_segment(connection: psycopg.AsyncConnection[Any], schema: str,
 async def note_drop(connection: psycopg.AsyncConnection[Any], name: str) -> int:
     """Remembers that a segment is dropped; the sequence of this drop."""
     insert = "INSERT INTO pleiad.dropped(name) VALUES (%s) RETURNING sequence"
-    return int(await _value(connection, insert, (name,)))
+    async with connection.transaction():
+        await connection.execute("DELETE FROM pleiad.segment WHERE name = %s", (name,))
+        return int(await _value(connection, insert, (name,)))
 
 
 async def free_segment(connection: psycopg.AsyncConnection[Any], schema: str, name: str) -> None:
@@ -171,6 +187,18 @@ async def free_segment(connection: psycopg.AsyncConnection[Any], schema: str, na
 async def is_made(connection: psycopg.AsyncConnection[Any], schema: str) -> bool:
     """Whether the tables of a segment are there."""
     return await _value(connection, "SELECT to_regclass(%s || '.item')", (schema,)) is not None
+
+
+async def is_noted(connection: psycopg.AsyncConnection[Any], name: str) -> bool:
+    """Whether a segment was made, be it there or not."""
+    text: LiteralString = "SELECT EXISTS (SELECT FROM pleiad.segment WHERE name = %s)"
+    return bool(await _value(connection, text, (name,)))
+
+
+def schema_name(name: str) -> str:
+    """The schema of a segment as SQL."""
+    quoted = name.replace('"', '""')
+    return f'"pleiad_{quoted}"'
 
 
 async def is_dropped(connection: psycopg.AsyncConnection[Any], name: str, known: int) -> bool:

@@ -14,7 +14,9 @@ from typing import Any, TypeVar
 import psycopg
 
 from pleiad import errors
+from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange
+from pleiad.store.checksum import DamagedRowError
 from pleiad.store.commits import CommitCounts
 from pleiad.store.contract import (
     ItemKey,
@@ -27,6 +29,7 @@ from pleiad.store.contract import (
     Row,
     Segment,
     SegmentDroppedError,
+    SegmentOutOfServiceError,
     Verb,
     Version,
     WholeRow,
@@ -40,11 +43,12 @@ from pleiad.store.postgres.connections import Connection, Connections
 from pleiad.store.postgres.group import ReadQueue, WriteQueue
 from pleiad.store.postgres.json_sql import Sql, from_text, to_text
 from pleiad.store.postgres.path_index import PathIndexes
-from pleiad.store.postgres.schema import sql
+from pleiad.store.postgres.schema import schema_name, sql
 from pleiad.store.postgres.segment_sql import NOT_READY
-from pleiad.store.postgres.select import Selecting, row_of
+from pleiad.store.postgres.select import ROW_COLUMNS_COUNT, Selecting, row_of
 from pleiad.store.postgres.snapshot import PostgresSnapshot
 from pleiad.store.predicate import merged_selection
+from pleiad.store.problems import OUT_OF_SERVICE
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 
 _log = logging.getLogger(__name__)
@@ -73,6 +77,7 @@ class PostgresSegment:
         self._connections = connections
         self._last_drop = last_drop
         self._is_made = False
+        self._is_damaged = False
         self._dropped = False
         self._queues: dict[int, WriteQueue] = {}
         self._reads = ReadQueue(self._read_several)
@@ -87,6 +92,8 @@ class PostgresSegment:
         """Whether the segment is made; SegmentDroppedError once it is no more."""
         if self._dropped:
             raise SegmentDroppedError()
+        if self._is_damaged:
+            raise SegmentOutOfServiceError()
         if self._is_made:
             return True
 
@@ -96,12 +103,30 @@ class PostgresSegment:
                 await self._indexes.load(connection)
                 return True
             self._dropped = await schema.is_dropped(connection, self._name, self._last_drop)
+            if not self._dropped and await schema.is_noted(connection, self._name):
+                raise self._out_of_service("its schema is gone, although it held items")
             return False
 
         self._is_made = await self._guarded(self._connections.read(look))
         if self._dropped:
             raise SegmentDroppedError()
         return self._is_made
+
+    def _row(self, found: Sequence[Any]) -> Row:
+        """A row as it was written; one that is not puts the segment on the list of what is wrong."""
+        try:
+            return row_of(found)
+        except DamagedRowError as error:
+            raise self._out_of_service(str(error)) from error
+
+    def _out_of_service(self, reason: str) -> SegmentOutOfServiceError:
+        """Answers nothing from now on, and lets the operator know why."""
+        self._is_damaged = True
+        self._is_made = False
+        self._connections.problems.report(
+            OUT_OF_SERVICE, self._name, f"segment {self._name} is out of service: {reason}"
+        )
+        return SegmentOutOfServiceError()
 
     async def _make(self) -> None:
         if await self._look():
@@ -152,8 +177,8 @@ class PostgresSegment:
         except psycopg.Error as error:
             raise self._failure(error) from error
 
-    def _failure(self, error: Exception) -> Exception:
-        return errors.UNAVAILABLE(reason="The store could not write; nothing was changed.")
+    def _failure(self, error: Exception) -> PleiadError:
+        return self._connections.refusal(error)
 
     # -- reads ---------------------------------------------------------------------------------
 
@@ -169,16 +194,16 @@ class PostgresSegment:
         if len(keys) == 1:
             epk, id = keys[0]
             rows = await self._fetch(statements.READ, (epk, to_text(id)))
-            return [row_of(rows[0]) if rows else None]
+            return [self._row(rows[0]) if rows else None]
         epks, ids = byteas([epk for epk, _ in keys]), texts([to_text(id) for _, id in keys])
         rows = await self._fetch(statements.READ_SEVERAL, (epks, ids))
-        by_place = {row[9]: row_of(row) for row in rows}
+        by_place = {row[ROW_COLUMNS_COUNT]: self._row(row) for row in rows}
         return [by_place.get(place) for place in range(1, len(keys) + 1)]
 
     def snapshot(self) -> PostgresSnapshot:
         if self._dropped:
             raise SegmentDroppedError
-        snapshot = PostgresSnapshot(self._schema, self._snapshot_connections)
+        snapshot = PostgresSnapshot(self._schema, self._snapshot_connections, self._row)
         self._snapshots.add(snapshot)
         return snapshot
 
@@ -190,20 +215,20 @@ class PostgresSegment:
 
     async def find(self, number: int) -> Row | None:
         rows = await self._fetch(statements.FIND, (number,))
-        return row_of(rows[0]) if rows else None
+        return self._row(rows[0]) if rows else None
 
     async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
         # The range of one key, or of one prefix of a key, is narrow: the key index finds its rows, and only their
         # numbers are sorted. A wide range is read in the order of the table.
         text = statements.SCAN_KEY if span.min and span.max.startswith(span.min) else statements.SCAN
-        return [row_of(row) for row in await self._fetch(text, (after, span.min, span.max, limit))]
+        return [self._row(row) for row in await self._fetch(text, (after, span.min, span.max, limit))]
 
     async def changes(
         self, span: EpkRange, after_lsn: int, limit: int, since_ts: int = 0, partition: int | None = None
     ) -> Sequence[Row]:
         params = (after_lsn, span.min, span.max, since_ts, partition, limit)
         rows = await self._fetch(statements.CHANGES, params)
-        return [row_of(row) for row in rows]
+        return [self._row(row) for row in rows]
 
     async def versions(
         self, span: EpkRange, after_lsn: int, limit: int, partition: int | None = None
@@ -244,7 +269,7 @@ class PostgresSegment:
             self._want_age_index()
             params = (span.min, span.max, now - default_ttl, limit - len(rows))
             rows += await self._fetch(statements.EXPIRED_DEFAULT, params)
-        return [row_of(row) for row in rows]
+        return [self._row(row) for row in rows]
 
     def _want_age_index(self) -> None:
         """Only a container with a default TTL pays for this index; it is made beside everything else."""
@@ -286,15 +311,17 @@ class PostgresSegment:
         for _ in range(_SEARCHES_MAX):
             try:
                 return await search()
+            except DamagedRowError as error:
+                raise self._out_of_service(str(error)) from error
             except psycopg.Error as error:
                 if error.sqlstate != NOT_READY:
                     raise
                 await self._connections.read(self._indexes.load)
         raise errors.UNAVAILABLE(reason=_INDEX_CHANGED)
 
-    def note_use(self, paths: Iterable[IndexedPath]) -> None:
+    def note_use(self, paths: Iterable[IndexedPath], found: bool = False) -> None:
         if self._is_made and not self._dropped:
-            self._indexes.note_use(paths)
+            self._indexes.note_use(paths, found)
 
     def index_progress(self) -> float:
         return self._indexes.progress()
@@ -318,7 +345,7 @@ class PostgresSegment:
         await self.snapshots_begun()
         if not self._is_made:
             await self._make()
-        call = "batch_2" if write.atomic else "write_2"
+        call = "batch_3" if write.atomic else "write_3"
         text = f"SELECT * FROM {self._schema}.{call}({mutate.CALL})"
         params = mutate.arguments(write, mutations)
 
@@ -403,12 +430,6 @@ class PostgresSegment:
 def _version(columns: Sequence[Any]) -> Version:
     version = Version._make(columns)
     return version._replace(verb=Verb(version.verb), id=from_text(version.id))
-
-
-def schema_name(name: str) -> str:
-    """The schema of a segment as SQL."""
-    quoted = name.replace('"', '""')
-    return f'"pleiad_{quoted}"'
 
 
 def _beside(segment: Segment) -> PostgresSegment:

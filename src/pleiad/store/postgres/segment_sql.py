@@ -1,14 +1,17 @@
 """The tables of one segment and the functions that write to them, as one script.
 
-`write_2` applies the mutations of one write, in order, each whole or not at all, in one call: it locks the partition
+`write_3` applies the mutations of one write, in order, each whole or not at all, in one call: it locks the partition
 row, compares the epoch, decides each mutation against the row of that moment, and saves the counters. The lock makes
-the order of LSNs the order of commits. `batch_2` does the same for a write that is all or nothing.
+the order of LSNs the order of commits. `batch_3` does the same for a write that is all or nothing.
 
 Functions carry the version of their meaning in their names, so that servers of two versions can work side by side
-while they are upgraded. A segment that an older server made gets what it lacks when it is first used.
+while they are upgraded. A segment that an older server made gets what it lacks when it is first used; what such a
+server writes from then on has no checksum.
 """
 
 from __future__ import annotations
+
+from pleiad.store.checksum import LSN_SHIFT
 
 GONE, CREATED, REPLACED, DELETED, EXISTS, MISSING, PRECONDITION_FAILED, UNIQUE_CONFLICT, FULL = range(9)
 PARTITION_FULL = 9
@@ -27,7 +30,8 @@ _TABLES = """
 CREATE SCHEMA {s};
 CREATE TABLE {s}.item(
   number bigint PRIMARY KEY, epk bytea NOT NULL, id text COLLATE "C" NOT NULL, lsn bigint NOT NULL,
-  ts bigint NOT NULL, ttl bigint, size_bytes bigint NOT NULL, terms bigint NOT NULL, body bytea NOT NULL, doc jsonb);
+  ts bigint NOT NULL, ttl bigint, size_bytes bigint NOT NULL, terms bigint NOT NULL, body bytea NOT NULL, doc jsonb,
+  checksum bigint);
 CREATE UNIQUE INDEX item_key ON {s}.item(epk, id);
 CREATE INDEX item_lsn ON {s}.item(lsn);
 CREATE INDEX item_ttl ON {s}.item((ts + ttl)) WHERE ttl > 0;
@@ -102,11 +106,11 @@ _ARGUMENTS = """a_partition bigint, a_epoch bigint, a_now bigint, a_default_ttl 
   a_partition_limit bigint, a_keep boolean,
   a_verb int[], a_epk bytea[], a_id text[], a_body bytea[], a_doc text[], a_size bigint[], a_terms bigint[],
   a_ttl bigint[], a_lsn bigint[], a_not_lsn bigint[], a_flags int[], a_new_id text[], a_unique_count int[],
-  a_unique bytea[]"""
+  a_unique bytea[]{more}"""
 _ANSWER = """result int, lsn bigint, number bigint, old_number bigint, old_lsn bigint, old_ts bigint, old_ttl bigint,
   old_size_bytes bigint, old_terms bigint, old_body bytea, unique_key int"""
 _PASSED = """a_partition, a_epoch, a_now, a_default_ttl, a_limit, a_partition_limit, a_keep, a_verb, a_epk, a_id,
-  a_body, a_doc, a_size, a_terms, a_ttl, a_lsn, a_not_lsn, a_flags, a_new_id, a_unique_count, a_unique"""
+  a_body, a_doc, a_size, a_terms, a_ttl, a_lsn, a_not_lsn, a_flags, a_new_id, a_unique_count, a_unique{more}"""
 
 
 def _expired(row: str) -> str:
@@ -145,8 +149,11 @@ _NOTE_REPLACED = _version(
     "replace", "false", "new", "new.size_bytes + old.size_bytes, new.body", "old.lsn, old.ts, old.body"
 )
 
+_CHECKSUM = f"new.checksum := m.checksum # new.number # (new.lsn << {LSN_SHIFT});"
+"""The checksum of the content comes with the mutation; without one, the row has none."""
+
 _WRITE = f"""
-CREATE FUNCTION {{s}}.write_2({_ARGUMENTS}, a_atomic boolean DEFAULT false) RETURNS TABLE({_ANSWER})
+CREATE FUNCTION {{s}}.write_{{v}}({_ARGUMENTS}, a_atomic boolean DEFAULT false) RETURNS TABLE({_ANSWER})
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -167,8 +174,9 @@ BEGIN
   SELECT tracks_deletes, EXISTS (SELECT FROM {{s}}.path_index) INTO v_tracks, v_indexes FROM {{s}}.setting;
   v_start := p.lsn;
   FOR m IN SELECT * FROM unnest(
-      a_verb, a_epk, a_id, a_body, a_doc, a_size, a_terms, a_ttl, a_lsn, a_not_lsn, a_flags, a_new_id, a_unique_count)
-      AS t(verb, epk, id, body, doc, size_bytes, terms, ttl, lsn, not_lsn, flags, new_id, unique_count) LOOP
+      a_verb, a_epk, a_id, a_body, a_doc, a_size, a_terms, a_ttl, a_lsn, a_not_lsn, a_flags, a_new_id, a_unique_count,
+      {{checksums}}) AS t(verb, epk, id, body, doc, size_bytes, terms, ttl, lsn, not_lsn, flags, new_id, unique_count,
+      checksum) LOOP
     result := NULL; lsn := 0; number := NULL; unique_key := 0; v_before := p.lsn;
     SELECT * INTO old FROM {{s}}.item AS x WHERE x.epk = m.epk AND x.id = m.id;
     IF old.number IS NOT NULL AND {_expired("old")} THEN
@@ -223,19 +231,22 @@ BEGIN
     END IF;
     IF result IS NULL THEN
       new := ROW(old.number, m.epk, coalesce(m.new_id, m.id), {_LSN}, a_now,
-        m.ttl, m.size_bytes, m.terms, m.body, m.doc::jsonb);
+        m.ttl, m.size_bytes, m.terms, m.body, m.doc::jsonb, NULL);
       IF m.doc IS NULL THEN PERFORM convert_from(m.body, 'UTF8')::jsonb; END IF;
       IF old.number IS NULL THEN
         new.number := (a_partition << 36) | p.next_sequence;
+        {_CHECKSUM}
         {_NOTE_CREATED}
         INSERT INTO {{s}}.item VALUES (new.*);
         p.next_sequence := p.next_sequence + 1;
         p.items := p.items + 1;
         result := {CREATED};
       ELSE
+        {_CHECKSUM}
         {_NOTE_REPLACED}
         UPDATE {{s}}.item AS x SET id = new.id, lsn = new.lsn, ts = new.ts, ttl = new.ttl,
-          size_bytes = new.size_bytes, terms = new.terms, body = new.body, doc = new.doc WHERE x.number = old.number;
+          size_bytes = new.size_bytes, terms = new.terms, body = new.body, doc = new.doc,
+          checksum = new.checksum WHERE x.number = old.number;
         IF m.unique_count > 0 THEN DELETE FROM {{s}}.unique_value AS x WHERE x.number = old.number; END IF;
         result := {REPLACED};
       END IF;
@@ -262,13 +273,13 @@ BEGIN
   UPDATE {{s}}.partition AS x SET lsn = p.lsn, next_sequence = p.next_sequence, items = p.items,
     size_bytes = p.size_bytes WHERE x.id = a_partition;
 END $$;
-CREATE FUNCTION {{s}}.batch_2({_ARGUMENTS}) RETURNS TABLE({_ANSWER}) LANGUAGE plpgsql AS $$
+CREATE FUNCTION {{s}}.batch_{{v}}({_ARGUMENTS}) RETURNS TABLE({_ANSWER}) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_refused boolean := false;
 BEGIN
   FOR result, lsn, number, old_number, old_lsn, old_ts, old_ttl, old_size_bytes, old_terms, old_body, unique_key IN
-      SELECT * FROM {{s}}.write_2({_PASSED}, true) LOOP
+      SELECT * FROM {{s}}.write_{{v}}({_PASSED}, true) LOOP
     RETURN NEXT;
     v_refused := v_refused OR lsn = 0;
   END LOOP;
@@ -320,16 +331,28 @@ END $$;
 """
 
 
-NEWEST = "batch_2"
+NEWEST = "batch_3"
 """The function that segments of older versions lack, and the script below makes last."""
+
+
+def _write(version: int) -> str:
+    """The functions that write, as servers of a version of Pleiad's own call them."""
+    has_checksums = version >= 3
+    return (
+        _WRITE.replace("{v}", str(version))
+        .replace("{checksums}", "a_checksum" if has_checksums else "NULL::bigint[]")
+        .replace("bytea[]{more}", "bytea[], a_checksum bigint[]" if has_checksums else "bytea[]")
+        .replace("{more}", ", a_checksum" if has_checksums else "")
+    )
 
 
 def tables(schema: str) -> str:
     """The script that makes the schema of a segment."""
-    script = _TABLES + _INDEX + _WRITE + _BUILD
+    script = _TABLES + _INDEX + _write(3) + _BUILD
     return script.replace("{s}", schema).replace("{not_ready}", NOT_READY)
 
 
 def upgrade(schema: str) -> str:
     """The script that makes what the segment of an older version lacks, or makes it again."""
-    return _WRITE.replace("{s}", schema).replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
+    script = "ALTER TABLE {s}.item ADD COLUMN IF NOT EXISTS checksum bigint;" + _write(2) + _write(3)
+    return script.replace("{s}", schema).replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pleiad.keys.range import WHOLE
+from pleiad.store.checksum import DamagedRowError, content_checksum, row_checksum
 from pleiad.store.contract import Row
 from pleiad.store.postgres.json_sql import DOCUMENT, Sql, from_text, member, to_text
 from pleiad.store.postgres.predicate_sql import (
@@ -32,7 +33,11 @@ from pleiad.store.predicate import RANK_BOOLEAN, RANK_NUMBER, RANK_STRING, ROW_C
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Predicate, Selection
 
 FEW_MATCHES = 2_000
-ROW = "item.number, item.epk, item.id, item.lsn, item.ts, item.ttl, item.size_bytes, item.terms, item.body"
+ROW_COLUMNS_COUNT = 10
+ROW = (
+    "item.number, item.epk, item.id, item.lsn, item.ts, item.ttl, item.size_bytes, item.terms, item.body, "
+    "item.checksum"
+)
 
 Fetch = Callable[[Sql], Awaitable[Sequence[tuple[Any, ...]]]]
 """Runs a statement and gives its rows."""
@@ -72,9 +77,14 @@ class _Plan:
 
 
 def row_of(found: Sequence[Any]) -> Row:
-    """The row of a result that begins with the columns of ROW."""
-    number, epk, id, lsn, ts, ttl, size_bytes, terms, body = found[:9]
-    return Row(number, epk, from_text(id), lsn, ts, ttl, size_bytes, terms, body)
+    """The row of a result that begins with the columns of ROW; DamagedRowError when it is not what was written."""
+    number, epk, id, lsn, ts, ttl, size_bytes, terms, body, checksum = found[:ROW_COLUMNS_COUNT]
+    name = from_text(id)
+    if checksum is not None:
+        content = content_checksum(epk, name.encode(), ts, ttl, size_bytes, terms, body)
+        if row_checksum(content, number, lsn) != checksum:
+            raise DamagedRowError(f"the row with number {number} is not what was written")
+    return Row(number, epk, name, lsn, ts, ttl, size_bytes, terms, body)
 
 
 class Selecting:
@@ -128,9 +138,12 @@ class Selecting:
         else:
             statement = self._in_order(index, selection, order, place, limit)
         found = await self._fetch(statement)
-        if any(is_long(row[9]) for row in found):
+        if any(is_long(row[ROW_COLUMNS_COUNT]) for row in found):
             return None
-        return [(row_of(row), _position(row[9], row[10], row[0])) for row in found]
+        return [
+            (row_of(row), _position(row[ROW_COLUMNS_COUNT], row[ROW_COLUMNS_COUNT + 1], row[0]))
+            for row in found
+        ]
 
     # -- planning ------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ other's writes. It begins by itself; writes of this server to the segment wait u
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg
@@ -21,14 +21,20 @@ from pleiad.store.postgres.arrays import byteas, texts
 from pleiad.store.postgres.connections import Connection, Connections
 from pleiad.store.postgres.json_sql import to_text
 from pleiad.store.postgres.schema import sql
-from pleiad.store.postgres.select import row_of
+from pleiad.store.postgres.select import ROW_COLUMNS_COUNT, row_of
 
 
 class PostgresSnapshot:
     """The contract's Snapshot."""
 
-    def __init__(self, schema_name: str, connections: Connections) -> None:
+    def __init__(
+        self,
+        schema_name: str,
+        connections: Connections,
+        row_of: Callable[[Sequence[Any]], Row] = row_of,
+    ) -> None:
         self._schema = schema_name
+        self._row_of = row_of
         self._connections = connections
         self.begun = asyncio.get_running_loop().create_task(self._begin())
         self.ended: asyncio.Task[None] | None = None
@@ -57,16 +63,16 @@ class PostgresSnapshot:
             return []
         epks, ids = byteas([key.epk for key in keys]), texts([to_text(key.id) for key in keys])
         rows = await self._rows(statements.READ_SEVERAL, (epks, ids))
-        by_place = {row[9]: row_of(row) for row in rows}
+        by_place = {row[ROW_COLUMNS_COUNT]: self._row_of(row) for row in rows}
         return [by_place.get(place) for place in range(1, len(keys) + 1)]
 
     async def find(self, number: int) -> Row | None:
         rows = await self._rows(statements.FIND, (number,))
-        return row_of(rows[0]) if rows else None
+        return self._row_of(rows[0]) if rows else None
 
-    async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
-        text = statements.SCAN_KEY if span.min and span.max.startswith(span.min) else statements.SCAN
-        return [row_of(row) for row in await self._rows(text, (after, span.min, span.max, limit))]
+    async def scan(self, span: EpkRange, after: int, limit: int, bytes_max: int) -> Sequence[Row]:
+        found = await self._rows(statements.SCAN_BYTES, (after, span.min, span.max, limit, bytes_max))
+        return [self._row_of(row) for row in found]
 
     async def _rows(self, text: str, params: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         connection = await asyncio.shield(self.begun)

@@ -20,6 +20,12 @@ SCAN_KEY = (
     "SELECT number FROM {s}.item WHERE number > %s AND epk >= %s AND epk < %s ORDER BY number LIMIT %s)) "
     "ORDER BY item.number"
 )
+SCAN_BYTES = (
+    f"SELECT {ROW} FROM {{s}}.item AS item WHERE item.number = ANY(ARRAY(SELECT number FROM ("
+    "SELECT number, sum(size_bytes) OVER (ORDER BY number) - size_bytes AS bytes_before FROM ("
+    "SELECT number, size_bytes FROM {s}.item WHERE number > %s AND epk >= %s AND epk < %s ORDER BY number LIMIT %s"
+    ") AS page) AS summed WHERE bytes_before < %s)) ORDER BY item.number"
+)
 STATE = "SELECT id, epoch, lsn, next_sequence, items, size_bytes FROM {s}.partition WHERE id = %s"
 # NULL: the partition was not written to here, or none is asked for.
 _UPTO_ITS_LAST = (
@@ -110,9 +116,10 @@ ENTER = (
     "WHERE number = ANY(%s::bigint[]) AND EXISTS (SELECT FROM {t}.path_index)"
 )
 RESTORE_ITEMS = (
-    "INSERT INTO {t}.item SELECT number, epk, id, lsn, ts, ttl, size_bytes, terms, body, doc::jsonb FROM unnest("
-    "%s::bigint[], %b::bytea[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], "
-    "%b::bytea[], %s::text[]) AS item(number, epk, id, lsn, ts, ttl, size_bytes, terms, body, doc)"
+    "INSERT INTO {t}.item SELECT number, epk, id, lsn, ts, ttl, size_bytes, terms, body, doc::jsonb, checksum "
+    "FROM unnest(%s::bigint[], %b::bytea[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], "
+    "%s::bigint[], %b::bytea[], %s::text[], %s::bigint[]) "
+    "AS item(number, epk, id, lsn, ts, ttl, size_bytes, terms, body, doc, checksum)"
 )
 RESTORE_UNIQUE_VALUES = (
     "INSERT INTO {t}.unique_value SELECT * FROM unnest(%b::bytea[], %s::int[], %b::bytea[], %s::bigint[])"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
@@ -21,11 +21,14 @@ from pleiad.store.budget import BudgetClaim, BudgetParts
 from pleiad.store.commits import CommitCounts
 from pleiad.store.contract import Record
 from pleiad.store.index_use import DEFAULT_INDEX_SETTINGS, IndexSettings
-from pleiad.store.postgres import schema
+from pleiad.store.postgres import agreement, schema
+from pleiad.store.postgres import reconcile as reconciling
 from pleiad.store.postgres.budget import Budgets
 from pleiad.store.postgres.company import CHANNEL, Company
 from pleiad.store.postgres.connections import Connection, Connections, ConnectionSettings
-from pleiad.store.postgres.segment import PostgresSegment, schema_name
+from pleiad.store.postgres.schema import schema_name
+from pleiad.store.postgres.segment import PostgresSegment
+from pleiad.store.problems import SETTINGS_DIFFER, Problems, SettingsDifferError
 
 _log = logging.getLogger(__name__)
 
@@ -33,11 +36,12 @@ _PUT = (
     "INSERT INTO pleiad.record(kind, rid, parent, name, body) VALUES (%s, %s, %s, %s, %s) "
     "ON CONFLICT (kind, rid) DO UPDATE SET parent = excluded.parent, name = excluded.name, body = excluded.body"
 )
-_SEGMENTS = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pleiad\\_%%'"
 
 
 _SNAPSHOTS_MAX = 10
 _FREE_AGAIN_SECONDS = 0.5
+_AGREE_ATTEMPTS = 7
+_AGREE_AGAIN_SECONDS = 0.5
 
 
 class PostgresStore:
@@ -59,6 +63,8 @@ class PostgresStore:
         self._budgets = budgets
         self._generation = -1
         self.connections = connections
+        self.problems = connections.problems
+        self._allow_missing = False
         self._index_settings = index_settings
         self.commits = CommitCounts()
         self._segments: dict[str, PostgresSegment] = {}
@@ -71,15 +77,20 @@ class PostgresStore:
         index_settings: IndexSettings = DEFAULT_INDEX_SETTINGS,
         connection_settings: ConnectionSettings | None = None,
         must_exist: bool = False,
+        allow_missing: bool = False,
     ) -> PostgresStore:
         """Connects and makes what a new database lacks, unless there must be something in it.
+
+        With `allow_missing` it goes on without segments that held something and are gone.
 
         StoreUnreachableError or SchemaError say why that is not possible.
         """
         settings = connection_settings or ConnectionSettings()
-        connections = Connections(dsn, settings)
-        snapshots = Connections(dsn, replace(settings, connections_max=_SNAPSHOTS_MAX))
-        store = cls(connections, snapshots, index_settings, Company(dsn, connections), Budgets(dsn))
+        problems = Problems()
+        connections = Connections(dsn, settings, problems)
+        snapshots = Connections(dsn, replace(settings, connections_max=_SNAPSHOTS_MAX), problems)
+        store = cls(connections, snapshots, index_settings, Company(dsn, connections), Budgets(dsn, problems))
+        store._allow_missing = allow_missing
         await connections.open()
         try:
             await connections.write(lambda connection: schema.prepare(connection, must_exist))
@@ -124,7 +135,9 @@ class PostgresStore:
         deletes: Iterable[Record],
         expected: Iterable[Record] = (),
         unless_behind: bool = False,
+        drops: Iterable[str] = (),
     ) -> bool:
+        dropped = [(name,) for name in drops]
         new = [(r.kind, r.rid, r.parent, r.name, orjson.dumps(r.body).decode()) for r in puts]
         gone = [(record.kind, record.rid) for record in deletes]
         wanted = list(expected)
@@ -142,14 +155,18 @@ class PostgresStore:
                 async with connection.cursor() as cursor:
                     await cursor.executemany("DELETE FROM pleiad.record WHERE kind = %s AND rid = %s", gone)
                     await cursor.executemany(_PUT, new)
+                    await cursor.executemany("INSERT INTO pleiad.dropped(name) VALUES (%s)", dropped)
+                    await cursor.executemany("DELETE FROM pleiad.segment WHERE name = %s", dropped)
                 await connection.execute(f"NOTIFY {CHANNEL}")
             return generation
 
         try:
             saved_on = await self.connections.write(save)
         except psycopg.Error as error:
-            _log.error("a change of the catalog was rolled back: %s", error, exc_info=error)
-            raise errors.UNAVAILABLE(reason="The store could not write; nothing was changed.") from error
+            failure = self.connections.refusal(error)
+            if failure.row is errors.UNAVAILABLE:
+                _log.error("a change of the catalog was rolled back: %s", error, exc_info=error)
+            raise failure from error
         if saved_on == self._generation:
             self._generation += 1
         return saved_on is not None
@@ -214,22 +231,54 @@ class PostgresStore:
         self._dropping.add(task)
         task.add_done_callback(self._dropping.discard)
 
-    async def keep_segments(self, names: Iterable[str]) -> None:
-        """Frees nothing while other servers are here: a segment without a record may be a copy one of them makes."""
+    async def drop_all_segments(self) -> None:
+        await self.drop_segments(sorted(await self.connections.read(reconciling.made)))
 
-        async def find(connection: Connection) -> list[tuple[Any, ...]]:
-            return await (await connection.execute(_SEGMENTS)).fetchall()
-
+    async def reconcile(self, names: Iterable[str]) -> None:
+        """Changes nothing while other servers are here: a segment without a record may be a copy one of them makes."""
+        named = set(names)
         if not await self._company.is_alone():
+            await self._check(named)
             return
         try:
             # First the look at the segments: one that was made for a change since the names were told is known from
             # the record of that change, and then this server is behind.
-            found = {str(name).removeprefix("pleiad_") for (name,) in await self.connections.read(find)}
+            findings = await self._check(named)
             if self._generation < 0 or not await self.is_behind():
-                await self.drop_segments(sorted(found - set(names)))
+                await self.drop_segments(sorted(findings.dropped))
+                await self.connections.write(
+                    lambda connection: reconciling.settle(connection, findings, self.problems)
+                )
         finally:
             await self._company.make_room()
+
+    async def _check(self, named: set[str]) -> reconciling.Findings:
+        findings = await self.connections.read(lambda connection: reconciling.look(connection, named))
+        if not self._allow_missing:
+            reconciling.check(findings)
+        return findings
+
+    async def agree(self, settings: Mapping[str, str], may_differ: bool) -> None:
+        for attempt in range(_AGREE_ATTEMPTS):
+            if attempt:
+                # Perhaps the others are about to end, or the database has not noticed that they have.
+                await asyncio.sleep(_AGREE_AGAIN_SECONDS)
+            async with self._company.alone() as is_alone:
+                differing = await self.connections.write(
+                    lambda connection, is_alone=is_alone: agreement.compare(connection, settings, is_alone)  # type: ignore[misc]
+                )
+            if not differing:
+                return
+            if may_differ:
+                self.problems.report(SETTINGS_DIFFER, "", agreement.sentence(differing, settings))
+                return
+        raise SettingsDifferError(agreement.sentence(differing, settings))
+
+    async def is_there(self) -> bool:
+        return await self.connections.is_there()
+
+    async def scrub_for_ever(self) -> None:
+        """The database looks after its own pages; rows are verified when they are read, and by `pleiad check`."""
 
     async def close(self) -> None:
         for segment in list(self._segments.values()):

@@ -10,21 +10,18 @@ not load it either.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import apsw
 
 from pleiad.keys.range import EpkRange
-from pleiad.store.contract import Mutation, PartitionWrite, Row, Verb, Version
-from pleiad.store.sqlite.select import ROW, Read
+from pleiad.store.contract import Mutation, PartitionWrite, Row, Version
+from pleiad.store.sqlite.rows import ROW, VERSION, VERSION_CHECKSUM, checked_row, checked_version
+from pleiad.store.sqlite.select import Read
 
 _WINDOW_LSNS = 5_000
 _LSN_MAX = 2**63 - 1
-_VERSION = (
-    "lsn, epk, position, verb, is_expiry, ts, number, id, size_bytes, coalesce(CAST(json(body) AS BLOB), x''), "
-    "previous_lsn, previous_ts, coalesce(CAST(json(previous_body) AS BLOB), x'')"
-)
 _IN_RANGE = "epk >= ?2 AND epk < ?3"
 _NEXT_CHANGE = "SELECT min(lsn) FROM item WHERE lsn > ?1"
 _CHANGES = (
@@ -36,30 +33,43 @@ _CHANGES_ALONGSIDE = (
 )
 _NEXT_VERSION = "SELECT min(lsn) FROM version WHERE lsn > ?1"
 _VERSIONS = (
-    f"SELECT {_VERSION} FROM version INDEXED BY version_place WHERE lsn > ?1 AND {_IN_RANGE} AND lsn <= ?4 "
+    f"SELECT {VERSION} FROM version INDEXED BY version_place WHERE lsn > ?1 AND {_IN_RANGE} AND lsn <= ?4 "
     "ORDER BY lsn, epk, position LIMIT ?5"
 )
 _VERSIONS_ALONGSIDE = (
-    f"SELECT {_VERSION} FROM version WHERE lsn = ?1 AND {_IN_RANGE} AND (epk, position) > (?4, ?5) "
+    f"SELECT {VERSION} FROM version WHERE lsn = ?1 AND {_IN_RANGE} AND (epk, position) > (?4, ?5) "
     "ORDER BY epk, position"
 )
 _LAST_LSN = "SELECT lsn FROM partition WHERE id = ?1"
-_CREATED = "INSERT INTO version VALUES(?1, ?2, ?3, 'create', 0, ?4, ?5, ?6, ?7, jsonb(?8), 0, 0, NULL)"
-_REPLACED = (
-    "INSERT INTO version SELECT ?1, ?2, ?3, 'replace', 0, ?4, number, ?6, ?7 + size_bytes, jsonb(?8), lsn, ts, body "
-    "FROM item WHERE number = ?5"
+_COLUMNS = (
+    "lsn, epk, position, verb, is_expiry, ts, number, id, size_bytes, "
+    "body, previous_lsn, previous_ts, previous_body"
 )
-_REMOVED = (
-    "INSERT INTO version SELECT ?1, epk, ?2, 'delete', ?3, ?4, number, id, size_bytes, NULL, lsn, ts, body "
-    "FROM item WHERE number = ?5"
+
+
+def _insert(values: str, source: str = "") -> str:
+    """Writes one version, given as SQL for each of its columns, with its checksum."""
+    named = ", ".join(
+        f"{value} AS {column}"
+        for value, column in zip(values.split(" | "), _COLUMNS.split(", "), strict=True)
+    )
+    return f"INSERT INTO version SELECT {_COLUMNS}, {VERSION_CHECKSUM} FROM (SELECT {named} {source})"
+
+
+_CREATED = _insert("?1 | ?2 | ?3 | 'create' | 0 | ?4 | ?5 | ?6 | ?7 | ?8 | 0 | 0 | NULL")
+_REPLACED = _insert(
+    "?1 | ?2 | ?3 | 'replace' | 0 | ?4 | number | ?6 | ?7 + size_bytes | ?8 | lsn | ts | body",
+    "FROM item WHERE number = ?5",
+)
+_REMOVED = _insert(
+    "?1 | epk | ?2 | 'delete' | ?3 | ?4 | number | id | size_bytes | NULL | lsn | ts | body",
+    "FROM item WHERE number = ?5",
 )
 _OLD_VERSION = "SELECT 1 FROM version WHERE ts < ?1 LIMIT 1"
 _FORGET = (
     "DELETE FROM version WHERE rowid IN (SELECT rowid FROM version INDEXED BY version_ts WHERE ts < ?1 "
     "ORDER BY ts LIMIT ?2)"
 )
-
-_VERBS = {verb.value: verb for verb in Verb}
 
 
 async def changes(
@@ -75,11 +85,11 @@ async def changes(
         if upto is None:
             break
         found: Any = connection.execute(_CHANGES, (after_lsn, *bounds, upto, limit - len(rows))).fetchall()
-        rows += map(Row._make, found)
+        rows += map(checked_row, found)
         if len(rows) >= limit:
             last = rows[-1]
             more: Any = connection.execute(_CHANGES_ALONGSIDE, (last.lsn, *bounds, last.number)).fetchall()
-            rows += map(Row._make, more)
+            rows += map(checked_row, more)
             break
         after_lsn = upto
         await asyncio.sleep(0)
@@ -99,12 +109,12 @@ async def versions(
         if upto is None:
             break
         rows: Any = connection.execute(_VERSIONS, (after_lsn, *bounds, upto, limit - len(found))).fetchall()
-        found += map(_version, rows)
+        found += map(checked_version, rows)
         if len(found) >= limit:
             last = found[-1]
             place = (last.lsn, *bounds, last.epk, last.position)
             more: Any = connection.execute(_VERSIONS_ALONGSIDE, place).fetchall()
-            found += map(_version, more)
+            found += map(checked_version, more)
             break
         after_lsn = upto
         await asyncio.sleep(0)
@@ -124,11 +134,6 @@ def _last_lsn(read: Read, partition: int | None) -> int:
     reading = read()
     found: Any = reading and reading.connection.execute(_LAST_LSN, (partition,)).fetchone()
     return int(found[0]) if found else _LSN_MAX
-
-
-def _version(columns: Sequence[Any]) -> Version:
-    version = Version._make(columns)
-    return version._replace(verb=_VERBS[columns[3]], is_expiry=bool(version.is_expiry))
 
 
 def has_versions_before(connection: apsw.Connection, ts: int) -> bool:
@@ -153,16 +158,15 @@ class VersionLog:
         self._position = 0
 
     def note_put(
-        self, write: PartitionWrite, mutation: Mutation, lsn: int, number: int, is_new: bool
+        self, write: PartitionWrite, mutation: Mutation, body: bytes, lsn: int, number: int, is_new: bool
     ) -> None:
-        """Remembers a row that is about to be inserted or overwritten."""
+        """Remembers a row that is about to be inserted or overwritten with a body in its stored form."""
         id = mutation.id if mutation.new_id is None else mutation.new_id
-        text = mutation.body.decode()
         place = (lsn, mutation.epk, self._position, write.now, number)
-        self._execute(_CREATED if is_new else _REPLACED, (*place, id, mutation.size_bytes, text))
+        self._execute(_CREATED if is_new else _REPLACED, (*place, id, mutation.size_bytes, body))
         self._position += 1
 
     def note_removal(self, write: PartitionWrite, number: int, lsn: int, is_expiry: bool) -> None:
         """Remembers a row that is about to be deleted."""
-        self._execute(_REMOVED, (lsn, self._position, is_expiry, write.now, number))
+        self._execute(_REMOVED, (lsn, self._position, int(is_expiry), write.now, number))
         self._position += 1

@@ -11,6 +11,8 @@ Invariants:
 - A read never returns a state older than a commit that was answered before it: the snapshot that reads of one turn
   of the loop share ends before a commit is answered.
 - The counters in memory equal the partition rows on disk whenever no transaction runs.
+- The registry knows of the segment before its first commit is answered.
+- A segment that is found to be damaged closes its file and never opens it again in the life of the process.
 """
 
 from __future__ import annotations
@@ -19,21 +21,30 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import apsw
 
 from pleiad import errors
+from pleiad.errors import PleiadError
 from pleiad.store.commits import CommitCounts
-from pleiad.store.contract import Outcome, PartitionWrite, SegmentDroppedError
+from pleiad.store.contract import (
+    Outcome,
+    PartitionWrite,
+    SegmentDroppedError,
+    SegmentOutOfServiceError,
+)
 from pleiad.store.index_use import IndexSettings, PathUses
+from pleiad.store.problems import OUT_OF_SERVICE
 from pleiad.store.sqlite import schema, statements
-from pleiad.store.sqlite.mutate import Applier, Counters
+from pleiad.store.sqlite.failure import READ_FAILURES, damage_of, is_disk
+from pleiad.store.sqlite.mutate import Counters
+from pleiad.store.sqlite.open_file import OpenFile, load_counters, open_file
 from pleiad.store.sqlite.path_index import PathIndexes, Step
+from pleiad.store.sqlite.registry import Registry
+from pleiad.store.sqlite.rows import state_columns
 from pleiad.store.sqlite.threads import DiskThreads
-from pleiad.store.sqlite.wal import Log
 
 _log = logging.getLogger(__name__)
 
@@ -42,22 +53,6 @@ _Answer = TypeVar("_Answer")
 Ended = Callable[[BaseException | None], None]
 Opened = Callable[["SegmentFile"], None]
 """What the store wants to be told when a segment has opened its file."""
-
-
-@dataclass(slots=True)
-class OpenFile:
-    """The connections of an open segment; the checkpointer's is made when first needed."""
-
-    writer: apsw.Connection
-    reader: apsw.Connection
-    applier: Applier
-    counters: dict[int, Counters]
-    indexes: PathIndexes
-    read: Callable[..., apsw.Cursor]
-    """Runs a statement on a cursor kept for point reads; whoever calls it takes all rows at once."""
-    log: Log
-    spare: list[apsw.Connection] = field(default_factory=list)
-    """Connections of snapshots that are over, for the next ones."""
 
 
 class SegmentFile:
@@ -71,8 +66,12 @@ class SegmentFile:
         opened: Opened,
         index_settings: IndexSettings,
         commits: CommitCounts,
+        registry: Registry,
     ) -> None:
         self._path = path
+        self.name = path.stem
+        self._registry = registry
+        self._is_out_of_service = False
         self._commits = commits
         self._opened = opened
         self._threads = threads
@@ -139,6 +138,7 @@ class SegmentFile:
                 done()
             elif self._file is file:
                 file.indexes.fail(error)
+                self._examine(error)
 
         return step, ended
 
@@ -153,10 +153,14 @@ class SegmentFile:
         else:
             self._next()
 
-    async def _alone_on_writer(self, call: Callable[[OpenFile], _Answer]) -> _Answer:
-        """Runs a call in a disk thread with the writer connection to itself, between two groups of writes."""
-        if self._dropped:
-            raise SegmentDroppedError()
+    async def _alone_on_writer(
+        self, call: Callable[[OpenFile], _Answer], blamed: SegmentFile | None = None
+    ) -> _Answer:
+        """Runs a call in a disk thread with the writer connection to itself, between two groups of writes.
+
+        Damage that it meets is that of the segment it reads from, where that is another one.
+        """
+        self._check_usable()
         future: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()
         answers: list[_Answer] = []
 
@@ -167,10 +171,18 @@ class SegmentFile:
                 if error is None:
                     future.set_result(answers[0])
                 else:
-                    future.set_exception(error)
+                    future.set_exception((blamed or self)._failure(error))
 
-        self._jobs.append((lambda: answers.append(call(self._open())), ended))
-        self._open()
+        def work() -> None:
+            file = self._open()
+            self._note_made(file)
+            answers.append(call(file))
+
+        try:
+            self._open()
+        except Exception as error:
+            raise self._failure(error) from error
+        self._jobs.append((work, ended))
         self._wake()
         return await future
 
@@ -187,11 +199,17 @@ class SegmentFile:
         await self._threads.run_async(read)
         return answers[0]
 
+    def _opened_existing(self) -> OpenFile | None:
+        """The file if there is one, for calls that are not guarded."""
+        try:
+            return self._file or self._open_existing()
+        except READ_FAILURES as error:
+            raise self._read_failure(error) from error
+
     # -- writes --------------------------------------------------------------------------------
 
     async def commit(self, write: PartitionWrite) -> Sequence[Outcome]:
-        if self._dropped:
-            raise SegmentDroppedError()
+        self._check_usable()
         future: asyncio.Future[Sequence[Outcome]] = asyncio.get_running_loop().create_future()
         self._waiting.append((write, future))
         self._wake()
@@ -223,9 +241,19 @@ class SegmentFile:
             self._fail(waiters, error)
             return
         self._threads.run(
-            lambda: file.writer.execute("COMMIT"),
+            lambda: self._commit_group(file),
             lambda error: self._committed(file, waiters, answers, error),
         )
+
+    def _commit_group(self, file: OpenFile) -> None:
+        self._note_made(file)
+        file.writer.execute("COMMIT")
+
+    def _note_made(self, file: OpenFile) -> None:
+        """Tells the registry of a segment before something in it can be missed."""
+        if not file.is_noted:
+            self._registry.note_made(self.name)
+            file.is_noted = True
 
     def _apply(self, file: OpenFile, waiters: list[_Waiter]) -> list[list[Outcome]]:
         """Runs the statements of one group in an open transaction; on any surprise the caller rolls it back."""
@@ -242,17 +270,10 @@ class SegmentFile:
             touched[write.partition] = counters
             answers.append(file.applier.apply(counters, write))
         for counters in touched.values():
-            file.writer.execute(
-                statements.SAVE_COUNTERS,
-                (
-                    counters.partition,
-                    counters.epoch,
-                    counters.lsn,
-                    counters.next_sequence,
-                    counters.items,
-                    counters.size_bytes,
-                ),
-            )
+            file.writer.execute(statements.SAVE_COUNTERS, state_columns(counters.state()))
+        if file.generation < self._registry.generation:
+            file.generation = self._registry.generation
+            file.writer.execute(statements.SAVE_GENERATION, (file.generation,))
         return answers
 
     def _recover(self) -> None:
@@ -264,14 +285,67 @@ class SegmentFile:
             if file.writer.in_transaction:
                 file.writer.execute("ROLLBACK")
             file.applier.rolled_back()
+            file.generation = 0
             self._reload_counters(file)
-        except apsw.Error:
-            _log.exception("segment %s could not roll back and is closed", self._path.stem)
-            self._file = None
-            self._in_snapshot = False
-            for connection in (*file.spare, file.reader, file.writer):
-                with contextlib.suppress(apsw.Error):
-                    connection.close(True)
+        except Exception as error:
+            if not self._examine(error):
+                _log.exception("segment %s could not roll back and is closed", self.name)
+            self._abandon(file)
+
+    def _abandon(self, file: OpenFile) -> None:
+        """Lets go of a file that cannot be closed in an orderly way."""
+        self._file = None
+        self._in_snapshot = False
+        for connection in (*file.spare, file.reader, file.writer):
+            with contextlib.suppress(apsw.Error):
+                connection.close(True)
+
+    # -- damage --------------------------------------------------------------------------------
+
+    def _examine(self, error: BaseException, is_read: bool = False) -> bool:
+        """Takes the segment out of service if a failure tells of damage; whether it does."""
+        damage = damage_of(error, is_read)
+        if damage is not None:
+            self.take_out_of_service(damage)
+        return damage is not None
+
+    def _failure(self, error: BaseException, is_read: bool = False) -> BaseException:
+        """What the caller is told of a failure."""
+        if self._examine(error, is_read):
+            return SegmentOutOfServiceError()
+        if is_disk(error):
+            self._registry.disk.failed(f"the disk takes no writes: {error}")
+            return errors.STORE_FULL()
+        return error
+
+    def _read_failure(self, error: BaseException) -> BaseException:
+        """What the caller is told of a failure to read."""
+        failure = self._failure(error, is_read=True)
+        if isinstance(failure, apsw.Error) and not isinstance(failure, apsw.SQLError):
+            _log.error("segment %s could not be read: %s", self.name, error)
+            return errors.UNAVAILABLE(reason="The store could not read; nothing was changed.")
+        return failure
+
+    def take_out_of_service(self, reason: str) -> None:
+        """Answers nothing from now on, and lets the operator know why."""
+        if self._is_out_of_service:
+            return
+        self._is_out_of_service = True
+        self._registry.problems.report(
+            OUT_OF_SERVICE,
+            self.name,
+            f"segment {self.name} is out of service: {reason}. Stop the server, look with `pleiad check`, and put the "
+            "file of a backup in its place",
+        )
+        waiters = [*self._waiting, *self._alone]
+        self._waiting, self._alone = [], []
+        for _, future in waiters:
+            if not future.done():
+                future.set_exception(SegmentOutOfServiceError())
+        file, self._file = self._file, None
+        self._in_snapshot = False
+        if file is not None and not self._busy:
+            self._abandon(file)
 
     def _committed(
         self,
@@ -285,6 +359,7 @@ class SegmentFile:
             self._fail(waiters, error)
             return
         self._commits.note(len(waiters))
+        self._registry.disk.recovered()
         # Whoever learns of this commit must see it in the next read.
         self._end_snapshot()
         for (_, future), outcomes in zip(waiters, answers, strict=True):
@@ -298,12 +373,13 @@ class SegmentFile:
             self._alone = waiters[::-1]
             self._next()
             return
-        _log.error("a write to segment %s was rolled back: %s", self._path.stem, error, exc_info=error)
+        failure = self._failure(error)
+        if not isinstance(failure, PleiadError):
+            _log.error("a write to segment %s was rolled back: %s", self.name, error, exc_info=error)
+            failure = errors.UNAVAILABLE(reason="The store could not write; nothing was changed.")
         for _, future in waiters:
             if not future.done():
-                future.set_exception(
-                    errors.UNAVAILABLE(reason="The store could not write; nothing was changed.")
-                )
+                future.set_exception(failure)
         self._next()
 
     def _continue(self, file: OpenFile) -> None:
@@ -341,39 +417,41 @@ class SegmentFile:
         applier = self._file.applier if self._file is not None else None
         return applier is not None and (applier.deleted is not None or applier.watch is not None)
 
-    def _open_existing(self) -> OpenFile | None:
+    def _check_usable(self) -> None:
         if self._dropped:
             raise SegmentDroppedError()
-        return self._open() if self._file is None and self._path.exists() else self._file
+        if self._is_out_of_service:
+            raise SegmentOutOfServiceError()
+
+    def _open_existing(self) -> OpenFile | None:
+        self._check_usable()
+        if self._file is None and not self._registry.is_made(self.name) and not self._path.exists():
+            return None
+        return self._open()
 
     def _open(self) -> OpenFile:
         if self._file is not None:
             return self._file
-        if self._dropped:
-            raise SegmentDroppedError()
-        writer = schema.connect(self._path, schema.SEGMENT, self._durable)
-        writer.execute(schema.VERSIONS)
-        if self._durable:
-            schema.sync_directory(self._path.parent)
-        indexes = PathIndexes(writer, self._index_settings, self._uses, self._count_items)
-        reader = schema.connect_reader(self._path)
-        log = Log(self._path, writer, self._threads, self._durable)
-        file = OpenFile(writer, reader, Applier(writer), {}, indexes, reader.cursor().execute, log)
-        self._reload_counters(file)
+        self._check_usable()
+        file = open_file(self._path, self._registry, self._durable, self._threads, self._indexes_of)
         self._file = file
         self._opened(self)
-        if indexes.has_work:
+        if file.indexes.has_work:
             self._wake()
         return file
+
+    def _indexes_of(self, writer: apsw.Connection) -> PathIndexes:
+        return PathIndexes(writer, self._index_settings, self._uses, self._count_items)
+
+    def lsns(self) -> int | None:
+        """The sum of the LSNs of its partitions, of an open file."""
+        return None if self._file is None else sum(c.lsn for c in self._file.counters.values())
 
     def _count_items(self) -> int:
         return sum(counters.items for counters in self._file.counters.values()) if self._file else 0
 
     def _reload_counters(self, file: OpenFile) -> None:
-        rows: Any = file.writer.execute(
-            "SELECT id, epoch, lsn, next_sequence, items, size_bytes FROM partition"
-        ).fetchall()
-        file.counters = {row[0]: Counters(*row) for row in rows}
+        file.counters = load_counters(file.writer)
 
     def close_file(self) -> None:
         """Closes the connections of an idle segment; it opens again on its next use."""

@@ -16,6 +16,7 @@ from typing import Any
 
 import apsw
 
+from pleiad.store.checksum import fields_checksum
 from pleiad.store.predicate import (
     RANK_ARRAY,
     RANK_BOOLEAN,
@@ -106,7 +107,12 @@ def _short_numbers_of(*values: Any) -> str:
     return json.dumps(json.loads(text, parse_int=float))
 
 
+def _fields_checksum(*values: Any) -> int:
+    return fields_checksum(*values)
+
+
 def register_functions(connection: apsw.Connection) -> None:
-    """Gives a connection the functions that conditions and index triggers call for very long numbers."""
+    """Gives a connection the functions that conditions, index triggers and the table of versions call."""
+    connection.create_scalar_function("fields_checksum", _fields_checksum, deterministic=True)
     connection.create_scalar_function("double_of", _double_of, 1, deterministic=True)
     connection.create_scalar_function("short_numbers_of", _short_numbers_of, 1, deterministic=True)

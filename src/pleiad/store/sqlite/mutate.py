@@ -26,16 +26,20 @@ from pleiad.store.contract import (
     Verb,
 )
 from pleiad.store.sqlite.changes import VersionLog
+from pleiad.store.sqlite.rows import ROW, checked_row, checksum_of, stored_body
 
 SEQUENCE_BITS = 36
 """A document number is partition << SEQUENCE_BITS | sequence, so it is unique in the container for ever."""
 
-_FIND = "SELECT number, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB) FROM item WHERE epk = ?1 AND id = ?2"
+_FIND = f"SELECT {ROW} FROM item WHERE epk = ?1 AND id = ?2"
 _FIND_WITHOUT_BODY = (
     "SELECT number, lsn, ts, ttl, size_bytes, terms, x'' FROM item WHERE epk = ?1 AND id = ?2"
 )
-_INSERT = "INSERT INTO item VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, jsonb(?9))"
-_UPDATE = "UPDATE item SET lsn = ?2, ts = ?3, ttl = ?4, size_bytes = ?5, terms = ?6, body = jsonb(?7) WHERE number = ?1"
+_INSERT = "INSERT INTO item VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+_UPDATE = (
+    "UPDATE item SET lsn = ?2, ts = ?3, ttl = ?4, size_bytes = ?5, terms = ?6, body = ?7, checksum = ?8 "
+    "WHERE number = ?1"
+)
 _RENAME = "UPDATE item SET id = ?2 WHERE number = ?1"
 _DELETE = "DELETE FROM item WHERE number = ?1"
 _UNIQUE_FIND = "SELECT number FROM unique_value WHERE epk = ?1 AND key = ?2 AND value = ?3"
@@ -57,6 +61,12 @@ class Counters:
     next_sequence: int = 1
     items: int = 0
     size_bytes: int = 0
+
+    @classmethod
+    def of(cls, state: PartitionState) -> Counters:
+        return cls(
+            state.partition, state.epoch, state.lsn, state.next_sequence, state.items, state.size_bytes
+        )
 
     def state(self) -> PartitionState:
         return PartitionState(
@@ -174,51 +184,16 @@ class Applier:
         found: tuple[Any, ...] | None = self._execute(statement, (mutation.epk, mutation.id)).fetchone()
         if found is None:
             return None
+        if wants_body:
+            return checked_row(found)
         number, lsn, ts, ttl, size_bytes, terms, body = found
         return Row(number, mutation.epk, mutation.id, lsn, ts, ttl, size_bytes, terms, body)
 
     def _put(self, counters: Counters, write: PartitionWrite, mutation: Mutation, old: Row | None) -> Outcome:
-        text = mutation.body.decode()
         lsn = counters.lsn + 1
         new_number = counters.partition << SEQUENCE_BITS | counters.next_sequence
-        number = new_number if old is None else old.number
-        if write.keep_versions:
-            self._versions.note_put(write, mutation, lsn, number, is_new=old is None)
-        if old is None:
-            counters.next_sequence += 1
-            counters.items += 1
-            counters.size_bytes += mutation.size_bytes
-            if self.watch is not None:
-                self.watch.note(mutation.epk, 1, mutation.size_bytes)
-            self._execute(
-                _INSERT,
-                (
-                    number,
-                    mutation.epk,
-                    mutation.id,
-                    lsn,
-                    write.now,
-                    mutation.ttl,
-                    mutation.size_bytes,
-                    mutation.terms,
-                    text,
-                ),
-            )
-        else:
-            counters.size_bytes += mutation.size_bytes - old.size_bytes
-            if self.watch is not None:
-                self.watch.note(mutation.epk, 0, mutation.size_bytes - old.size_bytes)
-            self._execute(
-                _UPDATE, (number, lsn, write.now, mutation.ttl, mutation.size_bytes, mutation.terms, text)
-            )
-            if mutation.new_id is not None:
-                self._execute(_RENAME, (number, mutation.new_id))
-            if mutation.unique_values:
-                self._execute(_UNIQUE_DELETE, (number,))
-        for key, value in enumerate(mutation.unique_values):
-            self._execute(_UNIQUE_INSERT, (mutation.epk, key, value, number))
         row = Row(
-            number,
+            new_number if old is None else old.number,
             mutation.epk,
             mutation.id if mutation.new_id is None else mutation.new_id,
             lsn,
@@ -228,6 +203,28 @@ class Applier:
             mutation.terms,
             mutation.body,
         )
+        body = stored_body(self._execute, mutation.body)
+        checksum = checksum_of(row, body)
+        if write.keep_versions:
+            self._versions.note_put(write, mutation, body, lsn, row.number, is_new=old is None)
+        if old is None:
+            counters.next_sequence += 1
+            counters.items += 1
+            counters.size_bytes += mutation.size_bytes
+            if self.watch is not None:
+                self.watch.note(mutation.epk, 1, mutation.size_bytes)
+            self._execute(_INSERT, (*row[:8], body, checksum))
+        else:
+            counters.size_bytes += mutation.size_bytes - old.size_bytes
+            if self.watch is not None:
+                self.watch.note(mutation.epk, 0, mutation.size_bytes - old.size_bytes)
+            self._execute(_UPDATE, (row.number, *row[3:8], body, checksum))
+            if mutation.new_id is not None:
+                self._execute(_RENAME, (row.number, mutation.new_id))
+            if mutation.unique_values:
+                self._execute(_UNIQUE_DELETE, (row.number,))
+        for key, value in enumerate(mutation.unique_values):
+            self._execute(_UNIQUE_INSERT, (mutation.epk, key, value, row.number))
         return Outcome(Result.CREATED if old is None else Result.REPLACED, lsn, row, old)
 
     def _expire(self, counters: Counters, write: PartitionWrite, row: Row) -> None:

@@ -11,15 +11,15 @@ from typing import Any
 
 import apsw
 
-from pleiad.store.contract import Row, as_row
+from pleiad.store.contract import Row
 from pleiad.store.predicate import ROW_COLUMNS, merged_selection
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Predicate, Selection
 from pleiad.store.sqlite.json_sql import json_path, rank_of, value_of
 from pleiad.store.sqlite.path_index import PathIndex, State
 from pleiad.store.sqlite.predicate_sql import Entries, Place, Sql, all_of, entries
+from pleiad.store.sqlite.rows import ROW, ROW_COLUMNS_COUNT, checked_row
 from pleiad.store.sqlite.select import (
     PIECE_ENTRIES,
-    ROW,
     Read,
     RowPlan,
     plan_rows,
@@ -50,7 +50,8 @@ def _place(position: OrderPosition) -> Place:
 
 
 def _placed(found: Any) -> tuple[Row, OrderPosition]:
-    return as_row(found[:9]), OrderPosition(found[9], found[10], found[0])
+    rank, value = found[ROW_COLUMNS_COUNT:]
+    return checked_row(found[:ROW_COLUMNS_COUNT]), OrderPosition(rank, value, found[0])
 
 
 def _sort_few(

@@ -23,13 +23,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 import apsw
 
-from pleiad.store.index_use import IndexSettings, PathUses, is_indexable
+from pleiad.store.index_use import LOADED, IndexSettings, PathUses, Score, is_indexable
 from pleiad.store.selection import IndexedPath
 from pleiad.store.sqlite import path_index_sql as sql
 
@@ -74,6 +74,7 @@ class PathIndex:
     run_is_full: bool = False
     place: _Place = sql.FIRST_PLACE
     """The last entry of the run that is in the index."""
+    score: Score = field(default_factory=Score)
 
     @property
     def table(self) -> str:
@@ -97,6 +98,7 @@ class PathIndexes:
             path = IndexedPath(tuple(json.loads(index[1])), bool(index[2]))
             state = State(index[3])
             self._indexes[path] = PathIndex(path, state, index[7], index[0], index[4], index[5], index[6])
+            self._indexes[path].score = Score(LOADED, settings.clock())
         self._drop_unused()
 
     # -- asking --------------------------------------------------------------------------------
@@ -114,7 +116,7 @@ class PathIndexes:
         done = sum(index.items_done + index.run_items / 2 for index in building)
         return min(0.99, done / max(1, self._items() * len(building)))
 
-    def note_use(self, paths: Iterable[IndexedPath]) -> bool:
+    def note_use(self, paths: Iterable[IndexedPath], found: bool = False) -> bool:
         """Remembers that a query asked for paths; a path asked for again gets an index if there are many items.
 
         Tells whether there is something new to build.
@@ -124,19 +126,34 @@ class PathIndexes:
             index = self._indexes.get(path)
             if index is not None and index.state is not State.DROPPING:
                 index.used_at = self._settings.clock()
-            elif self._uses.add(path) >= self._settings.uses_min and self._items() > self._settings.items_min:
+                index.score.add(found, index.used_at)
+            elif (
+                self._uses.add(path, found, self._settings.clock()).asked >= self._settings.uses_min
+                and self._items() > self._settings.items_min
+            ):
                 wanted = self._want(path) or wanted
         return wanted
 
+    def _is_wanted(self, path: IndexedPath, found: bool) -> bool:
+        score = self._uses.add(path, found, self._settings.clock())
+        return score.asked >= self._settings.uses_min and self._items() > self._settings.items_min
+
     def _want(self, path: IndexedPath) -> bool:
-        if (
-            path in self._indexes
-            or len(self._indexes) >= self._settings.indexes_max
-            or not is_indexable(path)
-        ):
+        if path in self._indexes or not is_indexable(path) or not self._has_room(path):
             return False
-        self._indexes[path] = PathIndex(path, State.WANTED, self._settings.clock())
+        now = self._settings.clock()
+        self._indexes[path] = PathIndex(path, State.WANTED, now, score=self._uses.score_of(path))
         return True
+
+    def _has_room(self, path: IndexedPath) -> bool:
+        """Whether there is a place for one more index; where there is none, an index that earned less makes room."""
+        scores = {each: i.score for each, i in self._indexes.items() if i.state is not State.DROPPING}
+        if len(scores) < self._settings.indexes_max:
+            return True
+        weakest = self._uses.replaced_by(path, scores, self._settings)
+        if weakest is not None:
+            self._discard(self._indexes[weakest])
+        return weakest is not None
 
     def drop(self, keep: Callable[[IndexedPath], bool]) -> None:
         """Stops using the indexes of all other paths at once; steps remove them."""

@@ -24,6 +24,7 @@ from pleiad.store.contract import PartitionState
 from pleiad.store.moves import CaughtUp, Division, Totals
 from pleiad.store.sqlite import schema, statements
 from pleiad.store.sqlite.mutate import Applier, Watch
+from pleiad.store.sqlite.rows import checked_state, state_columns
 
 _CHUNK_END = (
     "SELECT max(number) FROM (SELECT number FROM source.item WHERE number > ?1 ORDER BY number LIMIT ?2)"
@@ -99,17 +100,14 @@ class HalfCount:
 
 def save(writer: apsw.Connection, state: PartitionState) -> None:
     """Writes the counters of a partition."""
-    writer.execute(
-        statements.SAVE_COUNTERS,
-        (state.partition, state.epoch, state.lsn, state.next_sequence, state.items, state.size_bytes),
-    )
+    writer.execute(statements.SAVE_COUNTERS, state_columns(state))
 
 
 def reopen(writer: apsw.Connection, partition: int, epoch: int) -> PartitionState:
     """Raises the epoch of a partition unless it has a later one; what it holds then."""
     with _transaction(writer):
         found: Any = writer.execute(statements.STATE, (partition,)).fetchone()
-        state = PartitionState(partition, epoch, 0, 1, 0, 0) if found is None else PartitionState(*found)
+        state = PartitionState(partition, epoch, 0, 1, 0, 0) if found is None else checked_state(found)
         opened = replace(state, epoch=max(state.epoch, epoch))
         save(writer, opened)
     return opened
@@ -123,7 +121,7 @@ def fence(writer: apsw.Connection, partition: int, epoch: int) -> PartitionState
 
 def _fence(writer: apsw.Connection, partition: int, epoch: int) -> PartitionState | None:
     found: Any = writer.execute(statements.STATE, (partition,)).fetchone()
-    state = PartitionState(partition, epoch, 0, 1, 0, 0) if found is None else PartitionState(*found)
+    state = PartitionState(partition, epoch, 0, 1, 0, 0) if found is None else checked_state(found)
     if state.epoch != epoch:
         return None
     fenced = PartitionState(

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 import apsw
 
-from pleiad.store.contract import Version, WholeRow
+from pleiad.store.checksum import fields_checksum
+from pleiad.store.contract import Row, Version, WholeRow
+from pleiad.store.sqlite.rows import checksum_of, stored_body
 
 _FORGET_UNIQUE = "DELETE FROM unique_value WHERE number = ?1"
 _FORGET_ITEM = "DELETE FROM item WHERE number = ?1"
-_PUT_ITEM = "INSERT INTO item VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, jsonb(?9))"
+_PUT_ITEM = "INSERT INTO item VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
 _PUT_UNIQUE = "INSERT INTO unique_value VALUES(?1, ?2, ?3, ?4)"
 _PUT_VERSION = (
-    "INSERT OR IGNORE INTO version "
-    "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, jsonb(?10), ?11, ?12, jsonb(?13))"
+    "INSERT OR IGNORE INTO version VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
 )
 
 
@@ -25,23 +26,30 @@ def restore(writer: apsw.Connection, rows: Sequence[WholeRow], versions: Sequenc
     with writer:
         writer.executemany(_FORGET_UNIQUE, numbers)
         writer.executemany(_FORGET_ITEM, numbers)
-        writer.executemany(_PUT_ITEM, [(*row[:-1], row.body.decode()) for row, _ in rows])
+        writer.executemany(_PUT_ITEM, [_row_columns(writer, row) for row, _ in rows])
         writer.executemany(_PUT_UNIQUE, unique)
-        writer.executemany(_PUT_VERSION, map(_columns, versions))
+        writer.executemany(_PUT_VERSION, [_version_columns(writer, version) for version in versions])
 
 
-def _columns(version: Version) -> tuple[str | int | bytes | None, ...]:
-    return (
+def _row_columns(writer: apsw.Connection, row: Row) -> tuple[str | int | bytes | None, ...]:
+    body = stored_body(writer.execute, row.body)
+    return (*row[:-1], body, checksum_of(row, body))
+
+
+def _version_columns(writer: apsw.Connection, version: Version) -> tuple[str | int | bytes | None, ...]:
+    columns = (
         *version[:3],
         version.verb.value,
-        *version[4:9],
-        _image(version.body),
+        int(version.is_expiry),
+        *version[5:9],
+        _image(writer, version.body),
         version.previous_lsn,
         version.previous_ts,
-        _image(version.previous_body),
+        _image(writer, version.previous_body),
     )
+    return (*columns, fields_checksum(*columns))
 
 
-def _image(body: bytes) -> str | None:
+def _image(writer: apsw.Connection, body: bytes) -> bytes | None:
     """An image of an item; before its creation and after its end there is none."""
-    return body.decode() or None
+    return stored_body(writer.execute, body) if body else None

@@ -6,8 +6,9 @@ Reads see only what is committed. Statements of reads run on the event loop, lon
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
@@ -21,7 +22,6 @@ from pleiad.store.contract import (
     SegmentDroppedError,
     Version,
     WholeRow,
-    as_row,
 )
 from pleiad.store.moves import CaughtUp, Division, Totals
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
@@ -30,11 +30,34 @@ from pleiad.store.sqlite import logical, relocate, schema, statements
 from pleiad.store.sqlite import order as ordering
 from pleiad.store.sqlite import restore as restoring
 from pleiad.store.sqlite import select as selecting
-from pleiad.store.sqlite.file import OpenFile, SegmentFile
+from pleiad.store.sqlite.failure import READ_FAILURES
+from pleiad.store.sqlite.file import SegmentFile
 from pleiad.store.sqlite.mutate import Counters
+from pleiad.store.sqlite.open_file import OpenFile
+from pleiad.store.sqlite.rows import checked_row, checked_state
 from pleiad.store.sqlite.snapshot import SqliteSnapshot
 
 _SPARE_CONNECTIONS = 2
+
+
+_Self = TypeVar("_Self", bound=SegmentFile)
+_Arguments = ParamSpec("_Arguments")
+_Answer = TypeVar("_Answer")
+
+
+def guarded(
+    method: Callable[Concatenate[_Self, _Arguments], Coroutine[Any, Any, _Answer]],
+) -> Callable[Concatenate[_Self, _Arguments], Coroutine[Any, Any, _Answer]]:
+    """A read that takes the segment out of service when it meets damage."""
+
+    @functools.wraps(method)
+    async def whole(self: _Self, /, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Answer:
+        try:
+            return await method(self, *arguments, **named)
+        except READ_FAILURES as error:
+            raise self._read_failure(error) from error
+
+    return whole
 
 
 class SqliteSegment(SegmentFile):
@@ -43,44 +66,53 @@ class SqliteSegment(SegmentFile):
     # -- reads ---------------------------------------------------------------------------------
 
     async def read(self, epk: bytes, id: str) -> Row | None:
-        file = self._file or self._open_existing()
-        if file is None:
-            return None
-        if not self._in_snapshot:
-            self._begin_snapshot(file)
-        found: Any = file.read(statements.READ, (epk, id)).fetchall()
-        return as_row(found[0]) if found else None
+        try:
+            file = self._file or self._open_existing()
+            if file is None:
+                return None
+            if not self._in_snapshot:
+                self._begin_snapshot(file)
+            found: Any = file.read(statements.READ, (epk, id)).fetchall()
+            return checked_row(found[0]) if found else None
+        except READ_FAILURES as error:
+            raise self._read_failure(error) from error
 
+    @guarded
     async def read_many(self, keys: Sequence[ItemKey]) -> Sequence[Row | None]:
         reading = self._reading()
         if reading is None:
             return [None] * len(keys)
         execute = reading.connection.cursor().execute
         found: list[Any] = [execute(statements.READ, key).fetchone() for key in keys]
-        return [None if columns is None else as_row(columns) for columns in found]
+        return [None if columns is None else checked_row(columns) for columns in found]
 
+    @guarded
     async def find(self, number: int) -> Row | None:
         file = self._file or self._open_existing()
         found: Any = file.reader.execute(statements.FIND, (number,)).fetchone() if file is not None else None
-        return None if found is None else as_row(found)
+        return None if found is None else checked_row(found)
 
+    @guarded
     async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
         reading = self._reading()
         if reading is None:
             return []
         found = reading.connection.execute(statements.scan(span), (after, span.min, span.max, limit))
-        return list(map(as_row, found))
+        return list(map(checked_row, found))
 
+    @guarded
     async def changes(
         self, span: EpkRange, after_lsn: int, limit: int, since_ts: int = 0, partition: int | None = None
     ) -> Sequence[Row]:
         return await changing.changes(self._reading, span, after_lsn, limit, since_ts, partition)
 
+    @guarded
     async def versions(
         self, span: EpkRange, after_lsn: int, limit: int, partition: int | None = None
     ) -> Sequence[Version]:
         return await changing.versions(self._reading, span, after_lsn, limit, partition)
 
+    @guarded
     async def forget_versions(self, before_ts: int, limit: int) -> int:
         reading = self._reading()
         if reading is None or not changing.has_versions_before(reading.connection, before_ts):
@@ -89,14 +121,16 @@ class SqliteSegment(SegmentFile):
             lambda file: changing.forget_versions(file.writer, before_ts, limit)
         )
 
+    @guarded
     async def state(self, partition: int) -> PartitionState:
         file = self._file or self._open_existing()
         # Not from the counters in memory, which run ahead of the disk while a commit waits for it.
         found: Any = (
             file.reader.execute(statements.STATE, (partition,)).fetchone() if file is not None else None
         )
-        return Counters(partition, 0).state() if found is None else PartitionState(*found)
+        return Counters(partition, 0).state() if found is None else checked_state(found)
 
+    @guarded
     async def logical_partitions(self, span: EpkRange) -> Sequence[LogicalPartition]:
         file = self._file or self._open_existing()
         if file is None:
@@ -104,6 +138,7 @@ class SqliteSegment(SegmentFile):
         rows: Any = file.reader.execute(statements.LOGICAL, (span.min, span.max)).fetchall()
         return [LogicalPartition(*row) for row in rows]
 
+    @guarded
     async def largest_logical_partitions(
         self, span: EpkRange, count: int, bytes_min: int = 0
     ) -> Sequence[LogicalPartition]:
@@ -111,6 +146,7 @@ class SqliteSegment(SegmentFile):
             return []
         return await asyncio.to_thread(logical.largest, self._path, span, count, bytes_min)
 
+    @guarded
     async def expired(self, span: EpkRange, now: int, default_ttl: int | None, limit: int) -> Sequence[Row]:
         file = self._file or self._open_existing()
         if file is None or default_ttl is None:
@@ -124,12 +160,12 @@ class SqliteSegment(SegmentFile):
             rows += file.reader.execute(
                 statements.EXPIRED_DEFAULT, (now - default_ttl, span.min, span.max, limit - len(rows))
             ).fetchall()
-        return list(map(as_row, rows))
+        return list(map(checked_row, rows))
 
     def snapshot(self) -> SqliteSnapshot:
-        file = self._file or self._open_existing()
+        file = self._opened_existing()
         if file is None:
-            return SqliteSnapshot(None, lambda _: None)
+            return SqliteSnapshot(None, lambda _: None, self._read_failure)
 
         def give_back(connection: apsw.Connection) -> None:
             if self._file is file and len(file.spare) < _SPARE_CONNECTIONS:
@@ -138,18 +174,21 @@ class SqliteSegment(SegmentFile):
                 connection.close()
 
         connection = file.spare.pop() if file.spare else schema.connect_reader(self._path)
-        return SqliteSnapshot(connection, give_back)
+        return SqliteSnapshot(connection, give_back, self._read_failure)
 
     # -- selections ----------------------------------------------------------------------------
 
-    def select(self, selection: Selection, after: int, limit: int) -> Awaitable[Sequence[Row]]:
-        return selecting.select(self._reading, selection, after, limit)
+    @guarded
+    async def select(self, selection: Selection, after: int, limit: int) -> Sequence[Row]:
+        return await selecting.select(self._reading, selection, after, limit)
 
+    @guarded
     async def ordered(
         self, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int
     ) -> Sequence[tuple[Row, OrderPosition]] | None:
         return await ordering.ordered(self._reading, selection, order, after, limit)
 
+    @guarded
     async def count(self, selection: Selection, count_only: bool = False) -> tuple[int, int]:
         return await selecting.count(self._reading, selection, count_only)
 
@@ -163,26 +202,28 @@ class SqliteSegment(SegmentFile):
 
     # -- path indexes --------------------------------------------------------------------------
 
-    def note_use(self, paths: Iterable[IndexedPath]) -> None:
-        file = self._file or self._open_existing()
-        if file is not None and file.indexes.note_use(paths):
+    def note_use(self, paths: Iterable[IndexedPath], found: bool = False) -> None:
+        file = self._opened_existing()
+        if file is not None and file.indexes.note_use(paths, found):
             self._wake()
 
     def index_progress(self) -> float:
-        file = self._file or self._open_existing()
+        file = self._opened_existing()
         return 1.0 if file is None else file.indexes.progress()
 
     def drop_indexes(self, keep: Callable[[IndexedPath], bool]) -> None:
-        file = self._file or self._open_existing()
+        file = self._opened_existing()
         if file is not None:
             file.indexes.drop(keep)
             self._wake()
 
     # -- split, merge and move -------------------------------------------------------------------
 
+    @guarded
     async def middle(self, span: EpkRange) -> bytes | None:
         return await self._beside(lambda reader: relocate.middle(reader, span))
 
+    @guarded
     async def totals(self, span: EpkRange) -> Totals:
         return await self._beside(lambda reader: relocate.totals(reader, span)) or Totals(0, 0)
 
@@ -225,17 +266,20 @@ class SqliteSegment(SegmentFile):
 
     async def copy_from(self, source: Segment, span: EpkRange, after: int, limit: int) -> int | None:
         assert isinstance(source, SqliteSegment)
-        if (source._file or source._open_existing()) is None:
+        if source._opened_existing() is None:
             return None
         path = source._path
-        return await self._alone_on_writer(lambda file: relocate.copy(file.writer, path, span, after, limit))
+        return await self._alone_on_writer(
+            lambda file: relocate.copy(file.writer, path, span, after, limit), blamed=source
+        )
 
     async def catch_up(self, source: Segment, span: EpkRange, after_lsn: int, after_delete: int) -> CaughtUp:
         assert isinstance(source, SqliteSegment)
-        path, file = source._path, source._file or source._open_existing()
+        path, file = source._path, source._opened_existing()
         deleted = file.applier.deleted if file is not None else None
         if deleted is None:
             raise SegmentDroppedError()
         return await self._alone_on_writer(
-            lambda target: relocate.catch_up(target.writer, path, span, after_lsn, after_delete, deleted)
+            lambda target: relocate.catch_up(target.writer, path, span, after_lsn, after_delete, deleted),
+            blamed=source,
         )

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from pleiad.keys.range import WHOLE, EpkRange
-from pleiad.store.contract import Row, as_row
+from pleiad.store.contract import Row
 from pleiad.store.predicate import ROW_COLUMNS, merged_selection
 from pleiad.store.selection import IndexedPath, Predicate, Selection
 from pleiad.store.sqlite.path_index import PathIndex, PathIndexes, State
@@ -36,9 +36,9 @@ from pleiad.store.sqlite.predicate_sql import (
     entries,
     entry_of,
 )
+from pleiad.store.sqlite.rows import ROW, checked_row
 from pleiad.store.sqlite.schema import has_age_index
 
-ROW = "item.number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB)"
 FEW_MATCHES = 2_000
 _PIECE_NUMBERS = 1_000
 _PIECE_NUMBERS_MAX = 20_000
@@ -99,7 +99,7 @@ async def select(read: Read, selection: Selection, after: int, limit: int) -> li
             f"SELECT {ROW} FROM item NOT INDEXED WHERE {piece.where.text} ORDER BY number LIMIT ?",
             (*piece.where.params, limit - len(rows)),
         )
-        rows += map(as_row, found)
+        rows += map(checked_row, found)
         if len(rows) < limit:
             await walk.rest()
     return rows
@@ -124,7 +124,7 @@ def _rows_of_one_value(read: Read, selection: Selection, after: int, limit: int)
     age = () if default_ttl is None else (default_ttl, default_ttl, selection.now)
     text = _one_value_text(index.table, not is_whole, default_ttl is not None)
     found: Any = reading.execute(text, (*entry, after, *bounds, *age, limit)).fetchall()
-    return list(map(as_row, found))
+    return list(map(checked_row, found))
 
 
 @lru_cache(maxsize=256)

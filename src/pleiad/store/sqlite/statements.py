@@ -1,8 +1,9 @@
 """The SQL of a segment: reading rows and counters, and what a commit saves beside them."""
 
 from pleiad.keys.range import EpkRange
+from pleiad.store.sqlite.rows import ROW as COLUMNS
+from pleiad.store.sqlite.rows import STATE as STATE_COLUMNS
 
-COLUMNS = "number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB)"
 READ = f"SELECT {COLUMNS} FROM item WHERE epk = ?1 AND id = ?2"
 FIND = f"SELECT {COLUMNS} FROM item WHERE number = ?1"
 # NOT INDEXED, or the planner would find a wide range by the key index and sort all of it for every page.
@@ -11,7 +12,8 @@ SCAN_KEY = (
     f"SELECT {COLUMNS} FROM item WHERE number IN (SELECT number FROM item INDEXED BY item_key "
     "WHERE epk >= ?2 AND epk < ?3 AND number > ?1 ORDER BY number LIMIT ?4) ORDER BY number"
 )
-STATE = "SELECT id, epoch, lsn, next_sequence, items, size_bytes FROM partition WHERE id = ?1"
+STATE = f"SELECT {STATE_COLUMNS} FROM partition WHERE id = ?1"
+STATES = f"SELECT {STATE_COLUMNS} FROM partition"
 LOGICAL = (
     "SELECT logical.epk, items, bytes, CAST(json(body) AS BLOB) FROM (SELECT epk, count(*) AS items, "
     "sum(size_bytes) AS bytes, min(number) AS first FROM item WHERE epk >= ?1 AND epk < ?2 GROUP BY epk) AS logical "
@@ -25,9 +27,14 @@ EXPIRED_DEFAULT = (
 )
 AGE_INDEX = "CREATE INDEX IF NOT EXISTS item_age ON item(ts) WHERE ttl IS NULL"
 SAVE_COUNTERS = (
-    "INSERT INTO partition VALUES(?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT(id) DO UPDATE SET "
-    "epoch = ?2, lsn = ?3, next_sequence = ?4, items = ?5, size_bytes = ?6"
+    "INSERT INTO partition VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT(id) DO UPDATE SET "
+    "epoch = ?2, lsn = ?3, next_sequence = ?4, items = ?5, size_bytes = ?6, checksum = ?7"
 )
+
+
+IDENTITY = "SELECT account, segment, generation FROM identity"
+SAVE_GENERATION = "UPDATE identity SET generation = ?1"
+LSNS = "SELECT coalesce(sum(lsn), 0) FROM partition"
 
 
 def scan(span: EpkRange) -> str:

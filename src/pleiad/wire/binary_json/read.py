@@ -241,14 +241,13 @@ def _number(reader: _Reader, marker: int, place: int, end: int, depth: int) -> t
 
 
 def _shortest(value: float) -> float:
-    """A number without a fraction that says nothing and without a sign at zero."""
+    """A number without a fraction that says nothing; the sign of a negative zero stays, as it does in text."""
     if value.__class__ is int:
         return value
     if not math.isfinite(value):
         raise MalformedError("a number in it is not finite")
-    if value.is_integer() and -_SAFE_INTEGER_MAX <= value <= _SAFE_INTEGER_MAX:
-        return int(value)
-    return value
+    is_whole = value.is_integer() and -_SAFE_INTEGER_MAX <= value <= _SAFE_INTEGER_MAX
+    return int(value) if is_whole and (value or math.copysign(1.0, value) > 0) else value
 
 
 def _typed_guid(reader: _Reader, marker: int, place: int, end: int, depth: int) -> tuple[str, int]:

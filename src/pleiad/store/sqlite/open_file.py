@@ -1,0 +1,93 @@
+"""Opening the file of a segment: making a new one, and making sure that an old one is the one that belongs here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from pleiad.store.sqlite import directory, schema, statements
+from pleiad.store.sqlite.failure import ForeignFileError
+from pleiad.store.sqlite.mutate import Applier, Counters
+from pleiad.store.sqlite.path_index import PathIndexes
+from pleiad.store.sqlite.registry import Registry
+from pleiad.store.sqlite.rows import checked_state
+from pleiad.store.sqlite.threads import DiskThreads
+from pleiad.store.sqlite.wal import Log
+
+
+@dataclass(slots=True)
+class OpenFile:
+    """The connections of an open segment; the checkpointer's is made when first needed."""
+
+    writer: apsw.Connection
+    reader: apsw.Connection
+    applier: Applier
+    counters: dict[int, Counters]
+    indexes: PathIndexes
+    read: Callable[..., apsw.Cursor]
+    """Runs a statement on a cursor kept for point reads; whoever calls it takes all rows at once."""
+    log: Log
+    generation: int
+    """The newest change of the catalog that the file knows of."""
+    is_noted: bool
+    """Whether the registry knows of the file, and that it tells whose it is."""
+    spare: list[apsw.Connection] = field(default_factory=list)
+    """Connections of snapshots that are over, for the next ones."""
+
+
+def open_file(
+    path: Path,
+    registry: Registry,
+    durable: bool,
+    threads: DiskThreads,
+    indexes_of: Callable[[apsw.Connection], PathIndexes],
+) -> OpenFile:
+    """Opens the file of a segment; ForeignFileError or SchemaError when it is not what was there, or not for us."""
+    if registry.is_made(path.stem) and directory.read_header(path) is None:
+        raise ForeignFileError("its file is gone or empty, although it held items")
+    writer = schema.connect(path, durable)
+    try:
+        generation = _identified(writer, path, registry, durable)
+        reader = schema.connect_reader(path)
+        log = Log(path, writer, threads, durable)
+        return OpenFile(
+            writer,
+            reader,
+            Applier(writer),
+            load_counters(writer),
+            indexes_of(writer),
+            reader.cursor().execute,
+            log,
+            generation,
+            registry.is_stamped(path.stem),
+        )
+    except BaseException:
+        writer.close(True)
+        raise
+
+
+def load_counters(writer: apsw.Connection) -> dict[int, Counters]:
+    """The counters of all partitions, by their ids."""
+    rows: Any = writer.execute(statements.STATES).fetchall()
+    return {row[0]: Counters.of(checked_state(row)) for row in rows}
+
+
+def _identified(writer: apsw.Connection, path: Path, registry: Registry, durable: bool) -> int:
+    """Makes a new file what it shall be, and compares an old one; the newest change of the catalog it knows of."""
+    name = path.stem
+    if registry.is_stamped(name) and writer.pragma("user_version") < schema.VERSION:
+        raise ForeignFileError("its file is an older one than the file that was there")
+    schema.make_segment(writer, registry.account, name, registry.generation)
+    if durable:
+        schema.sync_directory(path.parent)
+    identity: Any = writer.execute(statements.IDENTITY).fetchone()
+    if identity is None or tuple(identity[:2]) != (registry.account, name):
+        raise ForeignFileError("its file is that of another segment or account")
+    lsns: Any = writer.execute(statements.LSNS).fetchone()
+    if lsns[0] < registry.reached(name):
+        raise ForeignFileError("its file is older than it was: it lacks writes that were acknowledged")
+    return int(identity[2])

@@ -1,0 +1,96 @@
+"""Rows of a segment as SQL and as values, with the checksum they carry: it is made here, and compared here."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+from zlib import adler32, crc32
+
+import apsw
+
+from pleiad.store.checksum import (
+    FIGURES,
+    LSN_SHIFT,
+    NO_TTL,
+    DamagedRowError,
+    content_checksum,
+    fields_checksum,
+    row_checksum,
+    state_checksum,
+)
+from pleiad.store.contract import PartitionState, Row, Verb, Version
+
+ROW = "item.number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB), body, checksum"
+ROW_COLUMNS_COUNT = 11
+STATE = "id, epoch, lsn, next_sequence, items, size_bytes, checksum"
+VERSION = (
+    "lsn, epk, position, verb, is_expiry, ts, number, id, size_bytes, coalesce(CAST(json(body) AS BLOB), x''), "
+    "previous_lsn, previous_ts, coalesce(CAST(json(previous_body) AS BLOB), x''), body, previous_body, checksum"
+)
+VERSION_CHECKSUM = (
+    "fields_checksum(lsn, epk, position, verb, is_expiry, ts, number, id, size_bytes, body, previous_lsn, previous_ts, "
+    "previous_body)"
+)
+"""The checksum of a version as SQL over its columns."""
+
+_VERBS = {verb.value: verb for verb in Verb}
+_new = tuple.__new__
+_pack = FIGURES.pack
+Execute = Callable[..., apsw.Cursor]
+
+
+def checked_row(columns: tuple[Any, ...]) -> Row:
+    """The row of the columns ROW; DamagedRowError when it is not what was written."""
+    number, epk, id, lsn, ts, ttl, size_bytes, terms, _, body, checksum = columns
+    if checksum is None:
+        return _new(Row, columns[:9])
+    try:
+        # `row_checksum` of `content_checksum` written out: this runs for every row of every read.
+        figures = _pack(ts, NO_TTL if ttl is None else ttl, size_bytes, terms)
+        if crc32(figures + epk + id.encode(), adler32(body)) ^ number ^ lsn << LSN_SHIFT == checksum:
+            return _new(Row, columns[:9])
+    except (struct.error, AttributeError, TypeError):
+        pass  # damage made a value of another type of one of them
+    raise DamagedRowError(f"the row with number {number} is not what was written")
+
+
+def checksum_of(row: Row, body: bytes) -> int:
+    """The checksum of a row whose body is stored as these bytes."""
+    content = content_checksum(row.epk, row.id.encode(), row.ts, row.ttl, row.size_bytes, row.terms, body)
+    return row_checksum(content, row.number, row.lsn)
+
+
+def stored_body(execute: Execute, body: bytes) -> bytes:
+    """A body as it is stored: SQLite's own form of JSON."""
+    found: Any = execute("SELECT jsonb(?1)", (body.decode(),)).fetchone()
+    return bytes(found[0])
+
+
+def checked_state(columns: tuple[Any, ...]) -> PartitionState:
+    """The counters of the columns STATE; DamagedRowError when they are not what was written."""
+    *figures, checksum = columns
+    try:
+        is_whole = checksum is None or state_checksum(*figures) == checksum
+    except (struct.error, TypeError):
+        is_whole = False
+    if not is_whole:
+        raise DamagedRowError(f"the counters of partition {columns[0]} are not what was written")
+    return PartitionState(*figures)
+
+
+def state_columns(state: PartitionState) -> tuple[int, ...]:
+    """The counters as columns, with their checksum."""
+    figures = (state.partition, state.epoch, state.lsn, state.next_sequence, state.items, state.size_bytes)
+    return (*figures, state_checksum(*figures))
+
+
+def checked_version(columns: tuple[Any, ...]) -> Version:
+    """The version of the columns VERSION; DamagedRowError when it is not what was written."""
+    body, previous_body, checksum = columns[13:]
+    if checksum is not None and checksum != fields_checksum(
+        *columns[:9], body, columns[10], columns[11], previous_body
+    ):
+        raise DamagedRowError(f"the version with LSN {columns[0]} is not what was written")
+    version = Version._make(columns[:13])
+    return version._replace(verb=_VERBS[columns[3]], is_expiry=bool(version.is_expiry))

@@ -1,0 +1,91 @@
+"""The attack suite itself: it knows every route, its list is long enough, and it says what it finds."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+from attack import probes
+from attack.fuzzing.queries import QueryMaker
+from attack.fuzzing.requests import RequestMaker
+from attack.hostile.shots import all_shots
+from attack.report import Outcome, save, table
+from attack.settings import FULL
+from attack.watch import Reads
+from pleiad.heads.admin.head import AdminOperations
+from pleiad.heads.nosql.auth import EMULATOR_KEY, Authenticator
+from pleiad.heads.nosql.routes import routes
+from pleiad.heads.nosql.users import UserOperations
+from pleiad.limits import Limits
+
+
+def test_the_list_of_hostile_requests_has_more_than_sixty_of_every_family() -> None:
+    shots = all_shots()
+    names = Counter(shot.name for shot in shots)
+    assert len(shots) > 60
+    assert max(names.values()) == 1
+    assert {shot.method for shot in shots} == {"PATCH", "POST"}
+    assert {"docs", "sprocs", "udfs", "dbs", "offers"} <= {
+        part for shot in shots for part in shot.segments[::2]
+    }
+
+
+def test_hostile_texts_are_as_long_as_the_service_takes_and_one_is_longer() -> None:
+    lengths = [
+        len(shot.body["query"])
+        for shot in all_shots()
+        if isinstance(shot.body, dict) and "query" in shot.body
+    ]
+    assert sum(200_000 < length <= 262_144 for length in lengths) > 20
+    assert max(lengths) > 262_144
+
+
+def test_one_seed_is_one_request_and_one_query() -> None:
+    assert str(RequestMaker(7).make()) == str(RequestMaker(7).make())
+    assert len({str(RequestMaker(seed).make()) for seed in range(50)}) == 50
+    assert QueryMaker(7).make() == QueryMaker(7).make()
+
+
+def test_a_stall_counts_as_all_the_reads_it_held_up() -> None:
+    reads = Reads()
+    for _ in range(900):
+        reads.note(began_at=0.0, wall=0.001, own=0.001, ok=True)
+    assert reads.p99_ms() == 1.0
+    reads.note(began_at=9.0, wall=0.9, own=0.5, ok=True)
+    assert reads.count == 901
+    assert reads.longest_ms() == 500.0
+    assert reads.longest_ms(wall=True) == 900.0
+    assert reads.p99_ms() > 300.0
+    assert [stall.began_at for stall in reads.stalls] == [9.0]
+
+
+def test_what_broke_is_in_the_table_and_in_the_file(tmp_path: Path) -> None:
+    outcome = Outcome(name="rights", store="sqlite")
+    outcome.answered(500, "GET /dbs")
+    outcome.trespass("somebody read something")
+    assert "500: GET /dbs" in table([outcome])
+    assert "somebody read something" in table([outcome])
+    save([outcome], tmp_path / "attack.json", FULL)
+    saved = json.loads((tmp_path / "attack.json").read_text())
+    assert saved["outcomes"][0]["trespasses"] == 1
+    assert saved["outcomes"][0]["errors_500"] == 1
+
+
+def _routes() -> set[tuple[str, str]]:
+    """What the server has a route for, with a star where a name stands."""
+    authenticator = Authenticator(EMULATOR_KEY, None, Limits())
+    table = {
+        **routes(UserOperations(authenticator)),
+        **AdminOperations(authenticator, True, lambda: 0).routes(),
+    }
+    return {(path, method) for path, methods in table.items() for method in methods}
+
+
+def test_no_route_of_the_server_is_left_out_of_the_probes() -> None:
+    def shape(segments: list[str]) -> str:
+        return "/".join(part if place % 2 == 0 else "*" for place, part in enumerate(segments))
+
+    probed = {(shape(probe.segments), probe.method) for probe in probes.probes("x")}
+    # What everybody may ask is not a question of rights.
+    assert _routes() - probed <= {("_pleiad/*", "GET"), ("metrics", "GET")}

@@ -1,0 +1,137 @@
+"""Hostile requests beside point reads: none of them keeps the event loop, and each comes to an end.
+
+What is measured is the processor time of the loop's own thread between two beats of a heart in that loop, so a busy
+machine does not change the outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import Any
+
+import orjson
+import pytest
+
+from pleiad.engine import items
+from pleiad.errors import PleiadError
+from pleiad.limits import Limits
+
+STALL_SECONDS_MAX = 0.25
+BRIEF = Limits(operation_seconds=0.5)
+WORDS = " ".join(f"word{number % 5_000}" for number in range(60_000))
+ITEM: dict[str, Any] = {
+    "pk": "p",
+    "n": 1,
+    "s": "a" * 500_000,
+    "u": "ä" * 100_000,
+    "words": WORDS,
+    "t": list(range(2_000)),
+    "deep": [[[number, [number]], {"a": number}] for number in range(20_000)],
+}
+ALL = {
+    "a JOIN of itself": "SELECT VALUE COUNT(1) FROM c JOIN a IN c.t JOIN b IN c.t JOIN d IN c.t",
+    "subqueries in subqueries": (
+        "SELECT VALUE ARRAY(SELECT VALUE (SELECT VALUE COUNT(1) FROM y IN c.t WHERE y > x) FROM x IN c.t) FROM c"
+    ),
+    "a pattern that goes back": "SELECT VALUE REGEXMATCH(c.s, '(a+)+b') FROM c JOIN x IN c.t",
+    "a long LIKE with wildcards": f"SELECT VALUE c.s LIKE '%{'a' * 2_000}_b%' FROM c JOIN x IN c.t",
+    "case of long strings": "SELECT VALUE LENGTH(LOWER(CONCAT(c.u, c.u, c.u))) FROM c JOIN x IN c.t",
+    "searches in long strings": f"SELECT VALUE CONTAINS(c.s, '{'a' * 40}b{'a' * 40}') FROM c JOIN x IN c.t",
+    "an order over a JOIN": "SELECT VALUE a FROM c JOIN a IN c.t JOIN b IN c.t ORDER BY c.n",
+    "DISTINCT over a JOIN": "SELECT DISTINCT VALUE [a, b] FROM c JOIN a IN c.t JOIN b IN c.t",
+    "groups over a JOIN": "SELECT a, b, COUNT(1) AS n FROM c JOIN a IN c.t JOIN b IN c.t GROUP BY a, b",
+    "equality of deep values": "SELECT VALUE COUNT(1) FROM c JOIN a IN c.t WHERE c.deep = c.deep",
+    "DISTINCT of deep values": "SELECT DISTINCT VALUE [c.deep, a] FROM c JOIN a IN c.t",
+    "text of deep values": "SELECT VALUE LENGTH(TOSTRING(c.deep)) FROM c JOIN a IN c.t",
+    "words": "SELECT VALUE FULLTEXTCONTAINS(c.words, 'word77 word78') FROM c JOIN a IN c.t",
+    "sets": "SELECT VALUE ARRAY_LENGTH(SETUNION(c.deep, c.t)) FROM c JOIN a IN c.t",
+    "a list without end": "SELECT VALUE MAKELIST(c.s) FROM c JOIN a IN c.t JOIN b IN c.t",
+    "the item over and over": f"SELECT VALUE [{', '.join(['c'] * 2_000)}] FROM c",
+    "a long text": f"SELECT VALUE [{', '.join(['c.n + c.m'] * 20_000)}] FROM c",
+    "a long text of calls": f"SELECT VALUE [{', '.join(['LOWER(c.s)'] * 15_000)}] FROM c",
+}
+
+
+class Heart:
+    """Counts how long other work keeps the loop, in processor time of its thread."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self.beats = 0
+
+    async def beat(self) -> None:
+        last = time.thread_time()
+        while True:
+            await asyncio.sleep(0)
+            now = time.thread_time()
+            self.longest = max(self.longest, now - last)
+            last = now
+            self.beats += 1
+
+
+async def _run(world: Any, text: str) -> int:
+    """The status a hostile query ends with."""
+    try:
+        await world.page(text)
+    except PleiadError as error:
+        return error.status
+    return 200
+
+
+@pytest.mark.timeout(600)
+async def test_point_reads_go_on_beside_all_hostile_queries(world: Any) -> None:
+    async with world(limits=BRIEF) as w:
+        for number in range(3):
+            await w.put({**ITEM, "id": f"i{number}"})
+        await w.put({"id": "small", "pk": "p"})
+        heart = Heart()
+        beating = asyncio.create_task(heart.beat())
+        hostile = [asyncio.create_task(_run(w, text)) for text in ALL.values()]
+        reads = 0
+        while not all(task.done() for task in hostile):
+            answer = await items.read(w.container, "small", ("p",))
+            assert orjson.loads(w.container.render(answer.row))["id"] == "small"
+            reads += 1
+            await asyncio.sleep(0)
+        beating.cancel()
+        statuses = {name: await task for name, task in zip(ALL, hostile, strict=True)}
+    assert set(statuses.values()) <= {200, 400, 408, 429}, statuses
+    assert reads > 10
+    assert heart.longest < STALL_SECONDS_MAX, f"the loop stood still for {heart.longest:.3f} s"
+
+
+@pytest.mark.parametrize("condition", ["FROM c WHERE " + " AND ".join(["c.t = c.t"] * 1_000)])
+async def test_the_condition_of_a_patch_gives_way_and_ends(world: Any, condition: str) -> None:
+    async with world(limits=BRIEF) as w:
+        await w.put({**ITEM, "id": "i", "t": list(range(20_000))})
+        patch = {"condition": condition, "operations": [{"op": "set", "path": "/x", "value": 1}]}
+        heart = Heart()
+        beating = asyncio.create_task(heart.beat())
+        with contextlib.suppress(PleiadError):
+            await items.patch(w.container, "i", orjson.dumps(patch), ("p",), items.NO_CONDITIONS)
+        beating.cancel()
+    assert heart.beats > 20
+    assert heart.longest < STALL_SECONDS_MAX
+
+
+async def test_a_query_that_is_stopped_pays_for_what_it_took(world: Any) -> None:
+    async with world(limits=BRIEF) as w:
+        await w.put({**ITEM, "id": "i"})
+        with pytest.raises(PleiadError) as stopped:
+            await w.page(ALL["a JOIN of itself"])
+        assert stopped.value.status == 408
+        assert stopped.value.charge_ru is not None
+        assert stopped.value.charge_ru > 10
+
+
+async def test_evaluation_is_charged_by_its_steps(world: Any) -> None:
+    async with world() as w:
+        await w.put({"id": "i", "pk": "p", "t": list(range(500))})
+        plain = await w.query("SELECT VALUE COUNT(1) FROM c JOIN a IN c.t")
+        heavy = await w.query("SELECT VALUE COUNT(1) FROM c JOIN a IN c.t JOIN b IN c.t")
+        again = await w.query("SELECT VALUE COUNT(1) FROM c JOIN a IN c.t JOIN b IN c.t")
+    assert dict(plain.pages[0].charge.parts)["evaluation"] == 0
+    assert heavy.charge_ru > plain.charge_ru + 200
+    assert heavy.charge_ru == again.charge_ru
