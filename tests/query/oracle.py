@@ -54,7 +54,8 @@ def rank(value: Any) -> tuple[int, Any]:
     kind = canon(value)[0]
     order = ["undefined", "null", "bool", "number", "string", "array", "object"].index(kind)
     if kind == "number":
-        return (order, value)
+        # Sorted as indexes have them, by their doubles; compared exactly.
+        return (order, float(value))
     if kind == "bool":
         return (order, value)
     if kind == "string":
@@ -67,7 +68,7 @@ def compare(operator: str, left: Any, right: Any) -> Any:
     kind, other = canon(left)[0], canon(right)[0]
     if kind != other or kind not in ("null", "bool", "number", "string"):
         return UNDEFINED
-    one, two = rank(left)[1], rank(right)[1]
+    one, two = (left, right) if kind == "number" else (rank(left)[1], rank(right)[1])
     if kind == "number" and (one != one or two != two):
         return UNDEFINED
     return {"<": one < two, "<=": one <= two, ">": one > two, ">=": one >= two}[operator]
