@@ -57,9 +57,28 @@ def fire(target: Target, shot: Shot, seconds: float, pages: int = PAGES, tls: bo
     return fired
 
 
+BRIEF_SHOTS = (
+    "join of 5",
+    "exists in exists",
+    "makelist over joins",
+    "wide rows",
+    "pattern on a parameter",
+    "area over joins",
+    "262 KB of selected",
+    "plan: 262 KB of or",
+    "joins on metadata: databases",
+    "patch: joins",
+    "procedure: loop",
+    "function that spins",
+)
+"""One of each family, for a short run."""
+
+
 def chosen(settings: Settings) -> list[Shot]:
     """The hostile requests of a run."""
     shots = all_shots()
+    if settings.brief:
+        return [shot for shot in shots if shot.name in BRIEF_SHOTS]
     return shots[: settings.shots] if settings.shots else shots
 
 
@@ -86,7 +105,7 @@ def run(settings: Settings, store: str, data: Path) -> Outcome:
                 outcome.breaks(
                     f"no end: '{each.name}' had no answer in {each.ended_at - each.began_at:.1f} s"
                 )
-        if store == "sqlite" and target.is_running:
+        if store == "sqlite" and target.is_running and not settings.brief:
             slots.attack(outcome, target)
         outcome.take(watch, settings)
         _blame(outcome, watch, fired, settings)

@@ -22,7 +22,6 @@ def settings() -> Settings:
         QUICK,
         brief=True,
         operation_seconds=0.5,
-        shots=14,
         fuzz_requests=500,
         fuzz_queries=500,
         bit_flips=9,

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from attack import probes
+from attack.classes.stall import BRIEF_SHOTS
 from attack.fuzzing.queries import QueryMaker
 from attack.fuzzing.requests import RequestMaker
 from attack.hostile.shots import all_shots
@@ -29,6 +30,10 @@ def test_the_list_of_hostile_requests_has_more_than_sixty_of_every_family() -> N
     assert {"docs", "sprocs", "udfs", "dbs", "offers"} <= {
         part for shot in shots for part in shot.segments[::2]
     }
+
+
+def test_the_short_list_is_a_part_of_the_long_one() -> None:
+    assert set(BRIEF_SHOTS) <= {shot.name for shot in all_shots()}
 
 
 def test_hostile_texts_are_as_long_as_the_service_takes_and_one_is_longer() -> None:
