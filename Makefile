@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test test-postgres lint bench attack conformance javascript dotnet crash simulate truth isolation requirements clean
+.PHONY: run test test-postgres lint bench oracle attack conformance javascript dotnet crash simulate truth isolation requirements clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -31,6 +31,9 @@ bench: $(READY)  ## ratios against the same HTTP loop answering a constant; writ
 
 attack: $(READY)  ## every class of attack on real servers, both stores; 1,000,000 fuzzed requests and queries; takes hours
 	$(BIN)/python -m attack
+
+oracle: $(READY)  ## the service's own query planner and Pleiad on recorded and fresh random texts, differences by cause; needs ../shared
+	$(BIN)/python -W ignore -m differential --expressions 200000 --queries 100000
 
 conformance: $(READY)  ## the official Python SDK's own tests against Pleiad on both stores; writes docs/compatibility.md
 	$(BIN)/python -m conformance.python_suite --select all --write

@@ -91,14 +91,26 @@ def cause_of(expected: Answer, found: Answer) -> str:
     """A short name for the kind of difference, the same for texts that differ for the same reason."""
     if expected.errors or found.errors:
         return f"{_codes(expected)} here {_codes(found)}"
+    if expected.ranges != found.ranges:
+        return _range_cause(expected.ranges, found.ranges)
     if expected.plan != found.plan:
         names = sorted(
             name
             for name in {*(expected.plan or ()), *(found.plan or ())}
             if (expected.plan or {}).get(name) != (found.plan or {}).get(name)
         )
-        return "plan: " + ", ".join(names)
-    return "ranges: " + ("all" if found.ranges == "all" else "some") + " here"
+        return ", ".join(names)
+    return ""
+
+
+def _range_cause(expected: Any, found: Any) -> str:
+    if expected == []:
+        return "only the service sees that no item can match"
+    if found == []:
+        return "only Pleiad sees that no item can match"
+    if found == "all" or set(expected) < set(found):
+        return "only the service sees that other keys cannot match"
+    return "other keys"
 
 
 def _codes(answer: Answer) -> str:

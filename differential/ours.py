@@ -108,7 +108,7 @@ def _shown_key(key: tuple[Any, ...]) -> str:
 
 
 def _shown(value: Any) -> Any:
-    if isinstance(value, list | dict):
+    if isinstance(value, list | dict) or value is UNDEFINED:
         return {}
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)

@@ -10,13 +10,14 @@ from collections.abc import Callable
 
 from bench.load import LoadProcess
 from bench.report import FamilyReport
-from bench.scenarios import feed, governor, point, postgres, query, split, transactions
+from bench.scenarios import feed, governor, language, point, postgres, query, split, transactions
 from bench.settings import Settings
 
 Family = Callable[[Settings, LoadProcess], FamilyReport]
 
 FAMILIES: dict[str, Family] = {
     "point": point.run,
+    "language": language.run,
     "query": query.run,
     "feed": feed.run,
     "transactions": transactions.run,

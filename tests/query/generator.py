@@ -127,7 +127,8 @@ class Generator:
         inner = [*aliases, alias]
         where = f" WHERE {self.expression(inner, depth + 2)}" if self.random.random() < 0.6 else ""
         distinct = "DISTINCT " if self.random.random() < 0.2 else ""
-        if self.random.random() < 0.25:
+        # A scalar subquery over the elements of an array is refused unless it aggregates them.
+        if self.random.random() < 0.25 or not word:
             selection = f"VALUE {self.random.choice(AGGREGATES)}({self.path(inner)})"
             distinct = ""
         elif word == "ALL" or self.random.random() < 0.7:
@@ -174,7 +175,7 @@ class Generator:
         elif kind < 0.6:
             selection = f"VALUE {self.expression(aliases)}"
         else:
-            selection = f"{self.expression(aliases)} AS v, {self.expression(aliases)}"
+            selection = f"{self.expression(aliases)} AS v, {self.expression(aliases)} AS w"
         order = ""
         if aliases == ["c"] and self.random.random() < 0.4:
             keys = [f"c.{name}" for name in self.random.sample(SORTED_NAMES, self.random.choice((1, 1, 2)))]

@@ -41,7 +41,7 @@ def canon(value: Any) -> Any:
     if isinstance(value, bool):
         return ("bool", value)
     if isinstance(value, int | float):
-        return ("number", float(value))
+        return ("number", value)
     if isinstance(value, str):
         return ("string", value)
     if isinstance(value, list):
@@ -54,6 +54,7 @@ def rank(value: Any) -> tuple[int, Any]:
     kind = canon(value)[0]
     order = ["undefined", "null", "bool", "number", "string", "array", "object"].index(kind)
     if kind == "number":
+        # Sorted as indexes have them, by their doubles; compared exactly.
         return (order, float(value))
     if kind == "bool":
         return (order, value)
@@ -67,14 +68,22 @@ def compare(operator: str, left: Any, right: Any) -> Any:
     kind, other = canon(left)[0], canon(right)[0]
     if kind != other or kind not in ("null", "bool", "number", "string"):
         return UNDEFINED
-    one, two = rank(left)[1], rank(right)[1]
+    one, two = (left, right) if kind == "number" else (rank(left)[1], rank(right)[1])
+    if kind == "number" and (one != one or two != two):
+        return UNDEFINED
     return {"<": one < two, "<=": one <= two, ">": one > two, ">=": one >= two}[operator]
 
 
 def number(value: float) -> Any:
-    if math.isfinite(value) and value == int(value) and abs(value) <= 2**53:
+    """A number as results show it: a whole double without its fraction."""
+    if math.isfinite(value) and value == int(value) and abs(value) < 2**53:
         return int(value)
     return value
+
+
+def exact(value: int) -> Any:
+    """The result of two integers: an integer of 64 bits, or a double."""
+    return value if -(2**63) <= value < 2**63 else float(value)
 
 
 def int32(value: float) -> int:
@@ -101,7 +110,9 @@ def equality(left: Any, right: Any) -> Any:
 
 
 def output(value: Any) -> Any:
-    return UNDEFINED if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float):
+        return number(value) if math.isfinite(value) else UNDEFINED
+    return value
 
 
 def like(text: Any, pattern: Any, escape: str | None) -> Any:
@@ -251,7 +262,7 @@ class Oracle:
                 return UNDEFINED
             total = math.fsum(float(value) for value in defined)
             return output(number(total if name == "SUM" else total / len(defined)))
-        if kinds & {"array", "object"} or kinds <= {"null"}:
+        if kinds & {"array", "object"} or not kinds:
             return UNDEFINED
         return min(defined, key=rank) if name == "MIN" else max(defined, key=rank)
 
@@ -265,7 +276,7 @@ class Oracle:
             case ast.Literal(value=value):
                 return value
             case ast.Parameter(name=name):
-                return self.parameters[name]
+                return self.parameters.get(name, UNDEFINED)
             case ast.Identifier(name=name):
                 return row[name]
             case ast.Property(target=target, name=name):
@@ -278,7 +289,7 @@ class Oracle:
                 is_index = (
                     isinstance(base, list) and isinstance(key, int | float) and not isinstance(key, bool)
                 )
-                if is_index and key >= 0 and key == int(key) and key < len(base):
+                if is_index and 0 <= key < len(base):
                     return base[int(key)]
                 return UNDEFINED
             case ast.Chain(operator="AND", operands=operands):
@@ -325,13 +336,11 @@ class Oracle:
                 return REGISTRY[name.upper()].call(*[here(argument) for argument in arguments])
             case ast.Subquery(kind=kind, query=query):
                 return self.subquery(kind, query, row)
+            case ast.Let(name=name, value=value, body=body):
+                return self.value(body, {**row, name: here(value)}, members)
         raise AssertionError(f"the oracle does not know {node}")
 
     def subquery(self, kind: ast.SubqueryKind, query: ast.Query, row: Names) -> Any:
-        if kind is ast.SubqueryKind.ALL:
-            found = self.rows(query, row, False)
-            where = ast.Literal(True) if query.where is None else query.where
-            return not any(self.value(where, each, None) is False for each in found)
         rows = self.query(query, row, root=False)
         if kind is ast.SubqueryKind.EXISTS:
             return bool(rows)
@@ -356,21 +365,35 @@ class Oracle:
         if canon(left)[0] != "number" or canon(right)[0] != "number":
             return UNDEFINED
         if is_unary:
-            return {"-": number(-float(right)), "+": right, "~": ~int32(float(right))}[operator]
+            negative = -right if right != -(2**63) else right
+            return {"-": negative, "+": right, "~": ~int32(float(right))}[operator]
+        if isinstance(left, int) and isinstance(right, int):
+            match operator:
+                case "+":
+                    return exact(left + right)
+                case "-":
+                    return exact(left - right)
+                case "*":
+                    return exact(left * right)
+                case "/" if right and left % right == 0:
+                    return exact(left // right)
+                case "%" if right:
+                    return int(math.copysign(abs(left) % abs(right), left))
         one, two = float(left), float(right)
         match operator:
             case "+":
-                return number(one + two)
+                return one + two
             case "-":
-                return number(one - two)
+                return one - two
             case "*":
-                return number(one * two)
+                return one * two
             case "/":
                 if two == 0:
-                    return math.nan if one == 0 or one != one else math.copysign(math.inf, one)
-                return number(one / two)
+                    is_nothing = one == 0 or one != one
+                    return math.nan if is_nothing else math.copysign(math.inf, one) * math.copysign(1, two)
+                return one / two
             case "%":
-                return math.nan if two == 0 or math.isinf(one) else number(math.fmod(one, two))
+                return math.nan if two == 0 or math.isinf(one) else math.fmod(one, two)
             case "&":
                 return int32(one) & int32(two)
             case "|":
@@ -381,4 +404,4 @@ class Oracle:
                 return int32(int32(one) << (int32(two) & 31))
             case ">>":
                 return int32(one) >> (int32(two) & 31)
-        return (int32(one) & 0xFFFFFFFF) >> (int32(two) & 31)
+        return int32((int32(one) & 0xFFFFFFFF) >> (int32(two) & 31))

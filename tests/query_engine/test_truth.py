@@ -119,7 +119,7 @@ class Case:
             lambda: f"({self.address()} OR {self.address()} OR {self.address()})",
             lambda: f"c.n {self.random.choice(('=', '<', '<=', '>', '>=', '!='))} {constant()}",
             lambda: f"c.s {self.random.choice(('=', '<', '<=', '>', '>=', '!='))} {constant()}",
-            lambda: f"c.n BETWEEN {constant()} AND {constant()}",
+            lambda: f"(c.n BETWEEN {constant()} AND {constant()})",
             lambda: f"c.{self.random.choice('abns')} IN ({constant()}, {constant()})",
             lambda: f"IS_DEFINED(c.{self.random.choice('abns')})",
             lambda: f"STARTSWITH(c.s, {self.random.choice(('a', 'é', '', '😀'))!r})",

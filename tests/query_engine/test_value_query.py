@@ -14,7 +14,7 @@ from pleiad.limits import Limits
 
 TEXTS = (
     "SELECT * FROM c WHERE c.v = @v",
-    "SELECT VALUE c FROM c WHERE @v = c.inner.v",
+    "SELECT VALUE c FROM c WHERE @v = c.nested.v",
     'SELECT * FROM root WHERE root["v"] = @v',
 )
 GENERAL_TEXTS = (
@@ -24,7 +24,6 @@ GENERAL_TEXTS = (
     "SELECT * FROM c WHERE c._etag = @v",
     "SELECT * FROM c WHERE c.v != @v",
     "SELECT * FROM c WHERE c.v = @v AND c.n = 1",
-    "SELECT * FROM c WHERE c[@v] = @v",
     "SELECT * FROM c WHERE @v = @v",
     "SELECT c.v FROM c WHERE c.v = @v",
     "SELECT TOP 2 * FROM c WHERE c.v = @v",
@@ -45,7 +44,7 @@ HIDDEN = {"includedPaths": [{"path": "/*"}], "excludedPaths": [{"path": "/hidden
 
 def item(number: int, source: random.Random) -> dict[str, Any]:
     made: dict[str, Any] = {"id": f"i{number}", "pk": f"p{number % 5}", "n": number, "tags": ["a", "b"]}
-    for holder in (made, made.setdefault("inner", {})):
+    for holder in (made, made.setdefault("nested", {})):
         if source.random() < 0.9:
             holder["v"] = source.choice(STORED)
     made["hidden"] = source.choice(STORED)

@@ -77,11 +77,6 @@ def test_mode_none_orders_nothing(compiled: Any, policy: Any) -> None:
     assert refusal(compiled, "c.a, c.b", rules) == NO_COMPOSITE
 
 
-def test_a_constant_key_orders_nothing_and_needs_nothing(compiled: Any, policy: Any) -> None:
-    assert refusal(compiled, "1, c.a", policy()) is None
-    assert refusal(compiled, "1", policy(indexingMode="none")) is None
-
-
 def test_a_bracket_parameter_names_the_path(compiled: Any, policy: Any) -> None:
     rules = policy(excludedPaths=[{"path": "/a/?"}], includedPaths=[{"path": "/*"}])
     assert refusal(compiled, "c[@p]", rules, parameters={"@p": "a"}) == NO_RANGE

@@ -53,8 +53,8 @@ FORMS = (
     *("{path} = {0}", "{0} = {path}", "{path} != {0}", "{path} < {0}", "{path} <= {0}", "{path} > {0}"),
     *(
         "{0} >= {path}",
-        "{path} BETWEEN {0} AND {1}",
-        "{0} BETWEEN {path} AND {other}",
+        "({path} BETWEEN {0} AND {1})",
+        "({0} BETWEEN {path} AND {other})",
         "{path} IN ({0}, {1}, {2})",
     ),
     *(

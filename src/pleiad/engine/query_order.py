@@ -399,7 +399,10 @@ def _behind(job: QueryJob, state: _State) -> Found | None:
 
 def _is_distance(key: plan.SortKey) -> bool:
     """Whether a key sorts by nearness, where what has no distance is infinitely far."""
-    return isinstance(key.expression, plan.Call) and key.expression.function.name == "VECTORDISTANCE"
+    return isinstance(key.expression, plan.Call) and key.expression.function.name in (
+        "VECTORDISTANCE",
+        "_VECTORSCORE",
+    )
 
 
 def _place_of(job: QueryJob, values: tuple[Any, ...]) -> tuple[Any, ...]:

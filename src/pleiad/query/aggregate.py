@@ -103,14 +103,13 @@ class AverageState(SumState):
 
 
 class MinState:
-    """MIN: by type, then value; undefined over nulls alone and as soon as there is an array or object."""
+    """MIN: by type, then value; undefined as soon as there is an array or object."""
 
-    __slots__ = ("best", "best_key", "is_all_null", "is_primitive")
+    __slots__ = ("best", "best_key", "is_primitive")
 
     def __init__(self) -> None:
         self.best: Any = UNDEFINED
         self.best_key: tuple[Any, ...] | None = None
-        self.is_all_null = True
         self.is_primitive = True
 
     def add(self, value: Any) -> None:
@@ -119,8 +118,6 @@ class MinState:
         if value.__class__ is dict or value.__class__ is list:
             self.is_primitive = False
             return
-        if value is not None:
-            self.is_all_null = False
         key = order_key(value)
         if self.best_key is None or self.is_better(key, self.best_key):
             self.best, self.best_key = value, key
@@ -130,11 +127,10 @@ class MinState:
 
     def merge(self, other: Self) -> None:
         self.is_primitive = self.is_primitive and other.is_primitive
-        self.is_all_null = self.is_all_null and other.is_all_null
         self.add(other.best)
 
     def result(self) -> Any:
-        return self.best if self.is_primitive and not self.is_all_null else UNDEFINED
+        return self.best if self.is_primitive else UNDEFINED
 
 
 class MaxState(MinState):

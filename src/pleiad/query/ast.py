@@ -15,14 +15,16 @@ from pleiad.query.pace import worked
 
 _NODE_STEPS = 4
 
+Place = tuple[int, int]
+"""0-based offsets of the first character and behind the last one."""
+
 
 class SubqueryKind(Enum):
-    """The word in front of a subquery in an expression."""
+    """The word in front of a subquery in an expression; ALL is read as NOT EXISTS of the opposite filter."""
 
     SCALAR = ""
     EXISTS = "EXISTS"
     ARRAY = "ARRAY"
-    ALL = "ALL"
     FIRST = "FIRST"
     LAST = "LAST"
 
@@ -58,11 +60,17 @@ class Identifier(Node):
 
 @dataclass(frozen=True, slots=True)
 class Property(Node):
-    """``target.name`` or ``target["name"]``."""
+    """``target.name`` or ``target["name"]``; ``name_start`` is where the name begins in the text."""
 
     target: Expression
     name: str
     bracket: bool = False
+    name_start: int = 0
+
+    @property
+    def target_name(self) -> str | None:
+        """The name of a target that is a bare name."""
+        return self.target.name if isinstance(self.target, Identifier) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +142,7 @@ class Like(Node):
     pattern: Expression
     escape: str | None
     negated: bool
+    escape_place: Place = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +154,10 @@ class ArrayLiteral(Node):
 
 @dataclass(frozen=True, slots=True)
 class ObjectLiteral(Node):
-    """``{name: value}``."""
+    """``{name: value}``; ``name_places`` are the places of the names in the text."""
 
     properties: tuple[tuple[str, Expression], ...]
+    name_places: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +176,16 @@ class Subquery(Node):
 
     kind: SubqueryKind
     query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class Let(Node):
+    """``(LET name = value IN body)``."""
+
+    name: str
+    value: Expression
+    body: Expression
+    name_place: Place = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +212,7 @@ Expression = (
     | ObjectLiteral
     | FunctionCall
     | Subquery
+    | Let
     | Placeholder
 )
 
@@ -206,7 +227,6 @@ class SelectValue(Node):
     """``SELECT VALUE expression``."""
 
     expression: Expression
-    alias: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +235,7 @@ class SelectItem(Node):
 
     expression: Expression
     alias: str | None = None
+    alias_place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,14 +250,15 @@ Selection = SelectStar | SelectValue | SelectList
 
 @dataclass(frozen=True, slots=True)
 class Source(Node):
-    """One member of FROM: a path, a function call or a subquery, iterated (``alias IN …``) or not.
+    """One member of FROM: a path or a subquery, iterated (``alias IN …``) or not.
 
-    ``collection`` is an expression whose innermost target is an Identifier, a FunctionCall, or a Query.
+    ``collection`` is an expression whose innermost target is an Identifier, or a Query.
     """
 
     collection: Expression | Query
     alias: str | None
     iterates: bool
+    alias_place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +286,11 @@ class Query(Node):
     is_rank: bool = False
     offset: Count | None = None
     limit: Count | None = None
+    top_place: Place = (0, 0)
+    group_place: Place = (0, 0)
+    order_place: Place = (0, 0)
+    cut_place: Place = (0, 0)
+    """where the clauses TOP, GROUP BY, ORDER BY and OFFSET LIMIT stand in the text"""
 
 
 def children(node: Expression | Query | Source | Selection | SortItem) -> list[Any]:
@@ -296,6 +323,8 @@ def children(node: Expression | Query | Source | Selection | SortItem) -> list[A
             return list(arguments)
         case Subquery(query=query):
             return [query]
+        case Let(value=value, body=body):
+            return [value, body]
         case SelectValue(expression=expression) | SelectItem(expression=expression):
             return [expression]
         case SelectList(items=select_items):

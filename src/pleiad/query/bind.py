@@ -3,52 +3,66 @@
 Names are resolved to slots. The first name after FROM is the container unless an outer alias has it, and
 only where the container can be meant: in the outermost query and in a chain of subqueries that each stand
 first in FROM.
+
+Complaints are gathered clause by clause in the service's order: sources, filter, groups, order, select list, counts.
+What can only be said of a query that is right otherwise, such as SELECT * over several sources or an ORDER BY that is
+no path, is said last and alone.
 """
 
 from __future__ import annotations
 
-from pleiad.errors import PleiadError
+from collections.abc import Hashable
+
 from pleiad.limits import Limits
 from pleiad.query import ast, errors, plan
-from pleiad.query.bind_expressions import ExpressionBinder, Scope
-from pleiad.query.bind_rank import bind_rank
-from pleiad.query.print import print_expression
+from pleiad.query.bind_expressions import ExpressionBinder, Scope, is_aggregate, own_nodes
+from pleiad.query.bind_order import check_sort_path, is_path_like
+from pleiad.query.bind_rank import bind_rank, complain_about_rank
+from pleiad.query.parser import count_problem
+from pleiad.query.shape import shape
 
 
 class Binder(ExpressionBinder):
     """Binds one text."""
 
+    def __init__(self, limits: Limits, text: str = "") -> None:
+        super().__init__(limits, text)
+        self.block_count = 0
+        self.bad_keys: set[int] = set()
+
     def block(
         self, query: ast.Query, outer: Scope | None, root_allowed: bool, is_top: bool = False
     ) -> plan.Block:
         """One SELECT seen from an outer scope."""
-        if not is_top:
-            _refuse_outer_clauses(query)
-        scope = Scope(outer)
+        before = len(self.complaints)
+        if query.top is not None and query.offset is not None:
+            self.complain("SC2205", query)
+        self.block_count += 1
+        scope = Scope(outer, self.block_count)
+        if query.is_rank and is_top:
+            complain_about_rank(self, query)
         sources: list[plan.Source] = []
         for number, source in enumerate(query.sources):
-            sources.extend(self._source(source, scope, root_allowed and number == 0))
-        where = None if query.where is None else self.bind(query.where, scope)
-        is_grouped = bool(query.group_by) or self.has_aggregate(query.selection)
+            sources.extend(self._source(source, scope, root_allowed and number == 0, query))
+        where = None if query.where is None else self.bind(query.where, scope.in_clause("WHERE"))
+        group_by = tuple([self._group_key(key, scope) for key in query.group_by])
+        is_grouped = self._is_grouped(query)
         select_scope = scope
-        group_by: tuple[plan.Expression, ...] = ()
         if is_grouped:
-            if isinstance(query.selection, ast.SelectStar):
-                star = query.selection
-                raise errors.complain(
-                    "SC2041", "'SELECT *' is not allowed with GROUP BY.", star.start, star.end
-                )
-            group_by = tuple(self._group_key(key, scope) for key in query.group_by)
-            texts = {print_expression(key): index for index, key in reversed(list(enumerate(query.group_by)))}
-            select_scope = scope.grouped(texts)
-        selection, is_star = self._selection(query, select_scope, scope)
-        order_by: tuple[plan.SortKey, ...] = ()
-        rank = None
-        if query.is_rank:
-            rank = bind_rank(self, query, scope, is_grouped)
-        elif query.order_by and (query.group_by or not is_grouped):
-            order_by = self._order_by(query, select_scope, sources)
-        self.raise_complaints()
+            select_scope = scope.grouped(self._group_shapes(query))
+        if query.order_by and not is_top:
+            self.complain("SC2228" if query.is_rank else "SC2202", query.order_place)
+        rank = bind_rank(self, query, scope) if query.is_rank else None
+        order_by = () if query.is_rank else self._order_by(query, select_scope, scope)
+        selection = self._selection(query, scope.in_clause("RANK") if query.is_rank else select_scope, scope)
+        is_sound = self._check_groups(scope.number, before)
+        top = offset = limit = None
+        if is_sound or not is_grouped:
+            self._check_star(query, is_grouped)
+            top, offset, limit = self._counts(query, is_top)
+        if not self.complaints and order_by and is_top:
+            check_sort_path(query, order_by, sources, is_grouped)
+        is_sorted = bool(order_by) and (bool(query.group_by) or not is_grouped)
         return plan.Block(
             sources=tuple(sources),
             where=where,
@@ -57,47 +71,84 @@ class Binder(ExpressionBinder):
             is_grouped=is_grouped,
             selection=selection,
             is_value=isinstance(query.selection, ast.SelectValue),
-            is_star=is_star,
+            is_star=isinstance(query.selection, ast.SelectStar),
             distinct=query.distinct,
-            order_by=order_by,
+            order_by=order_by if is_sorted and sources else (),
             rank=rank,
-            top=self._count(query.top),
-            offset=self._count(query.offset),
-            limit=self._count(query.limit),
+            top=top,
+            offset=offset,
+            limit=limit,
+            scope=scope.number,
+            is_from_path=len(sources) > 1 and len(query.sources) == 1,
         )
 
-    def _count(self, node: ast.Count | None) -> int | plan.Parameter | None:
+    def _group_shapes(self, query: ast.Query) -> dict[Hashable, int]:
+        """The keys by their shape; one about which there is a complaint is none."""
+        return {
+            shape(key): index
+            for index, key in reversed(list(enumerate(query.group_by)))
+            if id(key) not in self.bad_keys
+        }
+
+    def _check_groups(self, number: int, before: int) -> bool:
+        """Whether nothing is wrong with the block so far; only then what is no part of a group is told."""
+        is_sound = len(self.complaints) == before
+        own = [problem for holder, problem in self.group_complaints if holder == number]
+        self.group_complaints = [each for each in self.group_complaints if each[0] != number]
+        if is_sound:
+            self.complaints.extend(own)
+        return is_sound
+
+    def _is_grouped(self, query: ast.Query) -> bool:
+        if query.is_rank or query.group_by:
+            return bool(query.group_by) and not query.is_rank
+        return self.has_aggregate(query.selection) or any(map(self.has_aggregate, query.order_by))
+
+    # -- counts ----------------------------------------------------------------------------------
+
+    def _counts(self, query: ast.Query, is_top: bool) -> list[int | plan.Parameter | None]:
+        if query.top is not None and not is_top:
+            self.complain("SC2203", query.top_place)
+        counts = [self._count("TOP", query.top)]
+        if query.offset is not None and not is_top:
+            self.complain("SC2204", query.cut_place)
+        return [*counts, self._count("OFFSET", query.offset), self._count("LIMIT", query.limit)]
+
+    def _count(self, word: str, node: ast.Count | None) -> int | plan.Parameter | None:
         if node is None:
             return None
         if isinstance(node, ast.Parameter):
             self.parameters.setdefault(node.name)
+            self.parameter_rules.append(plan.ParameterRule(word, node.name, node.start, node.end))
             return plan.Parameter(node.name)
+        problem = count_problem(word, node.value, node.start, node.end)
+        if problem is not None:
+            self.complaints.append(problem)
+            return None
         return int(node.value)
 
     # -- sources ---------------------------------------------------------------------------------
 
-    def _source(self, source: ast.Source, scope: Scope, root_allowed: bool) -> list[plan.Source]:
+    def _source(
+        self, source: ast.Source, scope: Scope, root_allowed: bool, query: ast.Query
+    ) -> list[plan.Source]:
         """The bound source, after a hidden one for the item when the source is a path into it."""
         collection = source.collection
         if isinstance(collection, ast.Query):
             inner = self.block(collection, scope, root_allowed)
             kind = plan.SourceKind.ROW_ELEMENTS if source.iterates else plan.SourceKind.ROWS
-            return [plan.Source(self._declare(source, source.alias, scope), kind, block=inner)]
+            return [plan.Source(self._declare(source, scope), kind, block=inner)]
         kind = plan.SourceKind.ELEMENTS if source.iterates else plan.SourceKind.VALUE
         base = _base_of(collection)
-        alias = source.alias or _inferred_alias(collection)
-        if base is None or scope.lookup(base.name) is not None or not root_allowed:
+        if scope.holder(base.name) is not None or not root_allowed:
             expression = self.bind(collection, scope)
-            slot = self._declare(source, alias, scope)
-            if (
-                isinstance(expression, plan.Slot)
-                and expression.index in self.root_slots
-                and not source.iterates
-            ):
+            slot = self._declare(source, scope)
+            is_item = isinstance(expression, plan.Slot) and expression.index in self.root_slots
+            if is_item and not source.iterates:
                 self.root_slots.add(slot)
             return [plan.Source(slot, kind, expression)]
         if collection is base and not source.iterates:
-            slot = self._declare(source, alias, scope)
+            slot = self._declare(source, scope)
             self.root_slots.add(slot)
             return [plan.Source(slot, plan.SourceKind.ITEMS)]
         hidden = self.new_slot()
@@ -105,151 +156,185 @@ class Binder(ExpressionBinder):
         path_scope = Scope(None)
         path_scope.names[base.name] = hidden
         expression = self.bind(collection, path_scope)
-        slot = self._declare(source, alias, scope)
+        slot = self._declare(source, scope)
+        if _is_rewritten(query, base.name):
+            scope.names.setdefault(base.name, hidden)
         return [plan.Source(hidden, plan.SourceKind.ITEMS), plan.Source(slot, kind, expression)]
 
-    def _declare(self, source: ast.Source, alias: str | None, scope: Scope) -> int:
+    def _declare(self, source: ast.Source, scope: Scope) -> int:
+        """A slot for the source, under its alias; the bare name of another alias is a reference to it."""
         slot = self.new_slot()
-        if alias is None:
-            scope.last_slot = slot
-            return slot
-        if alias in scope.names:
-            raise errors.complain(
-                "SC2011",
-                f"The input alias '{alias}' is specified more than once in the FROM clause.",
-                source.start,
-                source.end,
-            )
-        scope.names[alias] = slot
         scope.last_slot = slot
+        collection = source.collection
+        alias = source.alias
+        place: ast.Place = source.alias_place or (source.start, source.end)
+        if alias is None and isinstance(collection, ast.Property):
+            alias = collection.name
+            written = len(alias) if not collection.bracket else collection.end - collection.name_start - 1
+            place = (collection.name_start, collection.name_start + written)
+        elif (
+            isinstance(collection, ast.Identifier)
+            and alias in (None, collection.name)
+            and not source.iterates
+        ):
+            alias = collection.name
+            if scope.holder(alias) is not None:
+                scope.names[alias] = slot
+                return slot
+        if alias is None:
+            return slot
+        if scope.holder(alias) is not None:
+            self.complain("SC2021", place, name=alias)
+            return slot
+        scope.names[alias] = slot
         return slot
 
     # -- select list -----------------------------------------------------------------------------
 
-    def _selection(self, query: ast.Query, scope: Scope, row_scope: Scope) -> tuple[plan.Expression, bool]:
+    def _selection(self, query: ast.Query, scope: Scope, row_scope: Scope) -> plan.Expression:
         selection = query.selection
         if isinstance(selection, ast.SelectStar):
-            return plan.Slot(_star_slot(query, row_scope)), True
+            return plan.Slot(row_scope.last_slot) if query.sources else plan.MakeObject(())
         if isinstance(selection, ast.SelectValue):
-            return self.bind(selection.expression, scope), False
-        names = output_names(selection)
-        pairs = [
-            (name, self.bind(item.expression, scope))
-            for name, item in zip(names, selection.items, strict=True)
-        ]
-        return plan.MakeObject(tuple(pairs)), False
+            return self.bind(selection.expression, scope)
+        seen: set[str] = set()
+        pairs: list[tuple[str, plan.Expression]] = []
+        # A group has no _rid; the rows of a plan over groups have an empty one in its place.
+        is_rid_free = scope.group_shapes is not None and _is_rewritten(query)
+        for number, (name, item) in enumerate(zip(output_names(selection), selection.items, strict=True)):
+            is_free = is_rid_free and number == 0
+            pairs.append((name, plan.Constant("") if is_free else self.bind(item.expression, scope)))
+            if name in seen:
+                self.complain("SC2022", _name_place(item), name=name)
+            seen.add(name)
+        return plan.MakeObject(tuple(pairs))
+
+    def _check_star(self, query: ast.Query, is_grouped: bool) -> None:
+        star = query.selection
+        if not isinstance(star, ast.SelectStar):
+            return
+        if is_grouped:
+            self.complain("SC2041", star)
+        elif len(query.sources) > 1 or any(
+            source.iterates and isinstance(source.collection, ast.Query) for source in query.sources
+        ):
+            self.complain("SC2042", star)
 
     def _group_key(self, node: ast.Expression, scope: Scope) -> plan.Expression:
-        if self.contains_subquery(node) or self.has_aggregate(node):
-            raise errors.complain(
-                "SC2101",
-                "A GROUP BY expression cannot contain an aggregate or a subquery.",
-                node.start,
-                node.end,
-            )
-        return self.bind(node, scope)
+        before, known = self.references, len(self.complaints)
+        bound = self.bind(node, scope.in_clause("GROUP BY"))
+        if self.references == before:
+            self.complain("SC2110", node)
+        if len(self.complaints) > known:
+            self.bad_keys.add(id(node))
+        return bound
 
     # -- order -----------------------------------------------------------------------------------
 
-    def _order_by(
-        self, query: ast.Query, scope: Scope, sources: list[plan.Source]
-    ) -> tuple[plan.SortKey, ...]:
+    def _order_by(self, query: ast.Query, scope: Scope, row_scope: Scope) -> tuple[plan.SortKey, ...]:
+        """The keys; one aggregate row may be ordered by paths, which order nothing."""
+        is_single = scope.group_shapes is not None and not query.group_by
+        if is_single and all(is_path_like(item.expression) for item in query.order_by):
+            scope = row_scope
+        clause = scope.in_clause("ORDER BY")
         keys: list[plan.SortKey] = []
         for item in query.order_by:
-            scope.clause = "ORDER BY clause"
-            expression = self.bind(item.expression, scope)
-            scope.clause = "select list"
-            if not query.group_by:
-                _check_sort_path(expression, sources, len(query.sources))
+            expression = self.bind(item.expression, clause)
+            is_distance = isinstance(expression, plan.Call) and expression.function.name == "VECTORDISTANCE"
+            if is_distance and item.direction is not None:
+                self.complain("SC2210 order", item)
             keys.append(plan.SortKey(expression, item.direction == "DESC"))
         return tuple(keys)
 
-
-def _check_sort_path(expression: plan.Expression, sources: list[plan.Source], source_count: int) -> None:
-    """ORDER BY takes paths of the item, constants, and scores."""
-    if isinstance(expression, plan.Constant | plan.Parameter):
-        return
-    if isinstance(expression, plan.Call) and expression.function.name in ("VECTORDISTANCE", "_FULLTEXTSCORE"):
-        return
-    target: plan.Expression = expression
-    while isinstance(target, plan.Member) and isinstance(target.key, plan.Constant | plan.Parameter):
-        target = target.target
-    if not isinstance(target, plan.Slot):
-        raise errors.complain(
-            2206,
-            "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.",
-        )
-    for source in sources:
-        if source.slot == target.index:
-            is_joined = source_count > 1 and source is not sources[0]
-            if is_joined or source.kind in (plan.SourceKind.ELEMENTS, plan.SourceKind.ROW_ELEMENTS):
-                raise errors.plain_error("Order-by over correlated collections is not supported.")
+    def check_totals(self, query: ast.Query) -> None:
+        """Limits on the query as a whole, told of one that is right otherwise."""
+        if self.complaints:
+            return
+        if joins_along(query) > self.limits.query_joins:
+            self.complain("SC3002", query, limit=self.limits.query_joins)
+        if len(self.udfs) > self.limits.query_udfs:
+            self.complain("SC3005", query, limit=self.limits.query_udfs)
 
 
-def _star_slot(query: ast.Query, scope: Scope) -> int:
-    star = query.selection
-    if not query.sources:
-        raise errors.complain(
-            "SC2039", "'SELECT *' is not valid if FROM clause is omitted.", star.start, star.end
-        )
-    if len(query.sources) > 1:
-        raise errors.complain(
-            "SC2040", "'SELECT *' is only valid with a single input set.", star.start, star.end
-        )
-    return scope.last_slot
+def joins_along(query: ast.Query, is_nested: bool = False) -> int:
+    """The most JOINs on one way from the query into its subqueries; FROM … IN of a subquery counts as one."""
+    own = max(0, len(query.sources) - 1)
+    if is_nested and query.sources and query.sources[0].iterates:
+        own += 1
+    nested = 0
+    stack: list[object] = list(ast.children(query))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Query):
+            nested = max(nested, joins_along(node, True))
+        else:
+            stack.extend(ast.children(node))  # type: ignore[arg-type]
+    return own + nested
+
+
+def _is_rewritten(query: ast.Query, root: str | None = None) -> bool:
+    """Whether the query is one that a plan gave to a client: only such a one names the item behind a path."""
+    selection = query.selection
+    if not isinstance(selection, ast.SelectList) or len(selection.items) != 3:
+        return False
+    first = selection.items[0].expression
+    is_rid = isinstance(first, ast.Property) and first.name == "_rid"
+    if root is not None and is_rid and isinstance(first, ast.Property):
+        is_rid = first.target_name == root
+    return is_rid and [item.alias for item in selection.items[1:]] == ["orderByItems", "payload"]
 
 
 def output_names(selection: ast.SelectList) -> list[str]:
     """The names of a select list: alias, last property of a path, or ``$1``, ``$2`` for the others."""
     names: list[str] = []
+    taken: set[str] = set()
     unnamed = 0
     for item in selection.items:
         if item.alias is not None:
-            names.append(item.alias)
+            name = item.alias
         elif isinstance(item.expression, ast.Property | ast.Identifier):
-            names.append(item.expression.name)
+            name = item.expression.name
         else:
             unnamed += 1
-            names.append(f"${unnamed}")
+            name = f"${unnamed}"
+        names.append(name)
+        taken.add(name)
     return names
 
 
-def _base_of(node: ast.Expression) -> ast.Identifier | None:
+def _name_place(item: ast.SelectItem) -> ast.Place:
+    """Where the name of an output stands: its alias, or the last name of its path."""
+    if item.alias_place is not None:
+        return item.alias_place
+    node = item.expression
+    if isinstance(node, ast.Property):
+        return (node.name_start, node.end - node.bracket)
+    return (node.start, node.end)
+
+
+def _base_of(node: ast.Expression) -> ast.Identifier:
     while isinstance(node, ast.Property | ast.Element):
         node = node.target
-    return node if isinstance(node, ast.Identifier) else None
+    assert isinstance(node, ast.Identifier)
+    return node
 
 
-def _inferred_alias(node: ast.Expression) -> str | None:
-    return node.name if isinstance(node, ast.Property | ast.Identifier) else None
-
-
-def _refuse_outer_clauses(query: ast.Query) -> None:
-    refusal: PleiadError | None = None
-    if query.is_rank:
-        refusal = _refused("SC2228", "ORDER BY RANK", query)
-    elif query.order_by:
-        refusal = _refused("SC2202", "ORDER BY", query)
-    elif query.top is not None:
-        refusal = _refused("SC2203", "TOP", query)
-    elif query.offset is not None:
-        refusal = _refused("SC2204", "OFFSET LIMIT", query)
-    if refusal is not None:
-        raise refusal
-
-
-def _refused(code: str, clause: str, query: ast.Query) -> PleiadError:
-    return errors.complain(code, f"'{clause}' clause is not supported in subqueries.", query.start, query.end)
-
-
-def bind(query: ast.Query, limits: Limits) -> plan.Plan:
-    """The bound plan of a parsed query."""
-    binder = Binder(limits)
+def bind(query: ast.Query, limits: Limits, text: str = "") -> plan.Plan:
+    """The bound plan of a query parsed from a text."""
+    if isinstance(query.selection, ast.SelectStar) and not query.sources:
+        raise errors.refusal("SC1021", query.selection.start, query.selection.end)
+    binder = Binder(limits, text)
     block = binder.block(query, None, root_allowed=True, is_top=True)
+    binder.check_totals(query)
+    binder.raise_complaints()
     return plan.Plan(
         block,
         binder.slot_count,
         frozenset(binder.root_slots),
         tuple(binder.parameters),
         tuple(binder.udfs),
+        tuple(binder.parameter_rules),
     )
+
+
+__all__ = ["Binder", "bind", "is_aggregate", "joins_along", "output_names", "own_nodes"]

@@ -1,66 +1,73 @@
 """Syntax tree to bound plan: expressions.
 
 Constant arrays and objects are folded to one constant. In a grouped scope a name may appear only inside an
-aggregate or as part of a GROUP BY expression; such complaints are gathered so that a client sees all of them.
+aggregate or as part of a GROUP BY expression. Complaints are gathered in the order in which the service finds them, so
+that a client sees all of them; where one was made, the bound form is only a stand-in.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Final
 
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 from pleiad.query import ast, errors, plan
+from pleiad.query.bind_calls import CallRules
 from pleiad.query.functions import REGISTRY
-from pleiad.query.functions.registry import Function
 from pleiad.query.pace import worked
 from pleiad.query.print import print_expression
 from pleiad.query.rank import INTERNAL_FUNCTIONS
-from pleiad.query.values import neg3
+from pleiad.query.shape import shape
+from pleiad.query.values import finite, member, neg3
 
 AGGREGATES: Final = {kind.name: kind for kind in plan.AggregateKind}
 _EXPRESSION_STEPS: Final = 8
-_RANK_ONLY: Final = frozenset(("FULLTEXTSCORE", "RRF"))
+NOTHING: Final = plan.Constant(UNDEFINED)
+"""What stands for an expression about which there is a complaint."""
 
 
 class Scope:
     """The aliases of one block, over those of the block around it."""
 
-    def __init__(self, outer: Scope | None) -> None:
+    def __init__(self, outer: Scope | None, number: int = 0) -> None:
         self.outer = outer
+        self.number = number
         self.names: dict[str, int] = {}
         self.last_slot = -1
-        self.group_texts: dict[str, int] | None = None
+        self.group_shapes: dict[Hashable, int] | None = None
         self.row_scope: Scope | None = None
-        self.aggregates: dict[str, tuple[int, plan.Aggregate]] = {}
-        self.clause = "select list"
+        self.aggregates: dict[Hashable, tuple[int, plan.Aggregate]] = {}
+        self.clause = "SELECT"
 
-    def lookup(self, name: str) -> int | None:
-        """The slot of an alias, the nearest one first."""
+    def holder(self, name: str) -> Scope | None:
+        """The nearest scope that has the alias."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.names:
-                return scope.names[name]
+                return scope
             scope = scope.outer
         return None
 
-    def is_ungrouped_here(self, name: str) -> bool:
-        """Whether the name belongs to rows that this grouped scope no longer sees one by one."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.names:
-                return scope.group_texts is not None
-            scope = scope.outer
-        return False
-
-    def grouped(self, group_texts: dict[str, int]) -> Scope:
+    def grouped(self, group_shapes: dict[Hashable, int]) -> Scope:
         """The scope of the select list over the groups of this scope's rows."""
-        scope = Scope(self.outer)
+        scope = Scope(self.outer, self.number)
         scope.names = self.names
         scope.last_slot = self.last_slot
-        scope.group_texts = group_texts
+        scope.group_shapes = group_shapes
         scope.row_scope = self
+        return scope
+
+    def in_clause(self, clause: str) -> Scope:
+        """The same scope while another clause is bound; its aggregates are the same."""
+        scope = Scope(self.outer, self.number)
+        scope.names = self.names
+        scope.last_slot = self.last_slot
+        scope.group_shapes = self.group_shapes
+        scope.row_scope = self.row_scope
+        scope.aggregates = self.aggregates
+        scope.clause = clause
         return scope
 
     def aggregates_bound(self) -> tuple[plan.Aggregate, ...]:
@@ -76,17 +83,26 @@ class ExpressionBinder:
             self, query: ast.Query, outer: Scope | None, root_allowed: bool, is_top: bool = False
         ) -> plan.Block: ...
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, text: str = "") -> None:
         self.limits = limits
+        self.text = text
+        self.group_complaints: list[tuple[int, errors.Complaint]] = []
         self.slot_count = 0
         self.root_slots: set[int] = set()
         self.parameters: dict[str, None] = {}
+        self.parameter_rules: list[plan.ParameterRule] = []
         self.udfs: list[str] = []
         self.complaints: list[errors.Complaint] = []
+        self.references = 0
+        self._call_rules = CallRules(self)
 
     def new_slot(self) -> int:
         self.slot_count += 1
         return self.slot_count - 1
+
+    def complain(self, row: str, node: ast.Node | ast.Place, **facts: Any) -> None:
+        start, end = node if isinstance(node, tuple) else (node.start, node.end)
+        self.complaints.append(errors.complaint(row, start, end, **facts))
 
     def raise_complaints(self) -> None:
         if self.complaints:
@@ -96,31 +112,26 @@ class ExpressionBinder:
 
     def has_aggregate(self, node: Any) -> bool:
         """Whether an aggregate of this block, not of a subquery, is at or below the node."""
-        return any(
-            isinstance(each, ast.FunctionCall) and not each.is_udf and each.name.upper() in AGGREGATES
-            for each in _own_nodes(node)
-        )
-
-    def contains_subquery(self, node: Any) -> bool:
-        return any(isinstance(each, ast.Subquery) for each in _own_nodes(node))
+        return any(map(is_aggregate, own_nodes(node)))
 
     # -- expressions -----------------------------------------------------------------------------
 
     def bind(self, node: ast.Expression, scope: Scope) -> plan.Expression:
         """The bound form of an expression."""
         worked(_EXPRESSION_STEPS)
-        if scope.group_texts is not None and not isinstance(node, ast.Literal):
-            index = scope.group_texts.get(print_expression(node))
+        kind = node.__class__
+        if kind is ast.Literal:
+            return plan.Constant(node.value)  # type: ignore[union-attr]
+        if scope.group_shapes:
+            index = scope.group_shapes.get(shape(node))
             if index is not None:
-                return plan.GroupKey(index)
+                return plan.GroupKey(index, scope.number)
+        if kind is ast.Identifier or kind is ast.Property or kind is ast.Element:
+            return self._path(node, scope)
         match node:
-            case ast.Literal(value=value):
-                return plan.Constant(value)
             case ast.Parameter(name=name):
                 self.parameters.setdefault(name)
                 return plan.Parameter(name)
-            case ast.Identifier() | ast.Property() | ast.Element():
-                return self._path(node, scope)
             case ast.Unary(operator=operator, operand=operand):
                 bound = self.bind(operand, scope)
                 if operator == "-" and isinstance(bound, plan.Constant):
@@ -129,132 +140,159 @@ class ExpressionBinder:
             case ast.Binary(operator=operator, left=left, right=right):
                 return plan.Binary(operator, self.bind(left, scope), self.bind(right, scope))
             case ast.Chain(operator=operator, operands=operands):
-                return plan.Chain(operator, self._all(operands, scope))
+                return plan.Chain(operator, self.bind_all(operands, scope))
             case ast.Conditional(test=test, then=then, otherwise=otherwise):
-                return plan.Conditional(*self._all((test, then, otherwise), scope))
+                return plan.Conditional(*self.bind_all((test, then, otherwise), scope))
             case ast.FunctionCall():
                 return self._call(node, scope)
-            case ast.Subquery(kind=kind, query=query):
-                return plan.Subquery(kind, self.block(query, scope, root_allowed=False))
+            case ast.Subquery(kind=kind_of_subquery, query=query):
+                return self._subquery(node, kind_of_subquery, query, scope)
         return self._compound(node, scope)
 
-    def _all(self, nodes: tuple[ast.Expression, ...], scope: Scope) -> tuple[plan.Expression, ...]:
+    def bind_all(self, nodes: tuple[ast.Expression, ...], scope: Scope) -> tuple[plan.Expression, ...]:
         return tuple([self.bind(node, scope) for node in nodes])
 
     def _compound(self, node: ast.Expression, scope: Scope) -> plan.Expression:
         bound: plan.Expression
         match node:
             case ast.In(needle=needle, items=items, negated=negated):
-                bound = plan.In(self.bind(needle, scope), self._all(items, scope))
+                bound = plan.In(self.bind(needle, scope), self.bind_all(items, scope))
             case ast.Between(value=value, low=low, high=high, negated=negated):
-                bound = plan.Between(*self._all((value, low, high), scope))
+                bound = plan.Between(*self.bind_all((value, low, high), scope))
             case ast.Like(value=value, pattern=pattern, escape=escape, negated=negated):
+                if escape is not None and len(escape) != 1:
+                    self.complain("SC2207", node.escape_place, name=escape)
+                    return NOTHING
                 bound = plan.Like(self.bind(value, scope), self.bind(pattern, scope), escape)
             case ast.ArrayLiteral(items=items):
-                return _array(self._all(items, scope))
-            case ast.ObjectLiteral(properties=properties):
+                return _array(self.bind_all(items, scope))
+            case ast.ObjectLiteral(properties=properties, name_places=places):
+                self._complain_repeated(properties, places)
                 return _object(tuple([(name, self.bind(value, scope)) for name, value in properties]))
+            case ast.Let():
+                return self._let(node, scope)
             case _:
-                raise errors.syntax_error(print_expression(node), node.start, node.end)
+                raise errors.refusal("SC1001", node.start, node.end, token=print_expression(node))
         return plan.Unary("NOT", bound) if negated else bound
 
+    def _complain_repeated(
+        self, properties: tuple[tuple[str, ast.Expression], ...], places: tuple[ast.Place, ...]
+    ) -> None:
+        seen: set[str] = set()
+        for (name, _), place in zip(properties, places, strict=False):
+            if name in seen:
+                self.complain("SC2022", place, name=name)
+            seen.add(name)
+
+    def _let(self, node: ast.Let, scope: Scope) -> plan.Expression:
+        if scope.clause == "GROUP BY":
+            self.complain("SC2090", node)
+            return NOTHING
+        value = self.bind(node.value, scope)
+        if scope.holder(node.name) is not None:
+            self.complain("SC2023", node.name_place, name=node.name)
+        inner = Scope(scope, scope.number)
+        inner.clause = scope.clause
+        slot = self.new_slot()
+        inner.names[node.name] = slot
+        inner.row_scope = None if scope.row_scope is None else Scope(scope.row_scope, scope.number)
+        if inner.row_scope is not None:
+            inner.row_scope.names[node.name] = slot
+        inner.aggregates = scope.aggregates
+        return plan.Let(slot, value, self.bind(node.body, inner))
+
+    def _subquery(
+        self, node: ast.Expression, kind: ast.SubqueryKind, query: ast.Query, scope: Scope
+    ) -> plan.Expression:
+        if scope.clause == "GROUP BY":
+            self.complain("SC2111", node)
+            return NOTHING
+        before = len(self.complaints)
+        block = self.block(query, scope, root_allowed=False)
+        is_sound = len(self.complaints) == before
+        if kind is ast.SubqueryKind.SCALAR and _gives_many(query, is_sound):
+            self.complain("SC2201", node)
+        return plan.Subquery(kind, block)
+
+    # -- paths -----------------------------------------------------------------------------------
+
     def _path(self, node: ast.Expression, scope: Scope) -> plan.Expression:
-        if isinstance(node, ast.Property):
-            base = _path_base(node)
-            if base is not None and scope.group_texts is not None:
-                return self._grouped_path(node, base, scope)
-            return plan.Member(self.bind(node.target, scope), plan.Constant(node.name))
-        if isinstance(node, ast.Element):
-            base = _path_base(node)
-            if base is not None and scope.group_texts is not None:
-                return self._grouped_path(node, base, scope)
-            return plan.Member(self.bind(node.target, scope), self.bind(node.index, scope))
-        assert isinstance(node, ast.Identifier)
-        slot = scope.lookup(node.name)
-        if slot is None:
-            raise errors.complain(
-                "SC2001", f"Identifier '{node.name}' could not be resolved.", node.start, node.end
-            )
-        if scope.is_ungrouped_here(node.name):
-            self._complain_ungrouped(node, scope)
-        return plan.Slot(slot)
+        """A name with its members: a slot, a part of a group's key, or a complaint."""
+        steps: list[plan.Expression] = []
+        current = node
+        while True:
+            if isinstance(current, ast.Property):
+                steps.append(plan.Constant(current.name))
+            elif isinstance(current, ast.Element):
+                index = self._index(current, scope)
+                if index is None:
+                    return NOTHING
+                steps.append(index)
+            else:
+                break
+            current = current.target
+        if not isinstance(current, ast.Identifier):
+            return with_steps(self.bind(current, scope), steps)
+        holder = scope.holder(current.name)
+        if holder is None:
+            self.complain("SC2001", current, name=current.name)
+            return NOTHING
+        self.references += 1
+        if holder.group_shapes is None:
+            return with_steps(plan.Slot(holder.names[current.name]), steps)
+        return self._grouped_path(node, steps, scope, holder)
+
+    def _index(self, node: ast.Element, scope: Scope) -> plan.Expression | None:
+        """The key between brackets: a number, or a parameter that is checked when its value is known."""
+        index = node.index
+        if isinstance(index, ast.Literal) and type(index.value) in (int, float):
+            return plan.Constant(index.value)
+        if isinstance(index, ast.Parameter):
+            self.parameters.setdefault(index.name)
+            self.parameter_rules.append(plan.ParameterRule("SC2990", index.name, node.start, node.end))
+            return plan.Parameter(index.name)
+        self.bind(index, scope)
+        self.complain("SC2990", node)
+        return None
 
     def _grouped_path(
-        self, node: ast.Property | ast.Element, base: ast.Identifier, scope: Scope
+        self, node: ast.Expression, steps: list[plan.Expression], scope: Scope, holder: Scope
     ) -> plan.Expression:
-        """A path in a select list over groups: part of a group key, of an outer row, or a complaint."""
-        steps: list[plan.Expression] = []
-        current: ast.Expression = node
-        texts = scope.group_texts or {}
-        while isinstance(current, ast.Property | ast.Element):
-            index = texts.get(print_expression(current))
+        """A path into rows that are seen only as groups: the key of the group, or a part of it."""
+        shapes = holder.group_shapes or {}
+        current = node
+        for position in range(len(steps) + 1):
+            index = shapes.get(shape(current))
             if index is not None:
-                return _with_steps(plan.GroupKey(index), steps)
-            steps.append(
-                plan.Constant(current.name)
-                if isinstance(current, ast.Property)
-                else self.bind(current.index, scope)
-            )
-            current = current.target
-        index = texts.get(base.name)
-        if index is not None:
-            return _with_steps(plan.GroupKey(index), steps)
-        slot = scope.lookup(base.name)
-        if slot is None:
-            raise errors.complain(
-                "SC2001", f"Identifier '{base.name}' could not be resolved.", base.start, base.end
-            )
-        if scope.is_ungrouped_here(base.name):
-            self._complain_ungrouped(node, scope)
-        return _with_steps(plan.Slot(slot), steps)
-
-    def _complain_ungrouped(self, node: ast.Expression, scope: Scope) -> None:
-        code = "SC2102" if scope.clause == "select list" else "SC2103"
-        self.complaints.append(
-            errors.Complaint(
-                code,
-                f"Property reference '{print_expression(node)}' is invalid in the {scope.clause} because it "
-                "is not contained in either an aggregate function or the GROUP BY clause.",
-                node.start,
-                node.end,
-            )
-        )
+                return with_steps(plan.GroupKey(index, holder.number), steps[:position])
+            if isinstance(current, ast.Property | ast.Element):
+                current = current.target
+        shown = node
+        while isinstance(shown, ast.Element):
+            shown = shown.target
+        row = "SC2103" if scope.clause == "ORDER BY" else "SC2102"
+        written = self.text[shown.start : shown.end] or print_expression(shown)
+        problem = errors.complaint(row, shown.start, shown.end, name=written)
+        self.group_complaints.append((holder.number, problem))
+        return NOTHING
 
     # -- calls -----------------------------------------------------------------------------------
 
     def _call(self, node: ast.FunctionCall, scope: Scope) -> plan.Expression:
         if node.is_udf:
+            arguments = self.bind_all(node.arguments, scope)
             self.udfs.append(node.name)
-            if len(self.udfs) > self.limits.query_udfs:
-                raise errors.complain(
-                    "SC2990",
-                    f"The query calls more than the {self.limits.query_udfs} user-defined functions allowed.",
-                    node.start,
-                    node.end,
-                )
-            return plan.UdfCall(node.name, self._all(node.arguments, scope))
+            return plan.UdfCall(node.name, arguments)
         name = node.name.upper()
         if name in AGGREGATES:
             return self._aggregate(node, AGGREGATES[name], scope)
-        if name in _RANK_ONLY:
-            raise errors.complain(
-                "SC2240",
-                f"The {node.name} function is only allowed in the ORDER BY RANK clause.",
-                node.start,
-                node.end,
-            )
+        arguments = self.bind_all(node.arguments, scope)
         function = INTERNAL_FUNCTIONS.get(name) or REGISTRY.get(name)
-        if function is None:
-            raise errors.complain(
-                "SC2005",
-                f"'{node.name}' is not a recognized built-in function name.",
-                node.start,
-                node.name_end,
-            )
-        check_arguments(function, node)
-        arguments = self._all(node.arguments, scope)
-        if name in INTERNAL_FUNCTIONS:
+        if not self._call_rules.hold(node, function) or function is None:
+            return NOTHING
+        if function.name in INTERNAL_FUNCTIONS:
             arguments = (plan.Constant(self.path_text(arguments[0])), *arguments)
+            function = INTERNAL_FUNCTIONS[function.name]
         return plan.Call(function, arguments)
 
     def path_text(self, expression: plan.Expression) -> str | None:
@@ -269,42 +307,39 @@ class ExpressionBinder:
         return "/" + "/".join(reversed(names)) if is_item and names else None
 
     def _aggregate(self, node: ast.FunctionCall, kind: plan.AggregateKind, scope: Scope) -> plan.Expression:
+        row_scope = scope if scope.row_scope is None else scope.row_scope
+        if scope.clause in ("WHERE", "GROUP BY"):
+            self.bind_all(node.arguments, scope)
+            row = "SC2104" if scope.clause == "WHERE" else "SC2111"
+            self.complain(row, node)
+            return NOTHING
+        if scope.clause == "RANK":
+            self.bind_all(node.arguments, scope)
+            self.complain("SC2226", node)
+            return NOTHING
+        inner = row_scope.in_clause("AGGREGATE")
+        bound = self.bind_all(node.arguments, inner)
         if len(node.arguments) != 1:
-            raise errors.complain(
-                "SC2050", f"The {kind.name} function requires 1 argument(s).", node.start, node.end
-            )
+            self.complain("SC2050", node, name=node.name, count=1)
+            return NOTHING
+        if scope.clause == "AGGREGATE" or scope.row_scope is None:
+            return NOTHING
         argument = node.arguments[0]
-        if scope.row_scope is None or self.has_aggregate(argument) or self.contains_subquery(argument):
-            message = (
-                "Cannot perform an aggregate function on an expression containing an aggregate or a subquery."
-            )
-            if scope.row_scope is None:
-                message = f"The aggregate function {kind.name} is not allowed in this clause."
-            raise errors.complain("SC2101", message, node.start, node.end)
-        text = f"{kind.name}({print_expression(argument)})"
-        if text not in scope.aggregates:
-            bound = plan.Aggregate(kind, self.bind(argument, scope.row_scope))
-            scope.aggregates[text] = (len(scope.aggregates), bound)
-        return plan.AggregateResult(scope.aggregates[text][0])
+        if self.has_aggregate(argument):
+            self.complain("SC2101", node)
+            return NOTHING
+        key = (kind, shape(argument))
+        if key not in scope.aggregates:
+            scope.aggregates[key] = (len(scope.aggregates), plan.Aggregate(kind, bound[0]))
+        return plan.AggregateResult(scope.aggregates[key][0], scope.number)
 
 
-def check_arguments(function: Function, node: ast.FunctionCall) -> None:
-    """SC2050 unless the call has a legal number of arguments."""
-    low, high, given = function.min_args, function.max_args, len(node.arguments)
-    if given >= low and (high is None or given <= high):
-        return
-    if high is None:
-        wanted = f"at least {low}"
-    elif high == low:
-        wanted = str(low)
-    else:
-        wanted = f"{low} to {high}"
-    raise errors.complain(
-        "SC2050", f"The {function.name} function requires {wanted} argument(s).", node.start, node.end
-    )
+def is_aggregate(node: Any) -> bool:
+    """Whether a node of a syntax tree is an aggregate."""
+    return isinstance(node, ast.FunctionCall) and not node.is_udf and node.name.upper() in AGGREGATES
 
 
-def _own_nodes(node: Any) -> list[Any]:
+def own_nodes(node: Any) -> list[Any]:
     """The nodes at and below a node, without going into subqueries."""
     found: list[Any] = []
     stack = [node]
@@ -316,15 +351,23 @@ def _own_nodes(node: Any) -> list[Any]:
     return found
 
 
-def _path_base(node: ast.Expression) -> ast.Identifier | None:
-    while isinstance(node, ast.Property | ast.Element):
-        node = node.target
-    return node if isinstance(node, ast.Identifier) else None
+def _gives_many(query: ast.Query, is_sound: bool = True) -> bool:
+    """Whether a query may give more than one row for one row around it, as far as its form tells."""
+    if is_sound and not query.group_by and any(map(is_aggregate, own_nodes(query.selection))):
+        return False
+    return any(
+        source.iterates or (isinstance(source.collection, ast.Query) and _gives_many(source.collection))
+        for source in query.sources
+    )
 
 
-def _with_steps(base: plan.Expression, steps: list[plan.Expression]) -> plan.Expression:
+def with_steps(base: plan.Expression, steps: list[plan.Expression]) -> plan.Expression:
+    """The base with members, of which the last one comes first."""
     for step in reversed(steps):
-        base = plan.Member(base, step)
+        if isinstance(base, plan.Constant) and isinstance(step, plan.Constant):
+            base = plan.Constant(member(base.value, step.value))
+        else:
+            base = plan.Member(base, step)
     return base
 
 
@@ -337,13 +380,13 @@ def _is_plain(part: plan.Expression) -> bool:
 
 def _array(items: tuple[plan.Expression, ...]) -> plan.Expression:
     if all(map(_is_plain, items)):
-        return plan.Constant([item.value for item in items if isinstance(item, plan.Constant)])
+        return plan.Constant([finite(item.value) for item in items if isinstance(item, plan.Constant)])
     return plan.MakeArray(items)
 
 
 def _object(properties: tuple[tuple[str, plan.Expression], ...]) -> plan.Expression:
     if all(_is_plain(value) for _, value in properties):
         return plan.Constant(
-            {name: value.value for name, value in properties if isinstance(value, plan.Constant)}
+            {name: finite(value.value) for name, value in properties if isinstance(value, plan.Constant)}
         )
     return plan.MakeObject(properties)

@@ -1,98 +1,153 @@
-"""Syntax tree to bound plan: ORDER BY RANK."""
+"""Syntax tree to bound plan: ORDER BY RANK, with FullTextScore, VectorDistance, and RRF or COMBINEDSCORE of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pleiad.errors import PleiadError
 from pleiad.query import ast, errors, plan
+from pleiad.query.bind_calls import FULL_TEXT_SCORE, FUSIONS, CallRules
 
 if TYPE_CHECKING:
     from pleiad.query.bind_expressions import ExpressionBinder, Scope
 
-_SCORES: Final = {"FULLTEXTSCORE": True, "VECTORDISTANCE": False}
+_SCORES: Final = {FULL_TEXT_SCORE: True, "VECTORDISTANCE": False}
+_WEIGHTS: Final = {"RRF": "SC2229", "COMBINEDSCORE": "SC2230"}
+_FUZZY_DISTANCE_MAX: Final = 2
 
 
-def bind_rank(binder: ExpressionBinder, query: ast.Query, scope: Scope, is_grouped: bool) -> plan.Rank:
-    """The scores that order the rows, best first."""
-    _check_sources(query)
-    if len(query.order_by) != 1 or is_grouped:
-        raise _not_a_score(query.order_by[-1].expression)
-    call = query.order_by[0].expression
+def complain_about_rank(binder: ExpressionBinder, query: ast.Query) -> None:
+    """What may not stand beside ORDER BY RANK."""
+    if query.distinct:
+        binder.complain("SC2220", (query.start, query.selection.end))
+    if len(query.sources) > 1:
+        binder.complain("SC2224", (query.sources[0].start, query.sources[-1].end))
+    for source in query.sources:
+        if source.iterates:
+            binder.complain("SC2223", source)
+        if isinstance(source.collection, ast.Query):
+            binder.complain("SC2225", (source.start, source.collection.end + 1))
+    if query.group_by:
+        binder.complain("SC2227", query.group_place)
+
+
+def bind_rank(binder: ExpressionBinder, query: ast.Query, scope: Scope) -> plan.Rank | None:
+    """The scores that order the rows, best first; None after a complaint."""
+    before = len(binder.complaints)
+    item = query.order_by[0]
+    if item.direction is not None:
+        binder.complain("SC2222", query.order_place)
+    call = item.expression
     if not isinstance(call, ast.FunctionCall) or call.is_udf:
-        raise _not_a_score(call)
-    if call.name.upper() != "RRF":
-        return plan.Rank((_component(binder, call, scope),), None)
+        binder.complain("SC2221", query.order_place)
+        return None
+    name = call.name.upper()
+    rank = _fused(binder, query, call, scope) if name in FUSIONS else _single(binder, query, call, scope)
+    return rank if len(binder.complaints) == before else None
+
+
+def _single(
+    binder: ExpressionBinder, query: ast.Query, call: ast.FunctionCall, scope: Scope
+) -> plan.Rank | None:
+    if call.name.upper() not in _SCORES:
+        before = len(binder.complaints)
+        binder.bind(call, scope)
+        if len(binder.complaints) == before:
+            binder.complain("SC2221", query.order_place)
+        return None
+    component = _component(binder, call, scope)
+    return None if component is None else plan.Rank((component,), None)
+
+
+def _fused(
+    binder: ExpressionBinder, query: ast.Query, call: ast.FunctionCall, scope: Scope
+) -> plan.Rank | None:
+    name, place = call.name.upper(), query.order_place
     arguments = list(call.arguments)
+    scores = [each for each in arguments if isinstance(each, ast.FunctionCall)]
+    others = arguments[len(scores) :]
+    before = len(binder.complaints)
+    components = [
+        _component(binder, each, scope) if each.name.upper() in _SCORES else None for each in scores
+    ]
+    if len(binder.complaints) > before:
+        return None
+    is_known = arguments[: len(scores)] == scores and None not in components and len(others) <= 2
+    if others and not isinstance(others[0], ast.ArrayLiteral | ast.Parameter):
+        is_known = False
+    if not is_known:
+        binder.complain("SC2221", place)
+        return None
+    if len(scores) < 2:
+        binder.complain("SC2233", place)
+        return None
+    if name == "COMBINEDSCORE" and not all(each is not None and each.is_full_text for each in components):
+        binder.complain("SC2231", place)
+        return None
     weights: tuple[float, ...] | None = None
     parameter: plan.Parameter | None = None
-    if arguments and isinstance(arguments[-1], ast.ArrayLiteral):
-        weights = _weights(arguments.pop())
-    elif arguments and isinstance(arguments[-1], ast.Parameter):
-        name = arguments.pop()
-        assert isinstance(name, ast.Parameter)
-        binder.parameters.setdefault(name.name)
-        parameter = plan.Parameter(name.name)
-    components = tuple(_component(binder, argument, scope) for argument in arguments)
-    if len(components) < 2:
-        raise _not_a_score(call)
-    if weights is not None and len(weights) != len(components):
-        raise weights_error(call.start, call.end)
-    return plan.Rank(components, weights, parameter)
+    if others and isinstance(others[0], ast.Parameter):
+        binder.parameters.setdefault(others[0].name)
+        parameter = plan.Parameter(others[0].name)
+    elif others:
+        weights = _weights(others[0])
+        if weights is None or len(weights) != len(scores):
+            binder.complain(_WEIGHTS[name], place)
+            return None
+    if len(others) == 2 and not _is_positive(others[1]):
+        binder.complain("SC2232", place)
+        return None
+    return plan.Rank(tuple(each for each in components if each is not None), weights, parameter, name)
 
 
-def _component(binder: ExpressionBinder, node: ast.Expression, scope: Scope) -> plan.RankComponent:
-    if not isinstance(node, ast.FunctionCall) or node.is_udf or node.name.upper() not in _SCORES:
-        raise _not_a_score(node)
+def _component(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> plan.RankComponent | None:
+    rules = CallRules(binder)
     is_full_text = _SCORES[node.name.upper()]
-    if len(node.arguments) < 2 or (not is_full_text and len(node.arguments) > 4):
-        wanted = "at least 2" if is_full_text else "2 to 4"
-        raise errors.complain(
-            "SC2050", f"The {node.name.upper()} function requires {wanted} argument(s).", node.start, node.end
-        )
-    given = node.arguments
-    if is_full_text and len(given) == 2 and isinstance(given[1], ast.ArrayLiteral):
-        given = (given[0], *given[1].items)
-    arguments = tuple(binder.bind(argument, scope) for argument in given)
+    before = len(binder.complaints)
+    arguments = binder.bind_all(node.arguments, scope)
+    if rules.counts(node, 2, None if is_full_text else 4):
+        if not is_full_text:
+            rules.vector_distance(node)
+        else:
+            for term in node.arguments[1:]:
+                if not _is_term(term):
+                    binder.complain("SC2241", term)
+    if len(binder.complaints) > before:
+        return None
     return plan.RankComponent(is_full_text, (plan.Constant(binder.path_text(arguments[0])), *arguments))
 
 
-def _weights(node: ast.Expression) -> tuple[float, ...]:
-    assert isinstance(node, ast.ArrayLiteral)
+def _is_term(node: ast.Expression) -> bool:
+    """Whether a term can be one: a string, an object with term and distance, or a parameter, which is checked later."""
+    if isinstance(node, ast.Parameter):
+        return True
+    if isinstance(node, ast.Literal):
+        return type(node.value) is str
+    if not isinstance(node, ast.ObjectLiteral):
+        return False
+    members: dict[str, Any] = {
+        name: value.value for name, value in node.properties if isinstance(value, ast.Literal)
+    }
+    term, distance = members.get("term"), members.get("distance")
+    is_number = type(distance) is int or type(distance) is float
+    return type(term) is str and is_number and 0 <= members["distance"] <= _FUZZY_DISTANCE_MAX
+
+
+def _weights(node: ast.Expression) -> tuple[float, ...] | None:
+    if not isinstance(node, ast.ArrayLiteral):
+        return None
     values: list[float] = []
     for item in node.items:
-        is_number = isinstance(item, ast.Literal) and type(item.value) in (int, float)
-        if not is_number or not isinstance(item, ast.Literal):
-            raise weights_error(node.start, node.end)
+        if not isinstance(item, ast.Literal) or type(item.value) not in (int, float):
+            return None
         values.append(item.value)
     return tuple(values)
 
 
-def weights_error(start: int | None = None, end: int | None = None) -> PleiadError:
-    """SC2229: the weights of RRF are not one number for each component."""
-    return errors.complain(
-        "SC2229", "The weights of RRF must be an array of numbers, one for each component.", start, end
-    )
+def _is_positive(node: ast.Expression) -> bool:
+    return isinstance(node, ast.Literal) and type(node.value) is int and node.value > 0
 
 
-def _check_sources(query: ast.Query) -> None:
-    for source in query.sources[1:]:
-        raise errors.complain("SC2224", "ORDER BY RANK is not allowed with JOIN.", source.start, source.end)
-    for source in query.sources:
-        if source.iterates:
-            raise errors.complain(
-                "SC2223", "ORDER BY RANK is not allowed with FROM IN.", source.start, source.end
-            )
-        if isinstance(source.collection, ast.Query):
-            raise errors.complain(
-                "SC2225", "ORDER BY RANK is not allowed with a subquery in FROM.", source.start, source.end
-            )
-
-
-def _not_a_score(node: ast.Expression) -> PleiadError:
-    return errors.complain(
-        "SC2221",
-        "The ORDER BY RANK clause must be followed by a VectorDistance and/or a FullTextScore function call.",
-        node.start,
-        node.end,
-    )
+def weights_error() -> PleiadError:
+    """The weights of RRF that a parameter gave are not one number for each component."""
+    return errors.refusal("SC2229")

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import errors, plan
 from pleiad.query.compile_expressions import BUILDING, ExpressionEmitter
 from pleiad.query.pace import worked
@@ -114,10 +115,12 @@ class PlanEmitter(ExpressionEmitter):
         lines.append(f"        return {self._tuple([each.argument for each in block.aggregates])}")
         kinds = self.fresh("k")
         self.environment[kinds] = tuple(each.kind for each in block.aggregates)
+        groups = (f"K{block.scope}", f"G{block.scope}")
+        named = ", ".join(groups)
         lines.append(
-            f"    for K, G in grouped({rows}({arguments}), {kinds}, {keys}, arguments, X.pace.carry):"
+            f"    for {named} in grouped({rows}({arguments}), {kinds}, {keys}, arguments, X.pace.carry):"
         )
-        self.frame = (*outer, "K", "G")
+        self.frame = (*outer, *groups)
         self._yield_value(block, lines, 2)
 
     def _tuple(self, nodes: list[plan.Expression]) -> str:
@@ -204,7 +207,7 @@ class PlanEmitter(ExpressionEmitter):
         parts: list[str] = []
         for key in block.order_by:
             node = key.expression
-            if isinstance(node, plan.Call) and node.function.name == "VECTORDISTANCE":
+            if isinstance(node, plan.Call) and node.function.name in ("VECTORDISTANCE", "_VECTORSCORE"):
                 self.environment["nearness"] = nearness
                 parts.append(self._call("nearness", True, node.arguments))
             else:
@@ -224,7 +227,7 @@ class PlanEmitter(ExpressionEmitter):
             names["arguments"] = self.function(
                 own, lambda: self._tuple([each.argument for each in block.aggregates])
             )
-            row_frame: tuple[str, ...] = ("K", "G")
+            row_frame: tuple[str, ...] = (f"K{block.scope}", f"G{block.scope}")
         else:
             row_frame = own
             if not block.order_by and block.rank is None:
@@ -299,7 +302,7 @@ class Factory:
     def __call__(self, parameters: Mapping[str, Any], context: Any, computed: Any) -> dict[str, Any]:
         names = {"X": context, "C": computed, "M": context.pace, "tick": context.pace.tick, "None": None}
         for name, local in self._parameters.items():
-            names[local] = parameters[name]
+            names[local] = parameters.get(name, UNDEFINED)
         for chunk in self._chunks:
             chunk(names)
         return {role: names[name] for role, name in self._roles.items()}

@@ -16,7 +16,6 @@ too, and is made of constants and parameters alone, which never become functions
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -26,6 +25,7 @@ from pleiad.query.ast import SubqueryKind
 from pleiad.query.compile_support import ENVIRONMENT, membership, tag_of
 from pleiad.query.functions.registry import LARGE, Function
 from pleiad.query.pace import worked
+from pleiad.query.values import EXACT_INT
 
 _NESTING_MAX: Final = 12
 _TEXT_CHARS_MAX: Final = 1_500
@@ -85,9 +85,11 @@ _SUBQUERY: Final = {
     SubqueryKind.ARRAY: "array_of",
     SubqueryKind.FIRST: "first",
     SubqueryKind.LAST: "last",
-    SubqueryKind.ALL: "none_of",
 }
-_MAY_BE_INFINITE: Final = (plan.Binary, plan.Unary, plan.Call, plan.UdfCall, plan.Conditional, plan.Constant)
+_MAY_BE_INFINITE: Final = (
+    *(plan.Binary, plan.Unary, plan.Call, plan.UdfCall, plan.Conditional, plan.Constant, plan.Let),
+    *(plan.Parameter, plan.AggregateResult),
+)
 
 
 class ExpressionEmitter:
@@ -225,10 +227,10 @@ class ExpressionEmitter:
                 return self.parameters[name]
             case plan.Slot(index=index):
                 return f"a{index}"
-            case plan.GroupKey(index=index):
-                return f"K[{index}]"
-            case plan.AggregateResult(index=index):
-                return f"G[{index}]"
+            case plan.GroupKey(index=index, scope=scope):
+                return f"K{scope}[{index}]"
+            case plan.AggregateResult(index=index, scope=scope):
+                return f"G{scope}[{index}]"
             case plan.Member():
                 return self._member(node)
             case plan.Unary(operator=operator, operand=operand):
@@ -267,9 +269,13 @@ class ExpressionEmitter:
                 return self._weighed_call(function, arguments)
             case plan.UdfCall(name=name, arguments=arguments):
                 return f"call_udf(X, {self.constant(name)}, {self._list(arguments)})"
+            case plan.Let(slot=slot, value=value, body=body):
+                bound_value = self.value(value)
+                saved, self.frame = self.frame, (*self.frame, f"a{slot}")
+                text = self.value(body)
+                self.frame = saved
+                return f"((a{slot} := {bound_value}), {text})[1]"
             case plan.Subquery(kind=kind, block=block):
-                if kind is SubqueryKind.ALL:
-                    block = _negated(block)
                 name, arguments_text = self.subquery(block)
                 return f"{_SUBQUERY[kind]}({name}({arguments_text}))"
         raise AssertionError(f"there is no code for {type(node).__name__}")
@@ -357,6 +363,8 @@ class ExpressionEmitter:
                 return f"{self.value(target)}.get({self.constant(name)}, U)"
             once, again = self.bound(target)
             return f"({again}.get({self.constant(name)}, U) if {once}.__class__ is dict else U)"
+        if type(name) is float and 0 <= name < EXACT_INT:
+            name = int(name)
         if type(name) is int and name >= 0:
             once, again = self.bound(target)
             return f"({again}[{name}] if {once}.__class__ is list and len({again}) > {name} else U)"
@@ -435,6 +443,9 @@ class ExpressionEmitter:
         tag = self.tag(right)
         if tag not in ("number", "string"):
             return f"({_BINARY[operator]}({self.value(left)}, {self.value(right)}) is {wanted})"
+        if not wanted and isinstance(left, _MAY_BE_INFINITE):
+            # What is not a number is not comparable, and Python says it is not less.
+            return f"({_BINARY[operator]}({self.value(left)}, {self.value(right)}) is False)"
         once, again = self.bound(left)
         compared = f"{again} {operator} {self.value(right)}"
         if not wanted:
@@ -454,9 +465,3 @@ class ExpressionEmitter:
             return f"({self._value(node)} is True)"
         once, again = self.bound(value)
         return f"({self._is_kind(tag, once, again)} and {self.value(low)} <= {again} <= {self.value(high)})"
-
-
-def _negated(block: plan.Block) -> plan.Block:
-    """The block whose rows are those that do not pass the filter: ALL holds when there is none."""
-    where = plan.Constant(True) if block.where is None else block.where
-    return dataclasses.replace(block, where=plan.Unary("NOT", where))

@@ -43,20 +43,13 @@ def scalar(rows: Iterator[Any]) -> Any:
     """The value of a scalar subquery: its only row, or undefined."""
     value = next(rows, UNDEFINED)
     if next(rows, _NOTHING) is not _NOTHING:
-        raise errors.plain_error(
-            "The cardinality of a scalar subquery result set cannot be greater than one."
-        )
+        raise errors.refusal("SC2201")
     return value
 
 
 def exists(rows: Iterator[Any]) -> bool:
     """Whether there is a row."""
     return next(rows, _NOTHING) is not _NOTHING
-
-
-def none_of(rows: Iterator[Any]) -> bool:
-    """Whether there is no row."""
-    return next(rows, _NOTHING) is _NOTHING
 
 
 def first(rows: Iterator[Any]) -> Any:
@@ -164,7 +157,6 @@ ENVIRONMENT.update(
         "like_matcher": like_matcher,
         "scalar": scalar,
         "exists": exists,
-        "none_of": none_of,
         "first": first,
         "last": last,
         "array_of": array_of,

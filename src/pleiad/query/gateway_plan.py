@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Final
 
 from pleiad.errors import PleiadError
 from pleiad.query import ast, errors, plan
 from pleiad.query.bind import output_names
-from pleiad.query.bind_expressions import AGGREGATES
+from pleiad.query.bind_expressions import AGGREGATES, own_nodes
+from pleiad.query.bind_order import is_path_like
 from pleiad.query.hybrid_plan import hybrid_document
 from pleiad.query.parser import check_count
 from pleiad.query.print import print_expression, print_query
 from pleiad.query.rank import more_is_nearer
-from pleiad.query.rewrite import ordered_rewrite
-from pleiad.query.routing import key_values
+from pleiad.query.rewrite import group_items, ordered_rewrite
+from pleiad.query.routing import gives_nothing, key_values
 from pleiad.query.run import Query
 
 VERSION: Final = 2
@@ -48,9 +50,11 @@ def gateway_plan(
         needed = {"HybridSearch"}
         document["hybridSearchQueryInfo"] = hybrid_document(query, parameters, vector_policy)
     else:
-        info = _QueryInfo(query, parameters, is_pinned, vector_policy)
+        info = _QueryInfo(query, parameters, keys, is_pinned, vector_policy)
         document["queryInfo"] = info.document()
         needed = info.features()
+        if info.is_empty:
+            keys = []
     _check_features(needed, features)
     document["queryRanges"] = ranges(keys)
     return document
@@ -77,6 +81,7 @@ class _QueryInfo:
         self,
         query: Query,
         parameters: Mapping[str, Any],
+        keys: list[tuple[Any, ...]] | None,
         is_pinned: bool,
         vector_policy: Mapping[str, Any] | None,
     ) -> None:
@@ -84,21 +89,24 @@ class _QueryInfo:
         self._syntax = query.syntax
         self._block = query.plan.block
         self._parameters = parameters
-        self._is_pinned = is_pinned or not query.reads_items
+        self._is_pinned = is_pinned
         self._vector_policy = vector_policy
-        self._is_distinct_count = self._find_distinct_count()
+        is_never = keys == [] or gives_nothing(query.plan, parameters)
+        self.is_empty = not query.reads_items if not keys and not is_never else is_never
+        """Whether the query gives no row, or the same from every partition, so that a client asks one."""
+        self._is_plain = not query.syntax.sources or (is_never and not query.syntax.distinct)
+        self._is_distinct_count = not self._is_plain and self._find_distinct_count()
 
     def document(self) -> dict[str, Any]:
         syntax, block = self._syntax, self._block
-        counts = self._counts()
         document: dict[str, Any] = {
-            "distinctType": self._distinct_type(),
-            "top": counts["TOP"],
-            "offset": counts["OFFSET"],
-            "limit": counts["LIMIT"],
+            "distinctType": "None",
+            "top": None,
+            "offset": None,
+            "limit": None,
             "orderBy": [],
             "orderByExpressions": [],
-            "groupByExpressions": [print_expression(key) for key in syntax.group_by],
+            "groupByExpressions": [],
             "groupByAliases": [],
             "aggregates": [],
             "groupByAliasToAggregateType": {},
@@ -106,16 +114,32 @@ class _QueryInfo:
             "hasSelectValue": isinstance(syntax.selection, ast.SelectValue),
             "dCountInfo": None,
             "hasNonStreamingOrderBy": False,
+            "requiresExtendedQueryPlan": False,
         }
+        if self._is_plain:
+            return document
+        counts = self._counts()
+        document.update(top=counts["TOP"], offset=counts["OFFSET"], limit=counts["LIMIT"])
+        document["distinctType"] = self._distinct_type()
+        document["groupByExpressions"] = [print_expression(key) for key in syntax.group_by]
+        document["requiresExtendedQueryPlan"] = not self._is_distinct_count and _nests_groups(block)
         if self._is_distinct_count:
             self._distinct_count(document)
-        elif block.is_grouped:
+        elif block.is_grouped and (block.aggregates or syntax.group_by) and self._selects_groups():
             self._grouped(document)
-        elif block.order_by:
+        elif syntax.order_by:
             self._ordered(document)
+        elif syntax.distinct and (syntax.top is not None or syntax.limit is not None):
+            document["rewrittenQuery"] = print_query(_without_cut(syntax))
         elif counts["LIMIT"] is not None:
-            document["rewrittenQuery"] = print_query(self._with_counts(syntax), "\n")
+            document["rewrittenQuery"] = print_query(self._with_counts(syntax))
         return document
+
+    def _selects_groups(self) -> bool:
+        """Whether the client merges groups: not where ORDER BY over the keys of groups lets it merge rows."""
+        if not self._query_has_aggregate(self._syntax.selection):
+            return bool(self._syntax.group_by) and not self._syntax.order_by
+        return True
 
     # -- counts ----------------------------------------------------------------------------------
 
@@ -126,26 +150,23 @@ class _QueryInfo:
         return check_count(word, value, node.start, node.end)
 
     def _counts(self) -> dict[str, int | None]:
-        """TOP, OFFSET and LIMIT as the client applies them; none where one partition key answers alone."""
+        """TOP, OFFSET and LIMIT as the client applies them; one partition key cuts its rows itself."""
         syntax = self._syntax
         counts = {
             "TOP": self._count("TOP", syntax.top),
             "OFFSET": self._count("OFFSET", syntax.offset),
             "LIMIT": self._count("LIMIT", syntax.limit),
         }
-        if not self._query.reads_items:
+        if self._is_distinct_count:
             return dict.fromkeys(counts)
-        if (
-            self._is_pinned
-            and not self._block.is_grouped
-            and not self._block.order_by
-            and not syntax.distinct
-        ):
+        if self._is_pinned and not syntax.distinct and not syntax.group_by:
             counts["OFFSET"] = counts["LIMIT"] = None
         return counts
 
     def _with_counts(self, syntax: ast.Query) -> ast.Query:
         """The query with ``OFFSET o LIMIT l`` widened to what a client needs of each partition."""
+        if syntax.distinct or self._syntax.distinct or self._syntax.group_by:
+            return _without_cut(syntax)
         counts = self._counts()
         if counts["LIMIT"] is None or counts["OFFSET"] is None:
             return syntax
@@ -160,39 +181,30 @@ class _QueryInfo:
             return "Unordered"
         if not syntax.distinct:
             return "None"
-        selected: list[ast.Expression] = []
-        if isinstance(syntax.selection, ast.SelectValue):
-            selected = [syntax.selection.expression]
-        elif isinstance(syntax.selection, ast.SelectList):
-            selected = [item.expression for item in syntax.selection.items]
-        sorted_by = [print_expression(item.expression) for item in syntax.order_by]
-        is_ordered = bool(sorted_by) and [print_expression(node) for node in selected] == sorted_by
+        is_ordered = (
+            isinstance(syntax.selection, ast.SelectValue)
+            and len(syntax.order_by) == 1
+            and print_expression(syntax.selection.expression)
+            == print_expression(syntax.order_by[0].expression)
+        )
         return "Ordered" if is_ordered else "Unordered"
 
     def _find_distinct_count(self) -> bool:
-        """COUNT over nothing but a DISTINCT subquery, which the client counts."""
+        """COUNT of a constant over nothing but a DISTINCT subquery, which the client counts."""
         syntax = self._syntax
         if len(syntax.sources) != 1 or syntax.where is not None or syntax.group_by or syntax.order_by:
             return False
-        inner = syntax.sources[0].collection
-        kinds = [aggregate.kind for aggregate in self._block.aggregates]
-        counts_rows = kinds == [plan.AggregateKind.COUNT] and isinstance(
-            self._block.aggregates[0].argument, plan.Constant | plan.Slot
+        source = syntax.sources[0]
+        inner = source.collection
+        selection = syntax.selection
+        if isinstance(selection, ast.SelectList) and len(selection.items) == 1:
+            call: Any = selection.items[0].expression
+        else:
+            call = selection.expression if isinstance(selection, ast.SelectValue) else None
+        counts_rows = _aggregate_of(call) is plan.AggregateKind.COUNT and isinstance(
+            call.arguments[0], ast.Literal
         )
-        return (
-            isinstance(inner, ast.Query)
-            and inner.distinct
-            and counts_rows
-            and self._selects_bare_aggregates()
-        )
-
-    def _selects_bare_aggregates(self) -> bool:
-        selection = self._syntax.selection
-        if isinstance(selection, ast.SelectValue):
-            return _aggregate_of(selection.expression) is not None
-        return isinstance(selection, ast.SelectList) and all(
-            _aggregate_of(item.expression) is not None for item in selection.items
-        )
+        return isinstance(inner, ast.Query) and inner.distinct and not source.iterates and counts_rows
 
     def _distinct_count(self, document: dict[str, Any]) -> None:
         inner = self._syntax.sources[0].collection
@@ -201,20 +213,41 @@ class _QueryInfo:
         if isinstance(self._syntax.selection, ast.SelectList):
             alias = output_names(self._syntax.selection)[0]
         document["dCountInfo"] = {"dCountAlias": alias}
-        document["rewrittenQuery"] = print_query(inner, "\n")
+        document["rewrittenQuery"] = print_query(inner)
 
     # -- order -----------------------------------------------------------------------------------
 
     def _ordered(self, document: dict[str, Any]) -> None:
         syntax = self._syntax
         document["orderByExpressions"] = [print_expression(item.expression) for item in syntax.order_by]
-        document["orderBy"] = [self._direction(key) for key in self._block.order_by]
-        document["hasNonStreamingOrderBy"] = any(map(_is_distance, self._block.order_by))
-        document["rewrittenQuery"] = print_query(self._with_counts(ordered_rewrite(syntax)), "\n")
+        document["orderBy"] = [
+            self._direction(item, key)
+            for item, key in zip_longest(syntax.order_by, self._block.order_by)
+            if item is not None
+        ]
+        document["hasNonStreamingOrderBy"] = self._is_buffered()
+        if syntax.group_by:
+            document["groupByAliases"], document["groupByAliasToAggregateType"] = self._names()
+        document["rewrittenQuery"] = print_query(self._with_counts(ordered_rewrite(syntax)))
 
-    def _direction(self, key: plan.SortKey) -> str:
-        descending = key.descending
-        if _is_distance(key) and isinstance(key.expression, plan.Call):
+    def _names(self) -> tuple[list[str], dict[str, str | None]]:
+        selection = self._syntax.selection
+        if not isinstance(selection, ast.SelectList):
+            return [], {}
+        names = output_names(selection)
+        kinds = [_aggregate_of(item.expression) for item in selection.items]
+        return names, {name: kind and kind.value for name, kind in zip(names, kinds, strict=True)}
+
+    def _is_buffered(self) -> bool:
+        """Whether the client must see all rows: nearest vectors, or one row sorted by what is no path."""
+        if any(map(_is_distance, self._block.order_by)):
+            return True
+        is_single = self._block.is_grouped and not self._syntax.group_by
+        return is_single and not all(is_path_like(item.expression) for item in self._syntax.order_by)
+
+    def _direction(self, item: ast.SortItem, key: plan.SortKey | None) -> str:
+        descending = item.direction == "DESC"
+        if key is not None and _is_distance(key) and isinstance(key.expression, plan.Call):
             descending = more_is_nearer(key.expression.arguments, self._parameters, self._vector_policy)
         return "Descending" if descending else "Ascending"
 
@@ -222,25 +255,23 @@ class _QueryInfo:
 
     def _grouped(self, document: dict[str, Any]) -> None:
         syntax = self._syntax
+        document["hasNonStreamingOrderBy"] = bool(syntax.order_by) and self._is_buffered()
         if isinstance(syntax.selection, ast.SelectValue):
             self._grouped_value(document, syntax.selection.expression)
             return
         assert isinstance(syntax.selection, ast.SelectList)
-        names = output_names(syntax.selection)
+        document["groupByAliases"], document["groupByAliasToAggregateType"] = self._names()
         payload: list[tuple[str, ast.Expression]] = []
-        types: dict[str, str | None] = {}
-        for name, item in zip(names, syntax.selection.items, strict=True):
+        for name, item in zip(document["groupByAliases"], syntax.selection.items, strict=True):
             kind = _aggregate_of(item.expression)
             if kind is None and self._query_has_aggregate(item.expression):
                 raise compositions_error()
-            types[name] = None if kind is None else kind.value
             payload.append((name, item.expression if kind is None else _partial(item.expression, kind)))
-        document["groupByAliases"] = names
-        document["groupByAliasToAggregateType"] = types
         items = [ast.SelectItem(ast.ObjectLiteral(tuple(payload)), "payload")]
         if syntax.group_by:
-            items.insert(0, _group_items(syntax))
-        document["rewrittenQuery"] = self._without_counts(ast.SelectList(tuple(items)))
+            items.insert(0, group_items(syntax))
+        rewritten = dataclasses.replace(syntax, selection=ast.SelectList(tuple(items)))
+        document["rewrittenQuery"] = print_query(self._with_counts(rewritten))
 
     def _grouped_value(self, document: dict[str, Any], expression: ast.Expression) -> None:
         kind = _aggregate_of(expression)
@@ -249,33 +280,22 @@ class _QueryInfo:
         payload = expression if kind is None else ast.ArrayLiteral((_partial(expression, kind),))
         if kind is not None:
             document["aggregates"] = [kind.value]
+        selection: ast.Selection = ast.SelectValue(payload)
         if self._syntax.group_by:
-            items = (_group_items(self._syntax), ast.SelectItem(payload, "payload"))
-            document["rewrittenQuery"] = self._without_counts(ast.SelectList(items))
-        else:
-            document["rewrittenQuery"] = self._without_counts(ast.SelectValue(payload))
+            selection = ast.SelectList((group_items(self._syntax), ast.SelectItem(payload, "payload")))
+        rewritten = dataclasses.replace(self._syntax, selection=selection)
+        document["rewrittenQuery"] = print_query(_without_cut(rewritten))
 
-    def _without_counts(self, selection: ast.Selection) -> str:
-        rewritten = dataclasses.replace(
-            self._syntax, selection=selection, top=None, offset=None, limit=None, distinct=False
-        )
-        return print_query(rewritten, "\n")
-
-    def _query_has_aggregate(self, node: ast.Expression) -> bool:
-        stack: list[Any] = [node]
-        while stack:
-            current = stack.pop()
-            if _aggregate_of(current) is not None:
-                return True
-            if not isinstance(current, ast.Subquery):
-                stack.extend(ast.children(current))
-        return False
+    def _query_has_aggregate(self, node: Any) -> bool:
+        return any(_aggregate_of(each) is not None for each in own_nodes(node))
 
     # -- features --------------------------------------------------------------------------------
 
     def features(self) -> set[str]:
         """The names of what a client must be able to do to run the plan."""
         syntax, block = self._syntax, self._block
+        if self._is_plain:
+            return set()
         counts = self._counts()
         found = {
             "Top": counts["TOP"] is not None,
@@ -310,9 +330,15 @@ def _aggregate_of(node: Any) -> plan.AggregateKind | None:
     return None
 
 
-def _group_items(syntax: ast.Query) -> ast.SelectItem:
-    parts = tuple(ast.ObjectLiteral((("item", key),)) for key in syntax.group_by)
-    return ast.SelectItem(ast.ArrayLiteral(parts), "groupByItems")
+def _without_cut(syntax: ast.Query) -> ast.Query:
+    """The query without TOP, OFFSET and LIMIT, which the client applies when it has merged the partitions."""
+    return dataclasses.replace(syntax, top=None, offset=None, limit=None)
+
+
+def _nests_groups(block: plan.Block) -> bool:
+    """Whether a source has rows that one partition alone cannot give: distinct ones, or groups."""
+    inner = [source.block for source in block.sources if source.block is not None]
+    return any(each.distinct or each.is_grouped or _nests_groups(each) for each in inner)
 
 
 def _partial(node: ast.Expression, kind: plan.AggregateKind) -> ast.Expression:
@@ -326,8 +352,8 @@ def _partial(node: ast.Expression, kind: plan.AggregateKind) -> ast.Expression:
     if kind is plan.AggregateKind.AVG:
         parts = ast.ObjectLiteral((("sum", call("SUM")), ("count", call("COUNT"))))
         return ast.ObjectLiteral((("item", parts),))
-    own = call(kind.name)
+    own = call(node.name)
     if kind in (plan.AggregateKind.MIN, plan.AggregateKind.MAX):
-        second = ast.ObjectLiteral(((kind.name.lower(), own), ("count", call("COUNT"))))
+        second = ast.ObjectLiteral(((kind.name.lower(), call(kind.name)), ("count", call("COUNT"))))
         return ast.ObjectLiteral((("item", own), ("item2", second)))
     return ast.ObjectLiteral((("item", own),))

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pleiad.query import ast
+from pleiad.query.bind_calls import FUSIONS
 from pleiad.query.parser import COUNT_MAX, check_count
 from pleiad.query.print import print_expression, print_query
 from pleiad.query.rank import more_is_nearer
@@ -21,7 +22,8 @@ from pleiad.query.run import Query
 _PREFIX: Final = "documentdb-formattablehybridsearchquery-"
 _COMPONENT_ROWS_MIN: Final = 120
 _NO_SCORE: Final = -1
-_NO_SIMILARITY: Final = -999_999
+_COMBINATIONS: Final = {"RRF": "Rrf", "COMBINEDSCORE": "CombinedScore"}
+_NO_SIMILARITY: Final = -1.7976900000000001e308
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ def hybrid_document(
     assert rank is not None
     scores = [
         _Score(
+            # The client puts the statistics in by the number of the text score, vectors not counted.
             _score_call(call, sum(map(_is_full_text, calls[:number]))),
             component.is_full_text,
             component.is_full_text or more_is_nearer(component.arguments, parameters, vector_policy),
@@ -71,13 +74,37 @@ def hybrid_document(
         "skip": skip,
         "take": take,
         "requiresGlobalStatistics": bool(full_text),
+        "fullTextSearchTerms": [_search_terms(call) for call in full_text],
+        "scoreCombinationKind": _COMBINATIONS[rank.fusion],
     }
+
+
+def _search_terms(call: ast.FunctionCall) -> dict[str, Any]:
+    """Path and terms of one full-text score."""
+    steps: list[str | int] = []
+    node = call.arguments[0]
+    while isinstance(node, ast.Property | ast.Element):
+        if isinstance(node, ast.Property):
+            steps.append(node.name)
+        elif isinstance(node.index, ast.Literal):
+            steps.append(node.index.value)
+        node = node.target
+    terms: list[dict[str, Any]] = []
+    for term in _terms(call):
+        if isinstance(term, ast.ObjectLiteral):
+            members = {name: value.value for name, value in term.properties if isinstance(value, ast.Literal)}
+            terms.append(members)
+        elif isinstance(term, ast.Literal):
+            terms.append({"term": term.value})
+        else:
+            terms.append({"term": print_expression(term)})
+    return {"path": steps[::-1], "terms": terms}
 
 
 def _component_calls(syntax: ast.Query) -> list[ast.FunctionCall]:
     call = syntax.order_by[0].expression
     assert isinstance(call, ast.FunctionCall)
-    if call.name.upper() != "RRF":
+    if call.name.upper() not in FUSIONS:
         return [call]
     return [argument for argument in call.arguments if isinstance(argument, ast.FunctionCall)]
 
@@ -116,9 +143,9 @@ def _terms(call: ast.FunctionCall) -> tuple[ast.Expression, ...]:
 
 
 def _score_call(call: ast.FunctionCall, number: int) -> ast.FunctionCall:
-    """The score as a partition computes it, with places for the statistics; `number` counts texts only."""
+    """The score as a partition computes it, with places for the statistics."""
     if not _is_full_text(call):
-        return call
+        return ast.FunctionCall("_VectorScore", call.arguments)
     places = tuple(
         ast.Placeholder(f"{{{_PREFIX}{name}}}")
         for name in ("totaldocumentcount", f"totalwordcount-{number}", f"hitcountsarray-{number}")
@@ -162,15 +189,15 @@ def _component(
     return {
         "distinctType": "None",
         "top": rows.value if rows is not None and syntax.top is not None else None,
-        "offset": None,
-        "limit": None,
+        "offset": 0 if rows is not None and syntax.offset is not None else None,
+        "limit": rows.value if rows is not None and syntax.limit is not None else None,
         "orderBy": ["Descending" if is_descending else "Ascending"],
         "orderByExpressions": [print_expression(score.call)],
         "groupByExpressions": [],
         "groupByAliases": [],
         "aggregates": [],
         "groupByAliasToAggregateType": {},
-        "rewrittenQuery": print_query(rewritten, "\n"),
+        "rewrittenQuery": print_query(rewritten),
         "hasSelectValue": False,
         "dCountInfo": None,
         "hasNonStreamingOrderBy": True,
@@ -192,4 +219,4 @@ def _statistics(syntax: ast.Query, calls: list[ast.FunctionCall]) -> str:
         ast.SelectItem(ast.FunctionCall("COUNT", (ast.Literal(1),)), "documentCount"),
         ast.SelectItem(ast.ArrayLiteral(tuple(entries)), "fullTextStatistics"),
     )
-    return print_query(ast.Query(ast.SelectList(items), sources=syntax.sources), "\n")
+    return print_query(ast.Query(ast.SelectList(items), sources=syntax.sources))

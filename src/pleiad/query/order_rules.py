@@ -16,11 +16,13 @@ from typing import Any, Final
 
 from pleiad.index.policy import Composite, IndexingPolicy, Steps
 from pleiad.query import errors, plan
+from pleiad.query.bind_order import is_correlated
 from pleiad.query.places import Places, policy_paths
 
 NO_COMPOSITE: Final = (
     "The order by query does not have a corresponding composite index that it can be served from."
 )
+CORRELATED: Final = "Order-by over correlated collections is not supported."
 NO_RANGE: Final = "Order-by item requires a range index to be defined on the corresponding index path."
 
 SortPath = tuple[Steps, bool]
@@ -31,6 +33,8 @@ def check_order_by(
     bound: plan.Plan, policy: IndexingPolicy, parameters: Mapping[str, Any], computed: Collection[str] = ()
 ) -> None:
     """Raise the service's 400 when the policy has no index that the ORDER BY can be served from."""
+    if is_correlated(bound.block):
+        raise errors.plain_error(CORRELATED)
     keys = sort_paths(bound.block, Places(parameters, bound.block.sources))
     if len(keys) == 1 and not policy_paths(policy, computed)(keys[0][0]):
         raise errors.plain_error(NO_RANGE)

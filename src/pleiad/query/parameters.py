@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from pleiad.query import errors
+from pleiad.query.parser import count_problem
+from pleiad.query.plan import ParameterRule
 
 _NAME: Final = re.compile(r"@[^\W\d]\w*")
 
@@ -31,3 +33,21 @@ def parameter_values(given: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         if "value" in parameter:
             values[name] = parameter["value"]
     return values
+
+
+def check_parameters(rules: Sequence[ParameterRule], values: Mapping[str, Any]) -> None:
+    """Raise what is wrong with parameters where only some values may stand: counts, brackets, flags."""
+    problems: list[errors.Complaint] = []
+    for rule in rules:
+        value = values.get(rule.name)
+        kind = type(value)
+        if rule.row in ("TOP", "OFFSET", "LIMIT"):
+            problem = count_problem(rule.row, value, rule.start, rule.end)
+        elif (rule.row == "SC2990" and kind in (str, int, float)) or (rule.row == "SC2212" and kind is bool):
+            continue
+        else:
+            problem = errors.complaint(rule.row, rule.start, rule.end)
+        if problem is not None:
+            problems.append(problem)
+    if problems:
+        raise errors.query_error(problems)

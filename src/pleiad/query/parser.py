@@ -15,6 +15,7 @@ from pleiad.query.parser_expressions import ExpressionParser
 from pleiad.query.tokens import Kind, tokenize
 
 COUNT_MAX: Final = 4_294_967_295
+_COUNT_ROWS: Final = {"TOP": "SC2060", "LIMIT": "SC2061", "OFFSET": "SC2062"}
 _DEPTH_SLACK: Final = 64
 
 
@@ -34,23 +35,32 @@ class Parser(ExpressionParser):
         start = self.token.start
         self.expect("SELECT")
         distinct = self.accept("DISTINCT")
-        top = self._count("TOP") if self.at("TOP") else None
+        top: ast.Count | None = None
+        top_place = group_place = order_place = cut_place = (0, 0)
+        begin = self.token.start
+        if self.accept("TOP"):
+            top = self._top()
+            top_place = (begin, self.last_end)
         selection = self._selection()
         sources = self._sources() if self.accept("FROM") else ()
         where = self.expression() if self.accept("WHERE") else None
         group_by: tuple[ast.Expression, ...] = ()
+        begin = self.token.start
         if self.accept("GROUP"):
             self.expect("BY")
             group_by = self.expression_list()
+            group_place = (begin, self.last_end)
+        begin = self.token.start
         order_by, is_rank = self._order_by()
+        if order_by:
+            order_place = (begin, self.last_end)
         offset = limit = None
-        if self.at("OFFSET"):
-            if top is not None:
-                raise self.unexpected()
-            offset = self._count("OFFSET")
-            if not self.at("LIMIT"):
-                raise self.unexpected()
-            limit = self._count("LIMIT")
+        begin = self.token.start
+        if self.accept("OFFSET"):
+            offset = self._count()
+            self.expect("LIMIT")
+            limit = self._count()
+            cut_place = (begin, self.last_end)
         self.leave()
         return ast.Query(
             selection,
@@ -63,145 +73,162 @@ class Parser(ExpressionParser):
             is_rank,
             offset,
             limit,
+            top_place,
+            group_place,
+            order_place,
+            cut_place,
             start=start,
             end=self.last_end,
         )
 
-    def _count(self, word: str) -> ast.Count:
-        """The count after TOP, OFFSET or LIMIT: a whole number or a parameter."""
-        self.expect(word)
+    def _top(self) -> ast.Count:
+        """The count of TOP: any number, which binding checks, or a parameter."""
         token = self.token
         if token.kind is Kind.PARAMETER:
             self.advance()
             return ast.Parameter(token.value, start=token.start, end=token.end)
         if token.kind is not Kind.NUMBER:
             raise self.unexpected()
-        check_count(word, token.value, token.start, token.end)
         self.advance()
         return ast.Literal(token.value, start=token.start, end=token.end)
+
+    def _count(self) -> ast.Count:
+        """The count of OFFSET or LIMIT: written as an integer, or a parameter."""
+        token = self.token
+        raw = self.text[token.start : token.end]
+        if token.kind is Kind.NUMBER and not (raw.isdigit() or raw[:2] in ("0x", "0X")):
+            raise self.unexpected()
+        return self._top()
 
     def _selection(self) -> ast.Selection:
         start = self.token.start
         if self.accept("*"):
             return ast.SelectStar(start=start, end=self.last_end)
         if self.accept("VALUE"):
-            expression = self.expression()
-            return ast.SelectValue(expression, self._alias(), start=start, end=self.last_end)
+            return ast.SelectValue(self.expression(), start=start, end=self.last_end)
         items = [self._select_item()]
         while self.accept(","):
             items.append(self._select_item())
         return ast.SelectList(tuple(items), start=start, end=self.last_end)
 
     def _select_item(self) -> ast.SelectItem:
+        """An expression with its name, which may be a string."""
         start = self.token.start
         expression = self.expression()
-        return ast.SelectItem(expression, self._alias(), start=start, end=self.last_end)
-
-    def _alias(self) -> str | None:
-        if self.accept("AS"):
-            return self.name()
-        return self.name() if self.token.kind is Kind.NAME else None
+        is_named = self.accept("AS")
+        token = self.token
+        if token.kind is Kind.NAME or token.kind is Kind.STRING:
+            self.advance()
+            place = (token.start, token.end)
+            return ast.SelectItem(expression, token.value, place, start=start, end=self.last_end)
+        if is_named:
+            raise self.unexpected()
+        return ast.SelectItem(expression, start=start, end=self.last_end)
 
     def _sources(self) -> tuple[ast.Source, ...]:
         sources = [self._source()]
-        while self.at("JOIN"):
-            self.join_count += 1
-            if self.join_count > self.limits.query_joins:
-                raise errors.complain(
-                    "SC2990",
-                    f"The query has more than the {self.limits.query_joins} JOINs allowed.",
-                    self.token.start,
-                    self.token.end,
-                )
-            self.advance()
+        while self.accept("JOIN"):
             sources.append(self._source())
         return tuple(sources)
 
     def _source(self) -> ast.Source:
-        start = self.token.start
-        if self.token.kind is Kind.NAME and self.peek().word == "IN":
-            alias = self.name()
-            self.expect("IN")
-            return ast.Source(self._collection(), alias, True, start=start, end=self.last_end)
+        token = self.token
+        start = token.start
+        if token.kind is Kind.NAME and self.peek().word == "IN":
+            self.advance()
+            self.advance()
+            place = (token.start, token.end)
+            return ast.Source(self._collection(), token.value, True, place, start=start, end=self.last_end)
         collection = self._collection()
-        return ast.Source(collection, self._alias(), False, start=start, end=self.last_end)
+        is_named = self.accept("AS")
+        token = self.token
+        if is_named or token.kind is Kind.NAME:
+            alias = self.name()
+            place = (token.start, token.end)
+            return ast.Source(collection, alias, False, place, start=start, end=self.last_end)
+        return ast.Source(collection, None, False, start=start, end=self.last_end)
 
     def _collection(self) -> ast.Expression | ast.Query:
         if self.accept("("):
             query = self.query()
             self.expect(")")
             return query
-        if self.token.kind is Kind.NAME and self.peek().word != "(":
-            start = self.token.start
-            target: ast.Expression = ast.Identifier(self.name(), start=start, end=self.last_end)
-            while self.at(".") or self.at("["):
-                target = self.postfix(target, start)
-                if isinstance(target, ast.Element) and not isinstance(
-                    target.index, ast.Literal | ast.Parameter
-                ):
-                    raise errors.syntax_error("[", target.start, target.end)
-            return target
-        token = self.token
-        call = self.primary()
-        if not isinstance(call, ast.FunctionCall):
-            raise errors.syntax_error(self.text[token.start : token.end], token.start, token.end)
-        return call
+        start = self.token.start
+        target: ast.Expression = ast.Identifier(self.name(), start=start, end=self.last_end)
+        while self.at(".") or self.at("["):
+            if self.at("[") and self.peek().kind not in (Kind.STRING, Kind.NUMBER):
+                self.advance()
+                raise self.unexpected()
+            if self.at("[") and self.peek(2).word != "]":
+                self.advance()
+                self.advance()
+                raise self.unexpected()
+            target = self.postfix(target, start)
+        return target
 
     def _order_by(self) -> tuple[tuple[ast.SortItem, ...], bool]:
         if not self.accept("ORDER"):
             return (), False
         self.expect("BY")
-        is_rank = self._at_rank()
-        if is_rank:
+        if self._at_rank():
             self.advance()
-        items = [self._sort_item(is_rank)]
+            return (self._rank_item(),), True
+        items = [self._sort_item()]
         while self.accept(","):
-            items.append(self._sort_item(is_rank))
-        return tuple(items), is_rank
+            items.append(self._sort_item())
+        return tuple(items), False
 
     def _at_rank(self) -> bool:
-        token = self.token
-        return token.kind is Kind.NAME and token.value.upper() == "RANK" and self.peek().kind is Kind.NAME
+        """RANK is no reserved word: it is the clause only where the name of a function follows."""
+        token, following = self.token, self.peek()
+        is_rank = token.kind is Kind.NAME and token.value.upper() == "RANK"
+        return is_rank and (following.kind is Kind.NAME or following.word in ("LEFT", "RIGHT", "udf"))
 
-    def _sort_item(self, is_rank: bool) -> ast.SortItem:
-        token = self.token
+    def _rank_item(self) -> ast.SortItem:
+        start = self.token.start
+        if self.token.kind is Kind.NAME:
+            if self.peek().word != "(":
+                self.advance()
+                raise self.unexpected()
+            call = self.primary()
+        else:
+            call = self.keyword_call()
+        return ast.SortItem(call, self._direction(), start=start, end=self.last_end)
+
+    def _sort_item(self) -> ast.SortItem:
+        start = self.token.start
         expression = self.expression()
-        if is_rank and not isinstance(expression, ast.FunctionCall):
-            raise errors.syntax_error(self.text[token.start : token.end], token.start, token.end)
-        direction = None
-        if self.at("ASC") or self.at("DESC"):
-            direction = self.token.word
-            self.advance()
-        return ast.SortItem(expression, direction, start=token.start, end=self.last_end)
+        return ast.SortItem(expression, self._direction(), start=start, end=self.last_end)
+
+    def _direction(self) -> str | None:
+        if not (self.at("ASC") or self.at("DESC")):
+            return None
+        word = self.token.word
+        self.advance()
+        return word
+
+
+def count_problem(word: str, value: object, start: int | None, end: int | None) -> errors.Complaint | None:
+    """What is wrong with the count of TOP, OFFSET or LIMIT, None when nothing is."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number and isinstance(value, int | float) and 0 <= value <= COUNT_MAX and value == int(value):
+        return None
+    return errors.complaint(_COUNT_ROWS[word], start, end)
 
 
 def check_count(word: str, value: object, start: int | None = None, end: int | None = None) -> int:
     """The value as a count for TOP, OFFSET or LIMIT, or the service's error for one that cannot be."""
-    is_integer = (
-        isinstance(value, int | float) and not isinstance(value, bool) and value == value and value >= 0
-    )
-    if is_integer and isinstance(value, int | float) and value <= COUNT_MAX and value == int(value):
-        return int(value)
-    too_large = is_integer and isinstance(value, int | float) and value > COUNT_MAX
-    if too_large and word == "LIMIT":
-        raise errors.complain(
-            "SC2061", "The LIMIT count value exceeds the maximum allowed value.", start, end
-        )
-    if too_large and word == "OFFSET":
-        raise errors.complain(
-            "SC2062", "The OFFSET count value exceeds the maximum allowed value.", start, end
-        )
-    raise errors.complain(
-        "SC2060", f"The count value provided for a {word} clause must be an integer.", start, end
-    )
+    problem = count_problem(word, value, start, end)
+    if problem is not None:
+        raise errors.query_error([problem])
+    assert isinstance(value, int | float)
+    return int(value)
 
 
 def parse(text: str, limits: Limits) -> ast.Query:
     """The syntax tree of a query text."""
-    if len(text) > limits.query_text_bytes or len(text.encode("utf-8", "replace")) > limits.query_text_bytes:
-        raise errors.complain(
-            "SC1002", f"The query text exceeds the maximum of {limits.query_text_bytes} bytes."
-        )
+    if len(text) > limits.query_text_bytes:
+        raise errors.refusal("SC3020", 0, len(text), limit=limits.query_text_bytes)
     parser = Parser(text, tokenize(text), limits)
     query = parser.statement()
     if ast.depth(query) > limits.query_nesting + _DEPTH_SLACK:

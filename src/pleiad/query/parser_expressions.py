@@ -1,12 +1,14 @@
 """Tokens to syntax tree: expressions, by precedence climbing.
 
 One level of nesting costs two Python frames, so the nesting limit keeps the parser far from the
-interpreter's own. Binding powers, loosest first: ``?:``, ``??``, OR, AND, IN/LIKE/BETWEEN, ``||``, ``|``,
-``^``, ``&``, equality, relation, shift, sum, product, prefix operators.
+interpreter's own. Levels, loosest first: ``?:``, ``??`` (both to the right), BETWEEN, OR, AND, IN and LIKE (one of
+them, and nothing tighter behind it), comparisons and shifts, ``||``, ``+ - & ^ |``, ``* / %``, prefix operators.
+BETWEEN stands between two operands of comparisons: beside AND or OR it needs parentheses.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Final
 
 from pleiad.errors import PleiadError
@@ -14,47 +16,27 @@ from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 from pleiad.query import ast, errors
 from pleiad.query.pace import worked
-from pleiad.query.tokens import Kind, Token
+from pleiad.query.tokens import Kind, Token, number_of
 
-_CONDITIONAL, _COALESCE, _OR, _AND, _PREDICATE, _CONCAT = 1, 2, 3, 4, 5, 6
+_COMPARISON, _CONCAT, _SUM, _PRODUCT = 1, 2, 3, 4
 _POWERS: Final[dict[str, int]] = {
-    "?": _CONDITIONAL,
-    "??": _COALESCE,
-    "OR": _OR,
-    "AND": _AND,
-    "IN": _PREDICATE,
-    "LIKE": _PREDICATE,
-    "BETWEEN": _PREDICATE,
-    "NOT": _PREDICATE,
+    **dict.fromkeys(("=", "!=", "<>", "<", "<=", ">", ">=", "<<", ">>", ">>>"), _COMPARISON),
     "||": _CONCAT,
-    "|": 7,
-    "^": 8,
-    "&": 9,
-    "=": 10,
-    "!=": 10,
-    "<>": 10,
-    "<": 11,
-    "<=": 11,
-    ">": 11,
-    ">=": 11,
-    "<<": 12,
-    ">>": 12,
-    ">>>": 12,
-    "+": 13,
-    "-": 13,
-    "*": 14,
-    "/": 14,
-    "%": 14,
+    **dict.fromkeys(("+", "-", "&", "^", "|"), _SUM),
+    **dict.fromkeys(("*", "/", "%"), _PRODUCT),
 }
+_DIGITS_MAX: Final = 400
 _EXPRESSION_STEPS: Final = 8
 _PREFIXES: Final = frozenset(("+", "-", "~", "NOT"))
-_WORD_VALUES: Final = {"true": True, "false": False, "null": None, "undefined": UNDEFINED}
-_NUMBER_WORDS: Final = {"NaN": float("nan"), "Infinity": float("inf")}
-_OPEN_SUBQUERIES: Final = {
-    "ALL": ast.SubqueryKind.ALL,
-    "FIRST": ast.SubqueryKind.FIRST,
-    "LAST": ast.SubqueryKind.LAST,
+_WORD_VALUES: Final = {
+    "true": True,
+    "false": False,
+    "null": None,
+    "undefined": UNDEFINED,
+    "NaN": float("nan"),
+    "Infinity": float("inf"),
 }
+_OPEN_SUBQUERIES: Final = {"ALL": None, "FIRST": ast.SubqueryKind.FIRST, "LAST": ast.SubqueryKind.LAST}
 
 
 class TokenCursor:
@@ -68,16 +50,19 @@ class TokenCursor:
         self.token = tokens[0]
         self.last_end = 0
         self.nesting = 0
-        self.join_count = 0
+        if self.token.kind is Kind.BAD:
+            raise self.unexpected()
 
     def advance(self) -> None:
         self.last_end = self.token.end
         self.position += 1
-        self.token = self.tokens[self.position]
+        self.token = token = self.tokens[self.position]
+        if token.kind is Kind.BAD:
+            raise self.unexpected()
 
-    def peek(self) -> Token:
-        """The token after the current one."""
-        return self.tokens[min(self.position + 1, len(self.tokens) - 1)]
+    def peek(self, places: int = 1) -> Token:
+        """A token after the current one."""
+        return self.tokens[min(self.position + places, len(self.tokens) - 1)]
 
     def at(self, word: str) -> bool:
         return self.token.word == word
@@ -102,11 +87,13 @@ class TokenCursor:
         return value
 
     def unexpected(self) -> PleiadError:
-        """SC1001 at the current token; at the end of the text the last token is named."""
+        """What is wrong with the current token: that it is none, that it is missing, or that it is here."""
         token = self.token
-        if token.kind is Kind.END and self.position > 0:
-            token = self.tokens[self.position - 1]
-        return errors.syntax_error(self.text[token.start : token.end], token.start, token.end)
+        if token.kind is Kind.BAD:
+            return errors.query_error([token.value])
+        if token.kind is Kind.END:
+            return errors.refusal("SC1002", token.start, token.end)
+        return errors.refusal("SC1001", token.start, token.end, token=self.text[token.start : token.end])
 
     def enter(self) -> None:
         self.nesting += 1
@@ -117,65 +104,123 @@ class TokenCursor:
         self.nesting -= 1
 
     def too_deep(self) -> PleiadError:
-        """SC1003: nested deeper than the limit."""
-        return errors.complain(
-            "SC1003",
-            f"The query is nested deeper than the {self.limits.query_nesting} levels allowed.",
-            self.token.start,
-            self.token.end,
-        )
+        """Nested deeper than the limit."""
+        return errors.refusal("SC1030", self.token.start, self.token.end)
 
 
 class ExpressionParser(TokenCursor):
-    """The expression part of the grammar; the statement part adds ``query``."""
+    """The expression grammar; the statement grammar adds ``query``."""
 
     if TYPE_CHECKING:
 
         def query(self) -> ast.Query: ...
 
     def expression_list(self) -> tuple[ast.Expression, ...]:
-        """One or more expressions separated by commas."""
+        """One or more expressions between commas."""
         items = [self.expression()]
         while self.accept(","):
             items.append(self.expression())
         return tuple(items)
 
-    def expression(self, power: int = _CONDITIONAL) -> ast.Expression:
-        """An expression whose operators bind at least as tightly as ``power``."""
+    def expression(self) -> ast.Expression:
+        """A whole expression: a conditional, ``??``, or what is tighter."""
         self.enter()
+        start = self.token.start
+        left = self._coalesced(start)
+        if self.token.word == "?":
+            self.advance()
+            then = self.expression()
+            self.expect(":")
+            left = ast.Conditional(left, then, self.expression(), start=start, end=self.last_end)
+        self.leave()
+        return left
+
+    def _coalesced(self, start: int) -> ast.Expression:
+        parts = [self._condition()]
+        while self.accept("??"):
+            parts.append(self._condition())
+        right = parts.pop()
+        while parts:
+            right = ast.Binary("??", parts.pop(), right, start=start, end=self.last_end)
+        return right
+
+    def _condition(self) -> ast.Expression:
+        """A chain of OR, or one BETWEEN."""
+        start = self.token.start
+        left = self._operation(_COMPARISON)
+        if self.token.word == "BETWEEN" or (self.token.word == "NOT" and self.peek().word == "BETWEEN"):
+            is_negated = self.accept("NOT")
+            self.advance()
+            low = self._operation(_COMPARISON)
+            self.expect("AND")
+            high = self._operation(_COMPARISON)
+            return ast.Between(left, low, high, is_negated, start=start, end=self.last_end)
+        left = self._conjunction(self._predicate(left, start), start)
+        if self.token.word != "OR":
+            return left
+        operands = [left]
+        while self.accept("OR"):
+            begin = self.token.start
+            operand = self._predicate(self._operation(_COMPARISON), begin)
+            operands.append(self._conjunction(operand, begin))
+        return ast.Chain("OR", tuple(operands), start=start, end=self.last_end)
+
+    def _conjunction(self, left: ast.Expression, start: int) -> ast.Expression:
+        if self.token.word != "AND":
+            return left
+        operands = [left]
+        while self.accept("AND"):
+            begin = self.token.start
+            operands.append(self._predicate(self._operation(_COMPARISON), begin))
+        return ast.Chain("AND", tuple(operands), start=start, end=self.last_end)
+
+    def _predicate(self, left: ast.Expression, start: int) -> ast.Expression:
+        """IN or LIKE after its left side, with or without NOT, where one stands here."""
+        word = self.token.word
+        if word not in ("IN", "LIKE", "NOT"):
+            return left
+        negated = self.accept("NOT")
+        if self.accept("IN"):
+            opened = self.token.start
+            self.expect("(")
+            items = self.expression_list()
+            self.expect(")")
+            if len(items) > self.limits.query_in_items:
+                raise errors.refusal("SC3004", opened, self.last_end, limit=self.limits.query_in_items)
+            return ast.In(left, items, negated, start=start, end=self.last_end)
+        if self.accept("LIKE"):
+            pattern = self._operation(_COMPARISON)
+            escape: str | None = None
+            escape_place: ast.Place = (0, 0)
+            if self.accept("ESCAPE"):
+                token = self.token
+                if token.kind is not Kind.STRING:
+                    raise self.unexpected()
+                escape, escape_place = token.value, (token.start, token.end)
+                self.advance()
+            return ast.Like(left, pattern, escape, negated, escape_place, start=start, end=self.last_end)
+        raise self.unexpected()
+
+    def _operation(self, power: int) -> ast.Expression:
+        """Operators from a level on: comparisons, ``||``, sums, products, prefixes."""
         worked(_EXPRESSION_STEPS)
         start = self.token.start
         left = self._prefixed()
-        is_predicate = False
         while True:
             word = self.token.word
             binding = _POWERS.get(word, 0)
-            if binding < power or binding == 0:
-                break
-            if binding == _PREDICATE:
-                if is_predicate:
-                    raise self.unexpected()
-                left = self._predicate(left, start)
-                is_predicate = True
-                continue
-            is_predicate = False
-            if binding in (_AND, _OR, _CONCAT):
+            if binding < power:
+                return left
+            if binding == _CONCAT:
                 operands = [left]
-                while self.accept(word):
-                    operands.append(self.expression(binding + 1))
-                left = ast.Chain(word, tuple(operands), start=start, end=self.last_end)
+                while self.accept("||"):
+                    operands.append(self._operation(_SUM))
+                left = ast.Chain("||", tuple(operands), start=start, end=self.last_end)
                 continue
             self.advance()
-            if binding == _CONDITIONAL:
-                then = self.expression()
-                self.expect(":")
-                left = ast.Conditional(left, then, self.expression(), start=start, end=self.last_end)
-                continue
-            right = self.expression(binding + 1)
+            right = self._operation(binding + 1)
             operator = "!=" if word == "<>" else word
             left = ast.Binary(operator, left, right, start=start, end=self.last_end)
-        self.leave()
-        return left
 
     def _prefixed(self) -> ast.Expression:
         """Prefix operators, then a primary with its members."""
@@ -185,69 +230,33 @@ class ExpressionParser(TokenCursor):
             self.advance()
             if len(prefixes) > self.limits.query_nesting:
                 raise self.too_deep()
-        if prefixes and self._is_sign_of_number(prefixes[-1]):
-            sign = prefixes.pop()
-            value = -self.token.value
+        token = self.token
+        start = token.start
+        operand: ast.Expression
+        if prefixes and token.kind is Kind.NUMBER and prefixes[-1].word == "-" and prefixes[-1].end == start:
+            start = prefixes.pop().start
             self.advance()
-            operand: ast.Expression = ast.Literal(value, start=sign.start, end=self.last_end)
+            operand = ast.Literal(_negative(self.text[token.start : token.end]), start=start, end=token.end)
         else:
-            start = self.token.start
             operand = self.primary()
-            while self.token.word == "." or self.token.word == "[":
-                operand = self.postfix(operand, start)
+        while self.token.word == "." or self.token.word == "[":
+            operand = self.postfix(operand, start)
         for prefix in reversed(prefixes):
             operand = ast.Unary(prefix.word, operand, start=prefix.start, end=self.last_end)
         return operand
 
-    def _is_sign_of_number(self, prefix: Token) -> bool:
-        token = self.token
-        return prefix.word == "-" and token.kind is Kind.NUMBER and token.start == prefix.end
-
-    def _predicate(self, left: ast.Expression, start: int) -> ast.Expression:
-        """IN, LIKE or BETWEEN after its left side, with or without NOT."""
-        negated = self.accept("NOT")
-        if self.accept("IN"):
-            self.expect("(")
-            opened = self.last_end - 1
-            items = self.expression_list()
-            self.expect(")")
-            if len(items) > self.limits.query_in_items:
-                raise errors.complain(
-                    "SC2990",
-                    f"An IN list has more than the {self.limits.query_in_items} items allowed.",
-                    opened,
-                    self.last_end,
-                )
-            return ast.In(left, items, negated, start=start, end=self.last_end)
-        if self.accept("LIKE"):
-            pattern = self.expression(_CONCAT)
-            escape = self._escape() if self.accept("ESCAPE") else None
-            return ast.Like(left, pattern, escape, negated, start=start, end=self.last_end)
-        if self.accept("BETWEEN"):
-            low = self.expression(_CONCAT)
-            self.expect("AND")
-            high = self.expression(_CONCAT)
-            return ast.Between(left, low, high, negated, start=start, end=self.last_end)
-        raise self.unexpected()
-
-    def _escape(self) -> str:
-        token = self.token
-        if token.kind is not Kind.STRING or len(token.value) != 1:
-            raise self.unexpected()
-        self.advance()
-        value: str = token.value
-        return value
-
     def postfix(self, target: ast.Expression, start: int) -> ast.Expression:
         """One member access after a target."""
         if self.accept("."):
+            begin = self.token.start
             name = self.name()
-            return ast.Property(target, name, start=start, end=self.last_end)
+            return ast.Property(target, name, False, begin, start=start, end=self.last_end)
         self.expect("[")
+        begin = self.token.start
         index = self.expression()
         self.expect("]")
         if isinstance(index, ast.Literal) and isinstance(index.value, str):
-            return ast.Property(target, index.value, True, start=start, end=self.last_end)
+            return ast.Property(target, index.value, True, begin, start=start, end=self.last_end)
         return ast.Element(target, index, start=start, end=self.last_end)
 
     def primary(self) -> ast.Expression:
@@ -274,10 +283,15 @@ class ExpressionParser(TokenCursor):
         if word in ("EXISTS", "ARRAY"):
             self.advance()
             return self._subquery(ast.SubqueryKind(word), token.start)
-        if word in ("LEFT", "RIGHT"):
+        return self.keyword_call()
+
+    def keyword_call(self) -> ast.FunctionCall:
+        """A call whose name is a reserved word: LEFT, RIGHT, or a user-defined function."""
+        token = self.token
+        if token.word in ("LEFT", "RIGHT"):
             self.advance()
-            return self._call(token.value, token.start, token.end, False)
-        if word == "udf":
+            return self._call(token.word, token.start, token.end, False)
+        if token.word == "udf":
             self.advance()
             self.expect(".")
             name = self.name()
@@ -289,15 +303,27 @@ class ExpressionParser(TokenCursor):
         token = self.token
         self.advance()
         if not self.at("("):
-            if token.value in _NUMBER_WORDS:
-                return ast.Literal(_NUMBER_WORDS[token.value], start=token.start, end=token.end)
             return ast.Identifier(token.value, start=token.start, end=token.end)
-        kind = _OPEN_SUBQUERIES.get(token.value.upper())
-        if kind is not None and self.peek().word == "SELECT":
-            return self._subquery(kind, token.start)
+        if self.peek().word == "SELECT":
+            return self._open_subquery(token)
         return self._call(token.value, token.start, token.end, False)
 
-    def _call(self, name: str, start: int, name_end: int, is_udf: bool) -> ast.Expression:
+    def _open_subquery(self, token: Token) -> ast.Expression:
+        word = token.value.upper()
+        self.advance()
+        query = self.query()
+        if word not in _OPEN_SUBQUERIES or not self.at(")"):
+            raise self.unexpected()
+        self.advance()
+        place = {"start": token.start, "end": self.last_end}
+        kind = _OPEN_SUBQUERIES[word]
+        if kind is not None:
+            return ast.Subquery(kind, query, **place)
+        where = ast.Literal(True) if query.where is None else query.where
+        opposite = dataclasses.replace(query, where=ast.Unary("NOT", where))
+        return ast.Unary("NOT", ast.Subquery(ast.SubqueryKind.EXISTS, opposite, **place), **place)
+
+    def _call(self, name: str, start: int, name_end: int, is_udf: bool) -> ast.FunctionCall:
         self.expect("(")
         arguments: tuple[ast.Expression, ...] = ()
         if not self.at(")"):
@@ -312,13 +338,30 @@ class ExpressionParser(TokenCursor):
         return ast.Subquery(kind, query, start=start, end=self.last_end)
 
     def _parenthesised(self) -> ast.Expression:
-        start = self.token.start
-        if self.peek().word == "SELECT":
-            return self._subquery(ast.SubqueryKind.SCALAR, start)
+        following = self.peek()
         self.advance()
-        inner = self.expression()
+        if following.word == "SELECT":
+            query = self.query()
+            self.expect(")")
+            return ast.Subquery(ast.SubqueryKind.SCALAR, query, start=query.start, end=query.end)
+        is_let = following.kind is Kind.NAME and following.value.upper() == "LET"
+        inner = self._let() if is_let and self.peek().kind is Kind.NAME else self.expression()
         self.expect(")")
         return inner
+
+    def _let(self) -> ast.Expression:
+        start = self.token.start
+        self.advance()
+        token = self.token
+        if token.value.upper() == "LET":
+            raise self.unexpected()
+        self.advance()
+        self.expect("=")
+        value = self._operation(_COMPARISON)
+        self.expect("IN")
+        body = self._operation(_COMPARISON)
+        place = (token.start, token.end)
+        return ast.Let(token.value, value, body, place, start=start, end=self.last_end)
 
     def _array(self) -> ast.Expression:
         start = self.token.start
@@ -333,6 +376,7 @@ class ExpressionParser(TokenCursor):
         start = self.token.start
         self.expect("{")
         properties: list[tuple[str, ast.Expression]] = []
+        places: list[ast.Place] = []
         while True:
             if not properties and self.accept("}"):
                 break
@@ -342,7 +386,17 @@ class ExpressionParser(TokenCursor):
             self.advance()
             self.expect(":")
             properties.append((token.value, self.expression()))
+            places.append((token.start, token.end))
             if self.accept("}"):
                 break
             self.expect(",")
-        return ast.ObjectLiteral(tuple(properties), start=start, end=self.last_end)
+        return ast.ObjectLiteral(tuple(properties), tuple(places), start=start, end=self.last_end)
+
+
+def _negative(raw: str) -> int | float:
+    """The number of a token right behind its minus sign; so the least integer can be written."""
+    if raw.isdigit() and int(raw[:_DIGITS_MAX]) == 2**63 and len(raw) <= _DIGITS_MAX:
+        return -(2**63)
+    value = number_of(raw)
+    assert value is not None
+    return -value

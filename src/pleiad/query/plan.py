@@ -42,9 +42,10 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """The value of a GROUP BY expression in its group."""
+    """The value of a GROUP BY expression in its group; ``scope`` is the number of the block that has the groups."""
 
     index: int
+    scope: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class AggregateResult:
     """The value of an aggregate over the group."""
 
     index: int
+    scope: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,15 @@ class Subquery:
     block: Block
 
 
+@dataclass(frozen=True, slots=True)
+class Let:
+    """A value under a slot of its own, while the body is evaluated."""
+
+    slot: int
+    value: Expression
+    body: Expression
+
+
 Expression = (
     Constant
     | Parameter
@@ -179,6 +190,7 @@ Expression = (
     | Call
     | UdfCall
     | Subquery
+    | Let
 )
 
 
@@ -246,11 +258,12 @@ class RankComponent:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """ORDER BY RANK: the components and, for RRF, their weights."""
+    """ORDER BY RANK: the components and, for RRF and COMBINEDSCORE, their weights."""
 
     components: tuple[RankComponent, ...]
     weights: tuple[float, ...] | None
     weights_parameter: Parameter | None = None
+    fusion: str = "RRF"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +284,10 @@ class Block:
     top: int | Parameter | None = None
     offset: int | Parameter | None = None
     limit: int | Parameter | None = None
+    scope: int = 0
+    """the number of the block, by which its group keys and aggregates are told from those around it"""
+    is_from_path: bool = False
+    """whether FROM is one path into the item, so that the item is a source of its own that no name has"""
 
     @property
     def reads_items(self) -> bool:
@@ -292,6 +309,16 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class ParameterRule:
+    """What the value of a parameter must be where it stands, by the row of the error that is told otherwise."""
+
+    row: str
+    name: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The bound plan of one text."""
 
@@ -300,6 +327,7 @@ class Plan:
     root_slots: frozenset[int]
     parameters: tuple[str, ...]
     udfs: tuple[str, ...]
+    parameter_rules: tuple[ParameterRule, ...] = ()
 
 
 def walk(node: Any) -> Iterator[Any]:

@@ -1,5 +1,5 @@
-"""Syntax tree to canonical text: every operator in parentheses, strings in double quotes, keywords in
-capitals.
+"""Syntax tree to canonical text, to the letter as the service prints it: every operator in parentheses, strings in
+double quotes, keywords in capitals, names as written, clauses on lines of their own, subqueries four spaces deeper.
 
 The text parses back to the same tree, except for placeholders, which a client replaces first.
 """
@@ -13,65 +13,76 @@ from typing import Any, Final
 
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import ast
+from pleiad.query.functions.numbers import number_text
 from pleiad.query.pace import worked
 from pleiad.query.tokens import KEYWORDS, LITERAL_WORDS
 
+_IDENTIFIER: Final = re.compile(r"[^\W\d]\w*")
+_INDENT: Final = "    "
 _NODE_STEPS: Final = 4
-_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
-def print_query(query: ast.Query, separator: str = " ") -> str:
-    """The canonical text of a query, its clauses joined by the separator."""
+def print_query(query: ast.Query, depth: int = 0) -> str:
+    """The canonical text of a query whose lines begin that many levels deep."""
     head = ["SELECT"]
     if query.distinct:
         head.append("DISTINCT")
     if query.top is not None:
         head.append(f"TOP {print_expression(query.top)}")
-    head.append(_selection(query.selection))
+    head.append(_selection(query.selection, depth))
     clauses = [" ".join(head)]
     for number, source in enumerate(query.sources):
-        clauses.append(("FROM " if number == 0 else "JOIN ") + _source(source))
+        clauses.append(("FROM " if number == 0 else "JOIN ") + _source(source, depth))
     if query.where is not None:
-        clauses.append(f"WHERE {print_expression(query.where)}")
+        clauses.append(f"WHERE {print_expression(query.where, depth)}")
     if query.group_by:
-        clauses.append("GROUP BY " + ", ".join(map(print_expression, query.group_by)))
+        clauses.append("GROUP BY " + _list(query.group_by, depth))
     if query.order_by:
         word = "ORDER BY RANK " if query.is_rank else "ORDER BY "
-        clauses.append(word + ", ".join(map(_sort_item, query.order_by)))
+        clauses.append(word + ", ".join(_sort_item(item, depth) for item in query.order_by))
     if query.offset is not None and query.limit is not None:
         clauses.append(f"OFFSET {print_expression(query.offset)} LIMIT {print_expression(query.limit)}")
-    return separator.join(clauses)
+    return ("\n" + _INDENT * depth).join(clauses)
 
 
-def _selection(selection: ast.Selection) -> str:
+def _nested(query: ast.Query, depth: int) -> str:
+    """A query in parentheses, on lines of its own one level deeper."""
+    inner = "\n" + _INDENT * (depth + 1)
+    return f"({inner}{print_query(query, depth + 1)}\n{_INDENT * depth})"
+
+
+def _selection(selection: ast.Selection, depth: int) -> str:
     if isinstance(selection, ast.SelectStar):
         return "*"
     if isinstance(selection, ast.SelectValue):
-        return "VALUE " + _aliased(selection.expression, selection.alias)
-    return ", ".join(_aliased(item.expression, item.alias) for item in selection.items)
+        return "VALUE " + print_expression(selection.expression, depth)
+    return ", ".join(_aliased(item, depth) for item in selection.items)
 
 
-def _aliased(expression: ast.Expression, alias: str | None) -> str:
-    text = print_expression(expression)
-    return text if alias is None else f"{text} AS {alias}"
+def _aliased(item: ast.SelectItem, depth: int) -> str:
+    text = print_expression(item.expression, depth)
+    if item.alias is None:
+        return text
+    return f"{text} AS {item.alias if is_plain_name(item.alias) else _quoted(item.alias)}"
 
 
-def _source(source: ast.Source) -> str:
+def _source(source: ast.Source, depth: int) -> str:
     collection = source.collection
-    text = (
-        f"({print_query(collection)})" if isinstance(collection, ast.Query) else print_expression(collection)
-    )
+    is_query = isinstance(collection, ast.Query)
+    text = _nested(collection, depth) if isinstance(collection, ast.Query) else print_expression(collection)
     if source.iterates:
         return f"{source.alias} IN {text}"
-    return text if source.alias is None else f"{text} AS {source.alias}"
+    if source.alias is None:
+        return text
+    return f"{text} AS {source.alias}" if is_query or source.alias_place is not None else text
 
 
-def _sort_item(item: ast.SortItem) -> str:
-    text = print_expression(item.expression)
+def _sort_item(item: ast.SortItem, depth: int) -> str:
+    text = print_expression(item.expression, depth)
     return text if item.direction is None else f"{text} {item.direction}"
 
 
-def print_expression(node: ast.Expression) -> str:
+def print_expression(node: ast.Expression, depth: int = 0) -> str:
     """The canonical text of an expression."""
     worked(_NODE_STEPS)
     match node:
@@ -80,46 +91,54 @@ def print_expression(node: ast.Expression) -> str:
         case ast.Parameter(name=name) | ast.Identifier(name=name):
             return name
         case ast.Property(target=target, name=name, bracket=bracket):
-            if bracket or not is_plain_name(name):
-                return f"{print_expression(target)}[{json.dumps(name, ensure_ascii=False)}]"
-            return f"{print_expression(target)}.{name}"
+            base = _target(target, depth)
+            return f"{base}[{_quoted(name)}]" if bracket or not is_plain_name(name) else f"{base}.{name}"
         case ast.Element(target=target, index=index):
-            return f"{print_expression(target)}[{print_expression(index)}]"
+            return f"{_target(target, depth)}[{print_expression(index, depth)}]"
         case ast.Unary(operator=operator, operand=operand):
-            return f"({operator} {print_expression(operand)})"
+            return f"({operator} {print_expression(operand, depth)})"
         case ast.Binary(operator=operator, left=left, right=right):
-            return f"({print_expression(left)} {operator} {print_expression(right)})"
+            return f"({print_expression(left, depth)} {operator} {print_expression(right, depth)})"
         case ast.Chain(operator=operator, operands=operands):
-            first, *rest = map(print_expression, operands)
+            first, *rest = [print_expression(operand, depth) for operand in operands]
             return "(" * len(rest) + first + "".join(f" {operator} {text})" for text in rest)
         case ast.Conditional(test=test, then=then, otherwise=otherwise):
-            parts = [print_expression(part) for part in (test, then, otherwise)]
+            parts = [print_expression(part, depth) for part in (test, then, otherwise)]
             return f"({parts[0]} ? {parts[1]} : {parts[2]})"
-    return _print_compound(node)
+    return _print_compound(node, depth)
 
 
-def _print_compound(node: ast.Expression) -> str:
+def _target(node: ast.Expression, depth: int) -> str:
+    text = print_expression(node, depth)
+    return f"({text})" if isinstance(node, ast.Literal) else text
+
+
+def _print_compound(node: ast.Expression, depth: int) -> str:
     match node:
         case ast.In(needle=needle, items=items, negated=negated):
-            return f"({print_expression(needle)}{_not(negated)} IN ({_list(items)}))"
+            # The service prints two spaces here.
+            word = "NOT  IN" if negated else "IN"
+            return f"({print_expression(needle, depth)} {word} ({_list(items, depth)}))"
         case ast.Between(value=value, low=low, high=high, negated=negated):
-            bounds = f"{print_expression(low)} AND {print_expression(high)}"
-            return f"({print_expression(value)}{_not(negated)} BETWEEN {bounds})"
+            bounds = f"{print_expression(low, depth)} AND {print_expression(high, depth)}"
+            return f"({print_expression(value, depth)}{_not(negated)} BETWEEN {bounds})"
         case ast.Like(value=value, pattern=pattern, escape=escape, negated=negated):
-            tail = "" if escape is None else f" ESCAPE {json.dumps(escape, ensure_ascii=False)}"
-            return f"({print_expression(value)}{_not(negated)} LIKE {print_expression(pattern)}{tail})"
+            tail = "" if escape is None else f" ESCAPE {_quoted(escape)}"
+            shown = print_expression(pattern, depth)
+            return f"({print_expression(value, depth)}{_not(negated)} LIKE {shown}{tail})"
         case ast.ArrayLiteral(items=items):
-            return f"[{_list(items)}]"
+            return f"[{_list(items, depth)}]"
         case ast.ObjectLiteral(properties=properties):
-            pairs = (
-                f"{json.dumps(name, ensure_ascii=False)}: {print_expression(value)}"
-                for name, value in properties
-            )
+            pairs = (f"{_quoted(name)}: {print_expression(value, depth)}" for name, value in properties)
             return "{" + ", ".join(pairs) + "}"
         case ast.FunctionCall(name=name, arguments=arguments, is_udf=is_udf):
-            return f"{'udf.' if is_udf else ''}{name}({_list(arguments)})"
+            return f"{'udf.' if is_udf else ''}{name}({_list(arguments, depth)})"
         case ast.Subquery(kind=kind, query=query):
-            return f"{kind.value}({print_query(query)})"
+            # The lines of ARRAY stand one level deeper than those of the others.
+            deeper = depth + (kind is ast.SubqueryKind.ARRAY)
+            return kind.value + _nested(query, deeper)
+        case ast.Let(name=name, value=value, body=body):
+            return f"(LET {name} = {print_expression(value, depth)} IN ({print_expression(body, depth)}))"
         case ast.Placeholder(text=text):
             return text
     raise AssertionError(f"there is no text for {type(node).__name__}")
@@ -129,23 +148,23 @@ def _not(negated: bool) -> str:
     return " NOT" if negated else ""
 
 
-def _list(items: tuple[ast.Expression, ...]) -> str:
-    return ", ".join(map(print_expression, items))
+def _list(items: tuple[ast.Expression, ...], depth: int) -> str:
+    return ", ".join(print_expression(item, depth) for item in items)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def print_literal(value: Any) -> str:
     """The text of a constant."""
     if value is UNDEFINED:
         return "undefined"
-    if isinstance(value, float):
-        if math.isnan(value):
-            return "NaN"
-        if math.isinf(value):
-            return "Infinity" if value > 0 else "(- Infinity)"
-        return repr(value)
+    if type(value) is int or type(value) is float:
+        return "Infinity" if value == math.inf else number_text(value)
     return json.dumps(value, ensure_ascii=False)
 
 
 def is_plain_name(name: str) -> bool:
     """Whether the name can stand after a dot or as an alias without quotes."""
-    return bool(_IDENTIFIER.match(name)) and name.upper() not in KEYWORDS and name not in LITERAL_WORDS
+    return bool(_IDENTIFIER.fullmatch(name)) and name.upper() not in KEYWORDS and name not in LITERAL_WORDS

@@ -4,10 +4,12 @@ The conjunction is a superset of the filter: it holds for every item that the qu
 says when it is the filter itself, so that nothing has to be filtered again. What is not understood is
 left out, never guessed.
 
-Two things decide whether a part of the filter and its predicate are the same:
+Three things decide whether a part of the filter and its predicate are the same:
 
 - truth: a comparison with an undefined value, or of two types, is undefined, and a store's predicate then
   does not hold either; only what is exactly true counts, so both agree, also below NOT;
+- numbers: stores compare doubles, which cannot tell integers of 2^53 and more from their neighbours, so a
+  comparison with one is not the whole of it;
 - order: the language orders strings by UTF-16 code unit, stores by UTF-8 bytes. The two orders agree
   wherever a bound has only characters below U+D800; any other bound is cut before its first such
   character, which makes the range larger, and the pushdown is not whole.
@@ -49,6 +51,7 @@ __all__ = [
 PREDICATES_MAX: Final = 32
 VALUES_MAX: Final = 20_000
 
+_INTEGERS_END: Final = 2**64
 _ROW_PATHS: Final = (("_ts",), ("id",))
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED: Final = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
@@ -241,9 +244,11 @@ class _Reader:
             return _above(path, value, inclusive) if operator[0] == ">" else _below(path, value, inclusive)
         if not is_number(value) or not math.isfinite(number := normal(value)):
             return _NOTHING
-        bound = Bound(number, inclusive)
+        # Stores compare doubles: from 2^53 on they cannot tell an integer from its neighbours.
+        is_exact = _is_told_apart(number)
+        bound = Bound(number, inclusive or not is_exact)
         range_ = Predicate(path, low=bound) if operator[0] == ">" else Predicate(path, high=bound)
-        return Pushdown((range_,), True)
+        return Pushdown((range_,), is_exact)
 
     def _like(self, node: plan.Like) -> Pushdown:
         constant = self._places.constant(node.pattern)
@@ -395,7 +400,7 @@ def _any(parts: list[Pushdown]) -> Pushdown:
 def equality(path: tuple[str, ...], value: Any) -> Predicate | None:
     """The predicate that says the whole of `path = value`; None where no store's predicate does."""
     kind = value.__class__
-    if (kind is int and -EXACT_INT <= value <= EXACT_INT) or (kind is str and value.isascii()):
+    if (kind is int and -EXACT_INT < value < EXACT_INT) or (kind is str and value.isascii()):
         return Predicate(path, (value,))
     part = _one_of(path, (value,))
     return part.predicates[0] if part.is_whole else None
@@ -404,11 +409,13 @@ def equality(path: tuple[str, ...], value: Any) -> Predicate | None:
 def _one_of(path: tuple[str, ...], values: Collection[Any], element: bool = False) -> Pushdown:
     """Equal to one of the values; undefined and NaN equal nothing, arrays and objects are not for stores."""
     scalars: dict[Any, Scalar] = {}
+    is_whole = True
     for value in values:
         if value is UNDEFINED or value != value:
             continue
         if is_number(value):
             value = normal(value)
+            is_whole = is_whole and _is_told_apart(value)
             if not math.isfinite(value):
                 return _NOTHING
         elif isinstance(value, str):
@@ -419,7 +426,12 @@ def _one_of(path: tuple[str, ...], values: Collection[Any], element: bool = Fals
         scalars[hash_key(value)] = value
     if not scalars or len(scalars) > VALUES_MAX:
         return _NOTHING
-    return Pushdown((Predicate(path, one_of=tuple(scalars.values()), element=element),), True)
+    return Pushdown((Predicate(path, one_of=tuple(scalars.values()), element=element),), is_whole)
+
+
+def _is_told_apart(number: int | float) -> bool:
+    """Whether no integer of an item has the same double as the number without being equal to it."""
+    return not EXACT_INT <= abs(number) <= _INTEGERS_END
 
 
 def _safe(text: str) -> str:

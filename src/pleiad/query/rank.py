@@ -109,6 +109,7 @@ INTERNAL_FUNCTIONS: Final[dict[str, Function]] = {
     "FULLTEXTCONTAINS": Function("FULLTEXTCONTAINS", "fulltext", 2, 2, _contains(and3), True),
     "FULLTEXTCONTAINSALL": Function("FULLTEXTCONTAINSALL", "fulltext", 2, None, _contains(and3), True),
     "FULLTEXTCONTAINSANY": Function("FULLTEXTCONTAINSANY", "fulltext", 2, None, _contains(or3), True),
+    "_VECTORSCORE": Function("_VECTORSCORE", "vector", 2, 4, vector_distance, True),
     "_FULLTEXTWORDCOUNT": Function("_FULLTEXTWORDCOUNT", "fulltext", 1, 1, _word_count, True),
     "_FULLTEXTSCORE": Function("_FULLTEXTSCORE", "fulltext", 5, 5, _score, True),
 }
@@ -172,6 +173,16 @@ class Ranking:
             scores, best_is_largest = columns[0]
             turned = -1 if best_is_largest else 1
             ordered = [math.inf if score is UNDEFINED else turned * score for score in scores]
+        elif self._rank.fusion == "COMBINEDSCORE":
+            each_weight = weights or [1.0] * len(columns)
+            ordered = [
+                -sum(
+                    weight * scores[number]
+                    for weight, (scores, _) in zip(each_weight, columns, strict=True)
+                    if scores[number] is not UNDEFINED
+                )
+                for number in range(len(self._kept))
+            ]
         else:
             fused = fulltext.fuse_ranks(
                 [scores for scores, _ in columns], weights, [best for _, best in columns]
@@ -239,7 +250,7 @@ class _TextScores:
 def _weights(rank: Rank, parameters: Mapping[str, Any]) -> Sequence[float] | None:
     if rank.weights_parameter is None:
         return rank.weights
-    given = parameters[rank.weights_parameter.name]
+    given = parameters.get(rank.weights_parameter.name)
     if given.__class__ is not list or len(given) != len(rank.components) or not all(map(is_number, given)):
         raise weights_error()
     weights: list[float] = given

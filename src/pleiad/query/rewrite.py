@@ -25,12 +25,18 @@ def payload_of(syntax: ast.Query) -> ast.Expression:
 
 
 def root_name(syntax: ast.Query) -> str:
-    """The alias of the first source, whose _rid the rewritten query selects."""
+    """The name whose _rid the rewritten query selects: of the item behind a path, else of the first source."""
     source = syntax.sources[0]
+    collection = source.collection
+    base = collection
+    while isinstance(base, ast.Property | ast.Element):
+        base = base.target
+    if isinstance(base, ast.Identifier) and (base is not collection or source.iterates):
+        is_own = source.alias is not None and not source.iterates
+        return source.alias if is_own and source.alias is not None else base.name
     if source.alias is not None:
         return source.alias
-    collection = source.collection
-    if isinstance(collection, ast.Identifier | ast.Property) and is_plain_name(collection.name):
+    if isinstance(collection, ast.Identifier) and is_plain_name(collection.name):
         return collection.name
     raise errors.plain_error("The first source of FROM needs an alias for a query with ORDER BY.")
 
@@ -45,9 +51,19 @@ def ordered_rewrite(syntax: ast.Query) -> ast.Query:
         ast.SelectItem(payload, "payload"),
     )
     where = with_filter(syntax.where)
-    if isinstance(syntax.selection, ast.SelectValue):
+    if syntax.group_by:
+        groups = group_items(syntax).expression
+        payload = ast.ObjectLiteral((("groupByItems", groups), ("payload", payload)))
+        items = (*items[:2], ast.SelectItem(payload, "payload"))
+    elif isinstance(syntax.selection, ast.SelectValue):
         where = ast.Chain("AND", (where, ast.FunctionCall("IS_DEFINED", (payload,))))
     return dataclasses.replace(syntax, selection=ast.SelectList(items), where=where, distinct=False)
+
+
+def group_items(syntax: ast.Query) -> ast.SelectItem:
+    """The keys of a group as a client reads them."""
+    parts = tuple(ast.ObjectLiteral((("item", key),)) for key in syntax.group_by)
+    return ast.SelectItem(ast.ArrayLiteral(parts), "groupByItems")
 
 
 def with_filter(where: ast.Expression | None) -> ast.Expression:

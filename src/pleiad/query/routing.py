@@ -1,23 +1,37 @@
 """Which partition key values a filter can be true for.
 
-The answer is a superset: every item that the query returns has one of the keys. It is found from
-equalities, IN lists, OR and AND of them, and the few functions whose truth pins a value. Nothing is
-evaluated on items.
+The answer is a superset: every item that the query returns has one of the keys. It is found from the folded filter:
+equalities, IN lists, OR and AND of them, ranges that leave one value, types that can never be true, and the functions
+that can be turned round exactly. Arithmetic is not turned round: two doubles can have the same sum with a third. What
+is found is then tried against the whole filter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import product
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan
+from pleiad.query.ast import SubqueryKind
+from pleiad.query.contradiction import is_contradiction
+from pleiad.query.fold import Folder
+from pleiad.query.functions import casing
+from pleiad.query.kinds import ARRAY, BOOLEAN, FALSE, MISSING, TRUE, kinds
 from pleiad.query.like import literal_of
-from pleiad.query.values import hash_key, is_number
+from pleiad.query.places import item_block
+from pleiad.query.values import eq3, ge3, gt3, hash_key, is_number, le3, lt3, neg3
 
 KEYS_MAX: Final = 20_000
 _BOXES_MAX: Final = 2_000
+_CHECKED_MAX: Final = 64
+"""So many keys are each tried against the whole filter."""
+_CASINGS_MAX: Final = 1_024
+_NEGATED: Final = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {"<": lt3, "<=": le3, ">": gt3, ">=": ge3}
+_LOGICAL: Final = (plan.Chain, plan.Unary, plan.Binary, plan.In, plan.Between, plan.Call)
 
 # For each level of the key the values that it may have, by hash key; None when it may have any.
 _Levels = tuple[dict[Any, Any] | None, ...]
@@ -30,18 +44,82 @@ def key_values(
 ) -> list[tuple[Any, ...]] | None:
     """The partition keys, or prefixes of hierarchical ones, that the filter allows; None for all of them.
 
-    ``key_paths`` has the property names of each level. An empty list means that no item can match.
+    ``key_paths`` has the property names of each level. An empty list means that no item can match. Items whose key
+    is an array or an object have UNDEFINED in its place.
     """
-    block = bound.block
-    while block.sources and block.sources[0].block is not None:
-        block = block.sources[0].block
+    block = item_block(bound)
     if not block.reads_items:
         return []
-    slot = block.sources[0].slot
-    if block.where is None or not key_paths:
+    where = _whole_filter(bound, parameters)
+    if where is None or not key_paths:
         return None
-    boxes = _Reader(slot, parameters, tuple(key_paths)).when_true(block.where)
-    return None if boxes is None else _expand(boxes)
+    reader = _Reader(block.sources[0].slot, bound.root_slots, tuple(key_paths))
+    boxes = reader.when_true(where)
+    keys = None if boxes is None else _expand(boxes)
+    if not keys or len(keys) > _CHECKED_MAX:
+        return keys
+    return [key for key in keys if reader.allows(where, key)]
+
+
+def _whole_filter(bound: plan.Plan, parameters: Mapping[str, Any]) -> plan.Expression | None:
+    """The filters of the query and of the subqueries that stand first in FROM as one, over the item's own alias."""
+    filters: list[plan.Expression] = []
+    slots: dict[int, plan.Expression] = {}
+    block: plan.Block | None = bound.block
+    while block is not None:
+        slots.update(_meanings(block))
+        if block.where is not None:
+            filters.append(block.where)
+        inner = block.sources[0].block if block.sources else None
+        # What groups give is no row of their source.
+        if inner is not None and inner.is_grouped:
+            filters.clear()
+            slots.clear()
+        block = inner
+    if not filters:
+        return None
+    folder = Folder(parameters, slots=slots)
+    return folder.fold(filters[0] if len(filters) == 1 else plan.Chain("AND", tuple(filters)))
+
+
+def _meanings(block: plan.Block) -> dict[int, plan.Expression]:
+    """The aliases of a block that stand for one expression."""
+    found: dict[int, plan.Expression] = {}
+    for source in block.sources:
+        if source.kind is plan.SourceKind.VALUE and source.expression is not None:
+            found[source.slot] = source.expression
+        elif source.kind is plan.SourceKind.ROWS and source.block is not None and not source.block.is_grouped:
+            found[source.slot] = source.block.selection
+            found.update(_meanings(source.block))
+    return found
+
+
+def gives_nothing(bound: plan.Plan, parameters: Mapping[str, Any]) -> bool:
+    """Whether the query can have no row whatever the items are: a filter that is never true, a value that is never
+    defined, a count of nothing, or a source whose rows are never arrays.
+    """
+    block = bound.block
+    folder = Folder(parameters)
+    slots = bound.root_slots
+    current: plan.Block | None = block
+    while current is not None:
+        if current.where is not None and not kinds(folder.fold(current.where), slots) & TRUE:
+            return True
+        for source in current.sources:
+            rows = source.block
+            is_iterated = (
+                source.kind is plan.SourceKind.ROW_ELEMENTS and rows is not None and not rows.is_grouped
+            )
+            if is_iterated and rows and not kinds(folder.fold(rows.selection), slots) & ARRAY:
+                return True
+        first = current.sources[0].block if current.sources else None
+        current = first
+    if len(block.aggregates) == 1 and not block.group_by:
+        counted = kinds(folder.fold(block.aggregates[0].argument), slots)
+        is_conditional = block.aggregates[0].kind is plan.AggregateKind.COUNTIF
+        return counted == MISSING or (is_conditional and not counted & TRUE)
+    is_value = block.is_value and not block.is_grouped
+    return is_value and kinds(folder.fold(block.selection), slots) == MISSING
 
 
 def _expand(boxes: list[_Levels]) -> list[tuple[Any, ...]] | None:
@@ -66,45 +144,68 @@ def _expand(boxes: list[_Levels]) -> list[tuple[Any, ...]] | None:
 
 
 class _Reader:
-    """Reads a filter for one container's key paths."""
+    """Reads a folded filter for one container's key paths."""
 
     def __init__(
-        self, slot: int, parameters: Mapping[str, Any], key_paths: tuple[tuple[str, ...], ...]
+        self, slot: int, item_slots: Collection[int], key_paths: tuple[tuple[str, ...], ...]
     ) -> None:
         self._slot = slot
-        self._parameters = parameters
+        self._item_slots = item_slots
         self._key_paths = key_paths
+
+    def allows(self, where: plan.Expression, key: tuple[Any, ...]) -> bool:
+        """Whether the filter can be true for items of a key: not when it folds to something else with its values."""
+        if UNDEFINED in key:
+            return True
+
+        def known(node: plan.Expression) -> tuple[Any] | None:
+            level = self._level(node) if isinstance(node, plan.Member) else None
+            return None if level is None or level >= len(key) else (key[level],)
+
+        folded = Folder({}, known).fold(where)
+        return bool(kinds(folded, self._item_slots) & TRUE)
 
     def when_true(self, node: plan.Expression) -> _Boxes:
         """Where the expression can be exactly true."""
+        if not kinds(node, self._item_slots) & TRUE:
+            return []
         match node:
             case plan.Constant(value=value):
                 return None if value is True else []
-            case plan.Parameter(name=name):
-                return None if self._parameters.get(name) is True else []
             case plan.Chain(operator="AND", operands=operands):
-                return self._all([self.when_true(operand) for operand in operands])
+                if is_contradiction(operands):
+                    return []
+                return self._all([*map(self.when_true, operands), *self._closed_ranges(operands)])
             case plan.Chain(operator="OR", operands=operands):
                 return self._any([self.when_true(operand) for operand in operands])
             case plan.Unary(operator="NOT", operand=operand):
                 return self._when_false(operand)
             case plan.Binary(operator="=", left=left, right=right):
                 return self._equality(left, right)
+            case plan.Binary(operator="!=", left=left, right=right) if left == right:
+                return []
+            case plan.Binary(operator="<" | "<=" | ">" | ">=" as operator, left=left, right=right):
+                return self._relation(operator, left, right)
+            case plan.Between(value=value, low=low, high=high):
+                bounds = (plan.Binary(">=", value, low), plan.Binary("<=", value, high))
+                return self.when_true(plan.Chain("AND", bounds))
             case plan.In(needle=needle, items=items):
-                values = [self._constant(item) for item in items]
-                return None if None in values else self._one_of(needle, [each[0] for each in values if each])
+                return self._any([self._equality(needle, item) for item in items])
             case plan.Like(value=value, pattern=pattern, escape=escape):
-                constant = self._constant(pattern)
-                text = constant[0] if constant is not None else None
+                text = pattern.value if isinstance(pattern, plan.Constant) else None
                 literal = literal_of(text, escape) if isinstance(text, str) else None
-                return None if literal is None else self._one_of(value, [literal])
-            case plan.Member():
-                return self._one_of(node, [True])
+                return None if literal is None else self.one_of(value, [literal])
             case plan.Call():
                 return self._call(node)
+            case plan.Member() | plan.Conditional():
+                return self.one_of(node, [True])
+            case plan.Subquery(kind=SubqueryKind.EXISTS, block=block) if block.where is not None:
+                return None if block.is_grouped else self.when_true(block.where)
         return None
 
     def _when_false(self, node: plan.Expression) -> _Boxes:
+        if not kinds(node, self._item_slots) & FALSE:
+            return []
         match node:
             case plan.Constant(value=value):
                 return None if value is False else []
@@ -116,54 +217,152 @@ class _Reader:
                 return self._all([self._when_false(operand) for operand in operands])
             case plan.Binary(operator="!=", left=left, right=right):
                 return self._equality(left, right)
-            case plan.Member():
-                return self._one_of(node, [False])
+            case plan.Binary(operator="=", left=left, right=right) if left == right:
+                return []
+            case plan.Binary(operator="<" | "<=" | ">" | ">=" as operator, left=left, right=right):
+                return self._relation(_NEGATED[operator], left, right)
+            case plan.Member() | plan.Conditional():
+                return self.one_of(node, [False])
         return None
+
+    # -- conditions ------------------------------------------------------------------------------
 
     def _call(self, node: plan.Call) -> _Boxes:
         arguments = node.arguments
+        first = arguments[0] if arguments else plan.Constant(UNDEFINED)
         match node.function.name:
             case "IS_NULL":
-                return self._one_of(arguments[0], [None])
-            case "IS_BOOL":
-                return self._one_of(arguments[0], [False, True])
-            case "STRINGEQUALS" if len(arguments) == 2:
-                return self._equality(arguments[0], arguments[1])
+                return self.one_of(first, [None])
+            case "IS_BOOL" | "IS_BOOLEAN":
+                return self.one_of(first, [False, True])
+            case "STRINGEQUALS":
+                return self._string_equality(arguments)
             case "ARRAY_CONTAINS" if len(arguments) == 2:
-                constant = self._constant(arguments[0])
-                if constant is not None and isinstance(constant[0], list):
-                    return self._one_of(arguments[1], constant[0])
+                return self.one_of(arguments[1], first.value) if _is_list(first) else None
+            case "ARRAY_CONTAINS_ANY" if _is_list(first):
+                return self._any([self.one_of(each, first.value) for each in arguments[1:]])
+            case "ARRAY_CONTAINS_ALL" if _is_list(first):
+                return self._all([self.one_of(each, first.value) for each in arguments[1:]])
         return None
+
+    def _string_equality(self, arguments: tuple[plan.Expression, ...]) -> _Boxes:
+        left, right = arguments[0], arguments[1]
+        if isinstance(left, plan.Constant):
+            left, right = right, left
+        if not isinstance(right, plan.Constant) or not isinstance(right.value, str):
+            return None
+        if len(arguments) == 2:
+            return self.one_of(left, [right.value])
+        flag = arguments[2].value if isinstance(arguments[2], plan.Constant) else None
+        if flag is False:
+            return self.one_of(left, [right.value])
+        texts = _casings(right.value) if flag is True else None
+        return None if texts is None else self.one_of(left, texts)
 
     def _equality(self, left: plan.Expression, right: plan.Expression) -> _Boxes:
-        constant = self._constant(right)
-        if constant is None:
-            left, constant = right, self._constant(left)
-        if constant is None:
-            return None
-        value = constant[0]
-        if isinstance(left, plan.Call) and left.function.name == "ABS":
-            if not is_number(value):
-                return []
-            return self._one_of(left.arguments[0], [value, -value])
-        return self._one_of(left, [value])
+        if not isinstance(right, plan.Constant):
+            left, right = right, left
+        return self.one_of(left, [right.value]) if isinstance(right, plan.Constant) else None
 
-    def _constant(self, node: plan.Expression) -> tuple[Any] | None:
-        """The value of a constant or parameter, in a tuple, or None."""
-        if isinstance(node, plan.Constant):
-            return (node.value,)
-        if isinstance(node, plan.Parameter) and node.name in self._parameters:
-            return (self._parameters[node.name],)
+    def _relation(self, operator: str, left: plan.Expression, right: plan.Expression) -> _Boxes:
+        """Comparisons that leave few values: with null, with a boolean, with the empty string."""
+        if isinstance(left, plan.Constant):
+            left, right, operator = right, left, _FLIPPED[operator]
+        if not isinstance(right, plan.Constant):
+            return [] if left == right and operator in ("<", ">") else None
+        if right.value == "" and operator in ("<", "<="):
+            return [] if operator == "<" else self.one_of(left, [""])
+        if right.value is None:
+            return self.one_of(left, [None]) if operator in ("<=", ">=") else []
+        if isinstance(right.value, bool):
+            compare = _COMPARE[operator]
+            return self.one_of(left, [each for each in (False, True) if compare(each, right.value)])
         return None
 
-    def _one_of(self, node: plan.Expression, values: list[Any]) -> _Boxes:
-        """Boxes for "the path has one of these values"; None when the path is no level of the key."""
+    def _closed_ranges(self, operands: Sequence[plan.Expression]) -> list[_Boxes]:
+        """Two bounds of one expression that leave one value between them."""
+        lows: dict[Any, Any] = {}
+        highs: dict[Any, Any] = {}
+        for node in operands:
+            if isinstance(node, plan.Binary) and node.operator in ("<=", ">="):
+                left, right, operator = node.left, node.right, node.operator
+                if isinstance(left, plan.Constant):
+                    left, right, operator = right, left, _FLIPPED[operator]
+                level = self._level(left)
+                if level is not None and isinstance(right, plan.Constant):
+                    (lows if operator == ">=" else highs).setdefault(level, (left, right.value))
+        found: list[_Boxes] = []
+        for level, (node, value) in lows.items():
+            if level in highs and eq3(value, highs[level][1]) is True:
+                found.append(self.one_of(node, [value]))
+        return found
+
+    # -- values ----------------------------------------------------------------------------------
+
+    def one_of(self, node: plan.Expression, values: Sequence[Any]) -> _Boxes:
+        """Boxes for "the expression has one of these values"; None where nothing follows for the key."""
+        if not values:
+            return []
+        match node:
+            case plan.Constant(value=value):
+                return None if any(eq3(value, each) is True for each in values) else []
+            case plan.Member():
+                return self._path(node, values)
+            case plan.Unary(operator="-", operand=operand):
+                return self.one_of(operand, [neg3(each) for each in values if is_number(each)])
+            case plan.Call(function=function, arguments=arguments):
+                sources = _sources_of(function.name, values)
+                if sources is not None:
+                    return self.one_of(arguments[0], sources)
+            case plan.MakeArray(items=items):
+                return self._any([self._elements(items, each) for each in values])
+            case plan.MakeObject(properties=properties):
+                return self._any([self._members(properties, each) for each in values])
+            case plan.Conditional(test=test, then=then, otherwise=otherwise):
+                return self._conditional(test, then, otherwise, values)
+        return self._truths(node, values)
+
+    def _truths(self, node: plan.Expression, values: Sequence[Any]) -> _Boxes:
+        """An expression that is true or false where it is anything."""
+        if kinds(node, self._item_slots) & ~(BOOLEAN | MISSING) or not isinstance(node, _LOGICAL):
+            return None
+        parts: list[_Boxes] = []
+        if any(each is True for each in values):
+            parts.append(self.when_true(node))
+        if any(each is False for each in values):
+            parts.append(self._when_false(node))
+        return self._any(parts)
+
+    def _conditional(
+        self, test: plan.Expression, then: plan.Expression, otherwise: plan.Expression, values: Sequence[Any]
+    ) -> _Boxes:
+        held = self._all([self.when_true(test), self.one_of(then, values)])
+        return self._any([held, self.one_of(otherwise, values)])
+
+    def _elements(self, items: tuple[plan.Expression, ...], value: Any) -> _Boxes:
+        """An array of so many expressions equals one as long only when all of them are defined."""
+        if not isinstance(value, list) or len(value) > len(items):
+            return []
+        if len(value) < len(items):
+            return None
+        return self._all([self.one_of(item, [part]) for item, part in zip(items, value, strict=True)])
+
+    def _members(self, properties: tuple[tuple[str, plan.Expression], ...], value: Any) -> _Boxes:
+        if not isinstance(value, dict) or not value.keys() <= dict(properties).keys():
+            return []
+        parts = dict(properties)
+        return self._all([self.one_of(parts[name], [each]) for name, each in value.items()])
+
+    def _path(self, node: plan.Expression, values: Sequence[Any]) -> _Boxes:
         level = self._level(node)
         if level is None:
             return None
-        if any(isinstance(value, list | dict) for value in values):
-            return None
-        allowed = {hash_key(value): value for value in values if value is not UNDEFINED}
+        allowed: dict[Any, Any] = {}
+        for value in values:
+            if isinstance(value, list | dict):
+                allowed[hash_key(UNDEFINED)] = UNDEFINED
+            elif value is not UNDEFINED and value == value:
+                allowed[hash_key(value)] = value
         if not allowed:
             return []
         box: list[dict[Any, Any] | None] = [None] * len(self._key_paths)
@@ -173,10 +372,9 @@ class _Reader:
     def _level(self, node: plan.Expression) -> int | None:
         names: list[str] = []
         while isinstance(node, plan.Member):
-            constant = self._constant(node.key)
-            if constant is None or not isinstance(constant[0], str):
+            if not isinstance(node.key, plan.Constant) or not isinstance(node.key.value, str):
                 return None
-            names.append(constant[0])
+            names.append(node.key.value)
             node = node.target
         if not isinstance(node, plan.Slot) or node.index != self._slot:
             return None
@@ -216,6 +414,44 @@ class _Reader:
                 crossed = [_intersection(one, two) for one in result for two in part]
                 result = [box for box in crossed if box is not None]
         return result
+
+
+def _is_list(node: plan.Expression) -> TypeGuard[plan.Constant]:
+    return isinstance(node, plan.Constant) and isinstance(node.value, list)
+
+
+def _casings(text: str) -> list[str] | None:
+    """Every text that differs from this one in case alone, None when there are too many."""
+    choices = [sorted({char, casing.upper(char), casing.lower(char)}) for char in text]
+    count = 1
+    for each in choices:
+        count *= len(each)
+        if count > _CASINGS_MAX:
+            return None
+    return ["".join(chars) for chars in product(*choices)]
+
+
+def _sources_of(name: str, values: Sequence[Any]) -> list[Any] | None:
+    """The arguments for which a function gives one of the values; None where they are not few."""
+    texts = [value for value in values if isinstance(value, str)]
+    match name:
+        case "LOWER" | "UPPER":
+            change = casing.lower if name == "LOWER" else casing.upper
+            found: list[Any] = []
+            for text in texts:
+                casings = _casings(text)
+                if casings is None:
+                    return None
+                found.extend(each for each in casings if change(each) == text)
+            return found
+        case "REVERSE":
+            return [text[::-1] for text in texts]
+        case "LENGTH" if all(is_number(value) and value == 0 for value in values):
+            return [""]
+        case "ABS":
+            numbers = [value for value in values if is_number(value)]
+            return [each for value in numbers if value >= 0 for each in (value, neg3(value))]
+    return None
 
 
 def _intersection(one: _Levels, two: _Levels) -> _Levels | None:

@@ -18,7 +18,6 @@ from typing import Any, Final
 
 import orjson
 
-from pleiad.errors import PleiadError
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import MB, Limits
 from pleiad.query import ast, errors, plan
@@ -29,6 +28,7 @@ from pleiad.query.compile_support import tag_of
 from pleiad.query.context import QueryContext
 from pleiad.query.measure import RESULT_BYTES_MAX, rendered, size_of
 from pleiad.query.pace import Pace
+from pleiad.query.parameters import check_parameters
 from pleiad.query.parser import check_count, parse
 from pleiad.query.print import print_query
 from pleiad.query.rank import Ranking
@@ -71,7 +71,7 @@ class Query:
         """What the query takes in memory, at most: its trees, and the code of each shape of its parameters."""
         self.limits = limits
         self.syntax: ast.Query = parse(text, limits)
-        self.plan: plan.Plan = bind(self.syntax, limits)
+        self.plan: plan.Plan = bind(self.syntax, limits, text)
         _check_conditions(self.plan, limits)
         self._variants: dict[Any, Factory] = {}
         self.gives_items: bool = _gives_items(self.plan)
@@ -194,6 +194,7 @@ class Execution:
         tags = _NO_TAGS
         if query.plan.parameters:
             tags = _tags(query.plan.parameters, parameters, context.limits)
+            check_parameters(query.plan.parameter_rules, parameters)
         computed: tuple[str, ...] = ()
         values: dict[str, Any] = {}
         if context.computed_properties:
@@ -210,7 +211,7 @@ class Execution:
 
     def _count(self, word: str, count: int | plan.Parameter | None) -> int | None:
         if isinstance(count, plan.Parameter):
-            return check_count(word, self.parameters[count.name])
+            return check_count(word, self.parameters.get(count.name))
         return count
 
     # -- pieces ----------------------------------------------------------------------------------
@@ -415,7 +416,7 @@ def _text_without_filter(syntax: ast.Query) -> str | None:
     is_rid = isinstance(first.expression, ast.Property) and first.expression.name == "_rid"
     if not is_rid or [item.alias for item in others] != ["orderByItems", "payload"]:
         return None
-    return print_query(dataclasses.replace(syntax, where=None), "\n")
+    return print_query(dataclasses.replace(syntax, where=None))
 
 
 def _distinct(values: Iterable[Any], pace: Pace) -> Iterator[Any]:
@@ -468,22 +469,14 @@ def _without_computed(context: QueryContext) -> QueryContext:
 
 
 def _tags(names: tuple[str, ...], parameters: Mapping[str, Any], limits: Limits) -> dict[str, str]:
-    """The type of each parameter of the text; 400 when one is not given or nested too deeply."""
+    """The type of each parameter of the text; one without a value is undefined, one nested too deeply a 400."""
     tags: dict[str, str] = {}
     for name in names:
-        if name not in parameters:
-            raise _missing(name)
-        value = parameters[name]
+        value = parameters.get(name, UNDEFINED)
         if value.__class__ is list or value.__class__ is dict:
             _check_depth(name, value, limits.item_depth)
         tags[name] = tag_of(value)
     return tags
-
-
-def _missing(name: str) -> PleiadError:
-    return errors.complain(
-        "SC2001", f"The parameter '{name}' is used in the query but no value is given for it."
-    )
 
 
 def _check_depth(name: str, value: Any, depth_max: int) -> None:

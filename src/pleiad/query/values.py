@@ -4,7 +4,8 @@ Items are JSON values as orjson decodes them, plus UNDEFINED for what is not the
 from Python's own and every function here keeps them:
 
 - a boolean is never a number;
-- a number is a double: ``1`` equals ``1.0``, and integers beyond 2^53 compare as doubles;
+- a number is an integer of 64 bits (``int``) or a double (``float``): ``1`` equals ``1.0``, comparison is exact, and
+  ``+ - * %`` of two integers are exact until they overflow into doubles;
 - strings are ordered by UTF-16 code unit, as clients that merge pages order them.
 
 Functions whose name ends in ``3`` answer True, False or UNDEFINED. Recursion is as deep as the values are
@@ -22,6 +23,8 @@ from pleiad.query.distinct_hash import distinct_hash, ordered_bytes
 from pleiad.query.pace import paced, tick
 
 EXACT_INT: Final = 2**53
+INT64_MIN: Final = -(2**63)
+INT64_MAX: Final = 2**63 - 1
 _NAN_KEY: Final = ("nan",)
 _INT32: Final = 2**32
 
@@ -93,9 +96,7 @@ def equal(left: Any, right: Any) -> bool:
         other = right.__class__
         if other is not int and other is not float:
             return False
-        if left == right:
-            return True
-        return as_double(left) == as_double(right)
+        return bool(left == right)
     if kind is list or kind is tuple:
         if right.__class__ is not list and right.__class__ is not tuple:
             return False
@@ -129,9 +130,9 @@ def less_than(left: Any, right: Any) -> Any:
     if kind is int or kind is float:
         if other is not int and other is not float:
             return UNDEFINED
-        if kind is other is int and -EXACT_INT < left < EXACT_INT:
-            return left < right
-        return as_double(left) < as_double(right)
+        if left != left or right != right:
+            return UNDEFINED
+        return left < right
     if kind is not other:
         return UNDEFINED
     if kind is str:
@@ -204,10 +205,10 @@ def in3(needle: Any, items: Iterable[Any]) -> Any:
 
 
 def member(target: Any, key: Any) -> Any:
-    """``target[key]``: a property by name, an array element by a whole number that is in range."""
+    """``target[key]``: a property by name, an array element by a number in range, whose fraction is cut off."""
     if target.__class__ is dict:
         return target.get(key, UNDEFINED) if key.__class__ is str else UNDEFINED
-    if target.__class__ is list and is_number(key) and 0 <= key < len(target) and key == int(key):
+    if target.__class__ is list and is_number(key) and 0 <= key < len(target):
         return target[int(key)]
     return UNDEFINED
 
@@ -217,66 +218,71 @@ def _numbers(left: Any, right: Any) -> bool:
     return (kind is int or kind is float) and (other is int or other is float)
 
 
+def exact(number: int) -> int | float:
+    """The result of integers: itself, or the double nearest to it when 64 bits do not hold it."""
+    return number if INT64_MIN <= number <= INT64_MAX else as_double(number)
+
+
 def add3(left: Any, right: Any) -> Any:
     """``left + right``."""
+    if left.__class__ is int and right.__class__ is int:
+        return exact(left + right)
     if not _numbers(left, right):
         return UNDEFINED
-    one, two = _double_pair(left, right)
-    return normal(one + two)
+    return as_double(left) + as_double(right)
 
 
 def sub3(left: Any, right: Any) -> Any:
     """``left - right``."""
+    if left.__class__ is int and right.__class__ is int:
+        return exact(left - right)
     if not _numbers(left, right):
         return UNDEFINED
-    one, two = _double_pair(left, right)
-    return normal(one - two)
+    return as_double(left) - as_double(right)
 
 
 def mul3(left: Any, right: Any) -> Any:
     """``left * right``."""
+    if left.__class__ is int and right.__class__ is int:
+        return exact(left * right)
     if not _numbers(left, right):
         return UNDEFINED
-    one, two = _double_pair(left, right)
-    return normal(one * two)
-
-
-def _double_pair(left: int | float, right: int | float) -> tuple[int | float, int | float]:
-    """Both numbers, as doubles unless both are integers that a double holds exactly."""
-    if (
-        left.__class__ is int
-        and right.__class__ is int
-        and -EXACT_INT <= left <= EXACT_INT >= right >= -EXACT_INT
-    ):
-        return left, right
-    return as_double(left), as_double(right)
+    return as_double(left) * as_double(right)
 
 
 def div3(left: Any, right: Any) -> Any:
     """``left / right``; by zero it is an infinity or not a number, as doubles divide."""
     if not _numbers(left, right):
         return UNDEFINED
+    if left.__class__ is int and right.__class__ is int and right != 0 and left % right == 0:
+        return exact(left // right)
     one, two = as_double(left), as_double(right)
     if two == 0:
         if one == 0 or math.isnan(one):
             return math.nan
         return math.copysign(math.inf, one) * math.copysign(1.0, two)
-    return normal(one / two)
+    return one / two
 
 
 def mod3(left: Any, right: Any) -> Any:
     """``left % right``, with the sign of the dividend."""
     if not _numbers(left, right):
         return UNDEFINED
+    if left.__class__ is int and right.__class__ is int and right != 0:
+        rest = abs(left) % abs(right)
+        return -rest if left < 0 else rest
     one, two = as_double(left), as_double(right)
     if two == 0 or math.isinf(one):
         return math.nan
-    return normal(math.fmod(one, two))
+    rest_of_doubles = math.fmod(one, two)
+    return rest_of_doubles if rest_of_doubles else 0.0
 
 
 def neg3(value: Any) -> Any:
-    """Unary minus."""
-    return normal(-value) if is_number(value) else UNDEFINED
+    """Unary minus; the least integer has no opposite and stays."""
+    if value.__class__ is int:
+        return value if value == INT64_MIN else exact(-value)
+    return -value if value.__class__ is float else UNDEFINED
 
 
 def pos3(value: Any) -> Any:
@@ -324,14 +330,19 @@ def sar3(left: Any, right: Any) -> Any:
 
 
 def shr3(left: Any, right: Any) -> Any:
-    """``left >>> right``, filling with zeros."""
-    return (to_int32(left) % _INT32) >> (to_int32(right) & 31) if _numbers(left, right) else UNDEFINED
+    """``left >>> right``, filling with zeros; like every other bit operator it gives a signed integer."""
+    if not _numbers(left, right):
+        return UNDEFINED
+    return to_int32((to_int32(left) % _INT32) >> (to_int32(right) & 31))
 
 
 def finite(value: Any) -> Any:
-    """The value as output has it: JSON has no infinity and no NaN, so they are left out."""
-    if value.__class__ is float and not math.isfinite(value):
-        return UNDEFINED
+    """The value as output has it: whole numbers without a fraction, and nothing for what JSON has no word for."""
+    if value.__class__ is float:
+        if -EXACT_INT < value < EXACT_INT:
+            return int(value) if value.is_integer() else value
+        if not math.isfinite(value):
+            return UNDEFINED
     return value
 
 
@@ -354,7 +365,7 @@ def hash_key(value: Any) -> Any:
     if kind is str or value is None or value is UNDEFINED:
         return value
     if kind is int:
-        return value if -EXACT_INT <= value <= EXACT_INT else as_double(value)
+        return exact(value)
     if kind is float:
         return _NAN_KEY if value != value else value
     if kind is bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from pleiad.query.context import QueryContext
 from pleiad.query.functions import REGISTRY
+from pleiad.query.values import finite
 
 Call = Callable[..., Any]
 
@@ -25,6 +27,10 @@ def call(context: QueryContext) -> Call:
         function = REGISTRY[name]
         assert len(arguments) >= function.min_args
         assert function.max_args is None or len(arguments) <= function.max_args
-        return function.call(context, *arguments) if function.needs_context else function.call(*arguments)
+        given = (context, *arguments) if function.needs_context else arguments
+        # As results show it: a whole double without its fraction.
+        result = function.call(*given)
+        is_finite = type(result) is float and math.isfinite(result)
+        return finite(result) if is_finite else result
 
     return call_by_name

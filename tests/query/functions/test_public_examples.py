@@ -13,6 +13,7 @@ from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 from pleiad.query import compile_query
 from pleiad.query.context import QueryContext
+from pleiad.query.values import finite
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT.parent / "shared" / "reference" / "query_examples.json"
@@ -48,6 +49,7 @@ def _close(actual: Any, expected: Any) -> bool:
         return len(actual) == len(expected) and all(map(_close, actual, expected))
     if isinstance(expected, float) and not isinstance(actual, bool):
         return bool(actual == pytest.approx(expected, rel=1e-12))
+    actual = finite(actual)
     return type(actual) is type(expected) and bool(actual == expected)
 
 

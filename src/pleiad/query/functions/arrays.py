@@ -17,7 +17,6 @@ from pleiad.query.values import (
     and3,
     equal,
     hash_key,
-    normal,
     or3,
     order_key,
     type_rank,
@@ -51,8 +50,6 @@ def _matches_partially(needle: Any, value: Any) -> bool:
 @register(_FAMILY, "ARRAY_CONTAINS", 2, 3)
 def array_contains(array: Any, value: Any, partial: Any = False) -> Any:
     """True when an element equals the value, or holds all properties of it when the match may be partial."""
-    if partial is UNDEFINED:
-        partial = False
     if type(array) is not list or value is UNDEFINED or type(partial) is not bool:
         return UNDEFINED
     matches = _matches_partially if partial else equal
@@ -105,13 +102,13 @@ def _doubles(array: Any) -> list[float] | None:
 
 
 def _finite(value: float) -> Any:
-    return normal(value) if math.isfinite(value) else UNDEFINED
+    return value if math.isfinite(value) else UNDEFINED
 
 
 @register(_FAMILY, "ARRAY_SUM", 1, 1)
 def array_sum(array: Any) -> Any:
     numbers = _doubles(array)
-    return UNDEFINED if numbers is None else _finite(sum(numbers))
+    return _finite(sum(numbers)) if numbers else UNDEFINED
 
 
 @register(_FAMILY, "ARRAY_AVG", 1, 1)
@@ -151,6 +148,8 @@ def array_min(array: Any) -> Any:
 @register(_FAMILY, "OBJECTTOARRAY", 1, 3)
 def object_to_array(value: Any, key_name: Any = "k", value_name: Any = "v") -> Any:
     """One object for each property, with the property's name and value under the names given."""
+    key_name = "k" if key_name is UNDEFINED else key_name
+    value_name = "v" if value_name is UNDEFINED else value_name
     if type(value) is not dict or type(key_name) is not str or type(value_name) is not str:
         return UNDEFINED
     check_array_elements(_PAIR_ELEMENTS * len(value))
@@ -167,16 +166,18 @@ def _members(array: Any) -> dict[Any, Any] | None:
     return members
 
 
-@register(_FAMILY, "SETINTERSECT", 2, 2)
+@register(_FAMILY, "SETINTERSECT", 2, 2, also="SET_INTERSECT")
 def set_intersect(left: Any, right: Any) -> Any:
-    """Members of both, in the order of the second array."""
+    """Members of both, in the order of the shorter array, of the first when both are equally long."""
     first, second = _members(left), _members(right)
     if first is None or second is None:
         return UNDEFINED
-    return [element for key, element in second.items() if key in first]
+    if len(right) < len(left):
+        first, second = second, first
+    return [element for key, element in first.items() if key in second]
 
 
-@register(_FAMILY, "SETUNION", 2, 2)
+@register(_FAMILY, "SETUNION", 2, 2, also="SET_UNION")
 def set_union(left: Any, right: Any) -> Any:
     first, second = _members(left), _members(right)
     if first is None or second is None:
@@ -185,7 +186,7 @@ def set_union(left: Any, right: Any) -> Any:
     return [*first.values(), *(element for key, element in second.items() if key not in first)]
 
 
-@register(_FAMILY, "SETDIFFERENCE", 2, 2)
+@register(_FAMILY, "SETDIFFERENCE", 2, 2, also="SET_DIFFERENCE")
 def set_difference(left: Any, right: Any) -> Any:
     """Members of the first array that the second has not."""
     first, second = _members(left), _members(right)
@@ -194,7 +195,7 @@ def set_difference(left: Any, right: Any) -> Any:
     return [element for key, element in first.items() if key not in second]
 
 
-@register(_FAMILY, "SETEQUAL", 2, 2)
+@register(_FAMILY, "SETEQUAL", 2, 2, also="SET_EQUAL")
 def set_equal(left: Any, right: Any) -> Any:
     first, second = _members(left), _members(right)
     if first is None or second is None:

@@ -1,12 +1,13 @@
 """Dates and times as ticks of 100 ns since 1970-01-01 UTC, and the text and the parts of them.
 
-All arithmetic is on integers; years 1 to 9999 can be written, nothing outside them exists. Text that is
-read is YYYY-MM-DD with an optional Z, or that date, T or a space, hh:mm:ss, up to seven digits of a second
-and an optional Z. Text that is written always has seven digits and the Z.
+All arithmetic is on integers; only the years 1601 to 9999 exist. Text that is read is YYYY-MM-DD, or that date, T or
+a space, hh:mm:ss and up to seven digits of a second; then an optional Z, or an offset such as +01:30, +0130 or -01 up
+to 14 hours, one space before it allowed. Text that is written always has seven digits and the Z.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from calendar import monthrange
 from datetime import date, datetime
@@ -17,13 +18,16 @@ TICKS_PER_DAY = 86_400 * TICKS_PER_SECOND
 NANOSECONDS_PER_TICK = 100
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
-TICKS_MIN = (date.min.toordinal() - _EPOCH_DAY) * TICKS_PER_DAY
+YEAR_MIN = 1601
+TICKS_MIN = (date(YEAR_MIN, 1, 1).toordinal() - _EPOCH_DAY) * TICKS_PER_DAY
 TICKS_MAX = (date.max.toordinal() + 1 - _EPOCH_DAY) * TICKS_PER_DAY - 1
 
 _TEXT = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
-    r"(?:Z|[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,7}))?Z?)?"
+    r"(?:[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,7}))?)?"
+    r"(?:Z| ?([+-])([0-9]{2})(?::?([0-9]{2}))?)?"
 )
+_OFFSET_MINUTES_MAX = 14 * 60
 
 _PART_NAMES = {
     "year": ("year", "yyyy", "yy"),
@@ -35,6 +39,7 @@ _PART_NAMES = {
     "millisecond": ("millisecond", "ms"),
     "microsecond": ("microsecond", "mcs"),
     "nanosecond": ("nanosecond", "ns"),
+    "weekday": ("weekday", "dw"),
 }
 PARTS: dict[str, str] = {name: part for part, names in _PART_NAMES.items() for name in names}
 
@@ -72,7 +77,7 @@ def from_fields(fields: Fields) -> int | None:
     year, month, day, hour, minute, second, fraction = fields
     if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60 and 0 <= fraction < TICKS_PER_SECOND):
         return None
-    if not (1 <= year <= 9999 and 1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1]):
+    if not (YEAR_MIN <= year <= 9999 and 1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1]):
         return None
     days = date(year, month, day).toordinal() - _EPOCH_DAY
     return ((days * 24 + hour) * 60 + minute) * 60 * TICKS_PER_SECOND + second * TICKS_PER_SECOND + fraction
@@ -93,12 +98,16 @@ def parse(text: object) -> int | None:
     match = _TEXT.fullmatch(text) if type(text) is str else None
     if match is None:
         return None
-    year, month, day, hour, minute, second, fraction = match.groups(default="0")
-    return from_fields(
-        Fields(
-            int(year), int(month), int(day), int(hour), int(minute), int(second), int(fraction.ljust(7, "0"))
-        )
-    )
+    *fields, fraction, sign, hours, minutes = match.groups(default="0")
+    year, month, day, hour, minute, second = map(int, fields)
+    ticks = from_fields(Fields(year, month, day, hour, minute, second, int(fraction.ljust(7, "0"))))
+    if ticks is None or sign == "0":
+        return ticks
+    offset = int(hours) * 60 + int(minutes)
+    if offset > _OFFSET_MINUTES_MAX or int(minutes) > 59:
+        return None
+    moved = ticks + (offset if sign == "-" else -offset) * 60 * TICKS_PER_SECOND
+    return moved if TICKS_MIN <= moved <= TICKS_MAX else None
 
 
 def render(ticks: int) -> str | None:
@@ -121,18 +130,20 @@ def add_months(ticks: int, months: int) -> int | None:
     """The moment that many months later; a day the month does not have becomes its last."""
     fields = to_fields(ticks)
     year, month = divmod(fields.year * 12 + fields.month - 1 + months, 12)
-    if not 1 <= year <= 9999:
+    if not YEAR_MIN <= year <= 9999:
         return None
     day = min(fields.day, monthrange(year, month + 1)[1])
     return from_fields(fields._replace(year=year, month=month + 1, day=day))
 
 
 def add(ticks: int, part: str, count: int) -> int | None:
-    """The moment that many parts later; less than a tick is dropped."""
+    """The moment that many parts later, to the nearest tick; None where there is no such moment or part."""
     if part in MONTHS:
         return add_months(ticks, MONTHS[part] * count)
+    if part not in NANOSECONDS:
+        return None
     nanoseconds = NANOSECONDS[part] * count
-    step = abs(nanoseconds) // NANOSECONDS_PER_TICK
+    step = (abs(nanoseconds) + NANOSECONDS_PER_TICK // 2) // NANOSECONDS_PER_TICK
     moved = ticks + step if nanoseconds >= 0 else ticks - step
     return moved if TICKS_MIN <= moved <= TICKS_MAX else None
 
@@ -148,16 +159,20 @@ def boundaries_between(start: int, end: int, part: str) -> int:
     return end * NANOSECONDS_PER_TICK // size - start * NANOSECONDS_PER_TICK // size
 
 
-def bin_start(ticks: int, part: str, size: int, origin: int) -> int | None:
+def bin_start(ticks: int, part: str, size: int | float, origin: int) -> int | None:
     """The start of the bin of that many parts, counted from the origin, in which the moment lies."""
-    if part not in MONTHS:
-        width = NANOSECONDS[part] * size
-        offset = (ticks - origin) * NANOSECONDS_PER_TICK
-        start = origin + offset // width * width // NANOSECONDS_PER_TICK
-        return start if TICKS_MIN <= start <= TICKS_MAX else None
-    width = MONTHS[part] * size
-    steps = boundaries_between(origin, ticks, "month") // width * width
-    start_of_bin = add_months(origin, steps)
-    if start_of_bin is not None and start_of_bin > ticks:
-        start_of_bin = add_months(origin, steps - width)
-    return start_of_bin
+    offset = ticks - origin
+    if part == "nanosecond":
+        size, unit = int(size) // NANOSECONDS_PER_TICK, 1
+    else:
+        unit = NANOSECONDS[part] // NANOSECONDS_PER_TICK
+    if isinstance(size, float):
+        steps = math.floor(offset / (unit * size))
+        start = origin + int(steps * (unit * size))
+    else:
+        # As words of 64 bits: a size beyond all dates wraps around.
+        width = (unit * size + 2**63) % 2**64 - 2**63
+        if width == 0:
+            return None
+        start = origin + offset // width * width
+    return start if TICKS_MIN <= start <= TICKS_MAX else None

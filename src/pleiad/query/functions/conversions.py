@@ -14,7 +14,7 @@ import orjson
 
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
-from pleiad.query.functions.numbers import INT64_MAX, INT64_MIN
+from pleiad.query.functions.numbers import INT64_MAX, INT64_MIN, number_text
 from pleiad.query.functions.registry import (
     CHARS_OF_A_STEP,
     LARGE,
@@ -24,26 +24,14 @@ from pleiad.query.functions.registry import (
     weigh_built,
 )
 from pleiad.query.pace import paced, tick
-from pleiad.query.values import normal
 
 _FAMILY = "conversions"
 _PARSED_TIMES = 8
 """How many times its text a parsed value takes in memory."""
 _JSON_SPACE = " \t\r\n"
-_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_JSON_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _INT64_DIGITS_MAX = 19
 _DEPTH_MAX = Limits().item_depth
-
-
-def number_text(value: float | int) -> str:
-    """The shortest text that reads back as the number; NaN and the infinities by name."""
-    if type(value) is float or not INT64_MIN <= value <= INT64_MAX:
-        value = normal(value)
-    if type(value) is int:
-        return str(value)
-    if math.isfinite(value):
-        return repr(value)
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 class _JsonWriter:
@@ -82,16 +70,19 @@ class _JsonWriter:
         elif kind is bool:
             self.write("true" if value else "false")
         elif kind is int or kind is float:
-            self.write(number_text(value))
+            # Inside an array or object zero has no sign.
+            self.write(number_text(value if value else 0))
         else:
             self.write("null")
 
 
-@register(_FAMILY, "TOSTRING", 1, 1)
+@register(_FAMILY, "TOSTRING", 1, 1, also="TO_STRING")
 def to_string(value: Any) -> Any:
     """Strings as they are, other values as compact JSON."""
     if value is UNDEFINED or type(value) is str:
         return value
+    if type(value) is int or type(value) is float:
+        return number_text(value)
     writer = _JsonWriter()
     writer.write_value(value)
     check_text_chars(writer.chars)
@@ -125,28 +116,28 @@ def _parse(text: Any, kind: type) -> Any:
     return value if type(value) is kind and _depth_is_legal(value) else UNDEFINED
 
 
-@register(_FAMILY, "STRINGTOARRAY", 1, 1)
+@register(_FAMILY, "STRINGTOARRAY", 1, 1, also="STRING_TO_ARRAY")
 def string_to_array(text: Any) -> Any:
     return _parse(text, list)
 
 
-@register(_FAMILY, "STRINGTOOBJECT", 1, 1)
+@register(_FAMILY, "STRINGTOOBJECT", 1, 1, also="STRING_TO_OBJECT")
 def string_to_object(text: Any) -> Any:
     return _parse(text, dict)
 
 
-@register(_FAMILY, "STRINGTOBOOLEAN", 1, 1)
+@register(_FAMILY, "STRINGTOBOOLEAN", 1, 1, also="STRING_TO_BOOLEAN")
 def string_to_boolean(text: Any) -> Any:
     word = text.strip(_JSON_SPACE) if type(text) is str else ""
     return True if word == "true" else False if word == "false" else UNDEFINED
 
 
-@register(_FAMILY, "STRINGTONULL", 1, 1)
+@register(_FAMILY, "STRINGTONULL", 1, 1, also="STRING_TO_NULL")
 def string_to_null(text: Any) -> Any:
     return None if type(text) is str and text.strip(_JSON_SPACE) == "null" else UNDEFINED
 
 
-@register(_FAMILY, "STRINGTONUMBER", 1, 1)
+@register(_FAMILY, "STRINGTONUMBER", 1, 1, also="STRING_TO_NUMBER")
 def string_to_number(text: Any) -> Any:
     if type(text) is not str:
         return UNDEFINED
@@ -159,4 +150,4 @@ def string_to_number(text: Any) -> Any:
         if INT64_MIN <= exact <= INT64_MAX:
             return exact
     number = float(digits)
-    return normal(number) if math.isfinite(number) else UNDEFINED
+    return number if math.isfinite(number) else UNDEFINED

@@ -6,25 +6,24 @@ static functions read the moment the execution began; the others read the clock 
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from typing import Any
 
-from pleiad import errors
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.context import QueryContext
 from pleiad.query.functions import clock
 from pleiad.query.functions.clock import Fields
-from pleiad.query.functions.numbers import whole
+from pleiad.query.functions.numbers import double, whole
 from pleiad.query.functions.registry import check_text_chars, register
 
 _FAMILY = "dates"
 _TICKS_PER_MILLISECOND = 10_000
-_BIN_ORIGIN_YEAR_MIN = 1601
-_BIN_ORIGIN_TEXT = "1970-01-01T00:00:00.000000Z"
-_FORMAT_TOKEN = re.compile(
-    r"\\(.)|yyyy|yy|y|MM|M|dd|d|HH|H|hh|h|mm|m|ss|s|tt|f{1,7}|F{1,7}|[^\\yMdHhmstfF]+|.", re.DOTALL
-)
+_SPAN_DIGITS_MAX = 18
+_BIN_ORIGIN_TEXT = "1970-01-01T00:00:00.0000000Z"
+_FORMAT_TOKEN = re.compile(r"\\(.?)|y+|M+|d+|H+|h+|m+|s+|t+|f+|F+|[^\\yMdHhmstfF]+", re.DOTALL)
+_TIMESPAN = re.compile(r"(-?)([0-9]+)(.+)", re.DOTALL)
 
 
 def _text(ticks: int | None) -> Any:
@@ -37,9 +36,25 @@ def is_datetime(value: Any) -> bool:
     return clock.parse(value) is not None
 
 
-@register(_FAMILY, "DATETIMEADD", 3, 3)
-def date_time_add(part_name: Any, count_value: Any, date_time: Any) -> Any:
-    return _add(part_name, count_value, clock.parse(date_time))
+def is_timespan(text: Any) -> bool:
+    """Whether a text begins as a span such as ``-2hour``: digits, with something behind them."""
+    return type(text) is str and _TIMESPAN.fullmatch(text) is not None
+
+
+def _add_span(text: Any, ticks: int | None, sign: int = 1) -> Any:
+    span = _TIMESPAN.fullmatch(text) if type(text) is str else None
+    if span is None or len(span[2]) > _SPAN_DIGITS_MAX:
+        return UNDEFINED
+    count = int(span[1] + span[2])
+    return _add(span[3], count, ticks, sign)
+
+
+@register(_FAMILY, "DATETIMEADD", 2, 3)
+def date_time_add(part_or_span: Any, count_or_date: Any, *date_time: Any) -> Any:
+    """A date moved by a count of parts, or by a span such as ``-2hour``."""
+    if not date_time:
+        return _add_span(part_or_span, clock.parse(count_or_date))
+    return _add(part_or_span, count_or_date, clock.parse(date_time[0]))
 
 
 def _add(part_name: Any, count_value: Any, ticks: int | None, sign: int = 1) -> Any:
@@ -53,33 +68,37 @@ def _add(part_name: Any, count_value: Any, ticks: int | None, sign: int = 1) -> 
 def date_time_bin(
     date_time: Any, part_name: Any, size_value: Any = 1, origin_text: Any = _BIN_ORIGIN_TEXT
 ) -> Any:
-    ticks, part, size, origin = (
-        clock.parse(date_time),
-        clock.part_of(part_name),
-        whole(size_value),
-        clock.parse(origin_text),
-    )
-    if ticks is None or part is None or size is None or origin is None:
+    """The start of the bin in which the date lies; bins may be a fraction of a part wide."""
+    ticks, part, origin = clock.parse(date_time), clock.part_of(part_name), clock.parse(origin_text)
+    size = whole(size_value)
+    fraction = double(size_value) if size is None else None
+    width = fraction if size is None else size
+    if ticks is None or part not in clock.NANOSECONDS or origin is None or width is None:
         return UNDEFINED
-    if size <= 0 or clock.to_fields(origin).year < _BIN_ORIGIN_YEAR_MIN:
+    if not 0 < width < math.inf or (part == "nanosecond" and width < clock.NANOSECONDS_PER_TICK):
         return UNDEFINED
-    return _text(clock.bin_start(ticks, part, size, origin))
+    if ticks == origin:
+        return origin_text
+    return _text(clock.bin_start(ticks, part, width, origin))
 
 
 @register(_FAMILY, "DATETIMEDIFF", 3, 3)
 def date_time_diff(part_name: Any, start_text: Any, end_text: Any) -> Any:
     part, start, end = clock.part_of(part_name), clock.parse(start_text), clock.parse(end_text)
-    if part is None or start is None or end is None:
+    if part is None or part == "weekday" or start is None or end is None:
         return UNDEFINED
     return clock.boundaries_between(start, end, part)
 
 
 def _format_token(token: re.Match[str], fields: Fields) -> str:
+    """What stands for one specifier; a longer one than there is writes as much as the longest."""
     text = token[0]
     if token[1] is not None:
         return token[1]
+    letter, length = text[0], len(text)
+    if letter == "y":
+        return f"{fields.year:04}" if length > 3 else f"{fields.year % 100:02}"
     values = {
-        "y": fields.year % 100 if len(text) < 3 else fields.year,
         "M": fields.month,
         "d": fields.day,
         "H": fields.hour,
@@ -87,27 +106,29 @@ def _format_token(token: re.Match[str], fields: Fields) -> str:
         "m": fields.minute,
         "s": fields.second,
     }
-    letter = text[0]
     if letter in values:
-        return f"{values[letter]:0{len(text)}}"
+        return f"{values[letter]:02}" if length > 1 else str(values[letter])
     if letter in "fF":
-        digits = f"{fields.fraction:07}"[: len(text)]
-        return digits if letter == "f" else digits.rstrip("0")
-    if text == "tt":
+        digits = f"{fields.fraction:07}"[:length]
+        return digits if letter == "f" or digits.strip("0") else ""
+    if letter == "t" and length > 1:
         return "AM" if fields.hour < 12 else "PM"
     return text
+
+
+def _formatted(ticks: int | None, format_text: Any) -> Any:
+    if ticks is None or type(format_text) is not str or not clock.TICKS_MIN <= ticks <= clock.TICKS_MAX:
+        return UNDEFINED
+    # No specifier writes more than four times its own length.
+    check_text_chars(4 * len(format_text))
+    fields = clock.to_fields(ticks)
+    return _FORMAT_TOKEN.sub(lambda token: _format_token(token, fields), format_text) or UNDEFINED
 
 
 @register(_FAMILY, "DATETIMEFORMAT", 2, 2)
 def date_time_format(date_time: Any, format_text: Any) -> Any:
     """The date written after a pattern; a backslash makes the next character literal."""
-    ticks = clock.parse(date_time)
-    if ticks is None or type(format_text) is not str:
-        return UNDEFINED
-    # No specifier writes more than four times its own length.
-    check_text_chars(4 * len(format_text))
-    fields = clock.to_fields(ticks)
-    return _FORMAT_TOKEN.sub(lambda token: _format_token(token, fields), format_text)
+    return _formatted(clock.parse(date_time), format_text)
 
 
 @register(_FAMILY, "DATETIMEFROMPARTS", 3, 7)
@@ -117,6 +138,9 @@ def date_time_from_parts(*values: Any) -> Any:
     given = [number for number in numbers if number is not None]
     if len(given) < len(values):
         return UNDEFINED
+    if len(given) == 7 and given[6] >= clock.TICKS_PER_SECOND:
+        # More digits than a second has ticks are read as digits of the second.
+        given[6] = int(str(given[6])[:7])
     return _text(clock.from_fields(Fields(*given, *[0] * (7 - len(given)))))
 
 
@@ -128,6 +152,8 @@ def _part_value(part: str, ticks: int) -> int:
         return fields.fraction // 10
     if part == "nanosecond":
         return fields.fraction * clock.NANOSECONDS_PER_TICK
+    if part == "weekday":
+        return (ticks // clock.TICKS_PER_DAY + 4) % 7
     return int(getattr(fields, part))
 
 
@@ -161,18 +187,27 @@ def date_time_to_ticks(date_time: Any) -> Any:
 @register(_FAMILY, "DATETIMETOTIMESTAMP", 1, 1)
 def date_time_to_timestamp(date_time: Any) -> Any:
     ticks = clock.parse(date_time)
-    return UNDEFINED if ticks is None else ticks // _TICKS_PER_MILLISECOND
+    if ticks is None:
+        return UNDEFINED
+    milliseconds = abs(ticks) // _TICKS_PER_MILLISECOND
+    return milliseconds if ticks >= 0 else -milliseconds
 
 
-@register(_FAMILY, "TICKSTODATETIME", 1, 1)
-def ticks_to_date_time(value: Any) -> Any:
-    return _text(whole(value))
+@register(_FAMILY, "TICKSTODATETIME", 1, 2)
+def ticks_to_date_time(value: Any, *format_text: Any) -> Any:
+    """The date that many ticks after 1970, as ISO 8601 or after a pattern."""
+    ticks = whole(value)
+    return _formatted(ticks, format_text[0]) if format_text else _text(ticks)
 
 
-@register(_FAMILY, "TIMESTAMPTODATETIME", 1, 1)
-def timestamp_to_date_time(value: Any) -> Any:
+@register(_FAMILY, "TIMESTAMPTODATETIME", 1, 2)
+def timestamp_to_date_time(value: Any, *format_text: Any) -> Any:
+    """The date that many milliseconds after 1970, as ISO 8601 or after a pattern."""
     milliseconds = whole(value)
-    return UNDEFINED if milliseconds is None else _text(milliseconds * _TICKS_PER_MILLISECOND)
+    if milliseconds is None:
+        return UNDEFINED
+    ticks = milliseconds * _TICKS_PER_MILLISECOND
+    return _formatted(ticks, format_text[0]) if format_text else _text(ticks)
 
 
 def _clock_ticks() -> int:
@@ -215,11 +250,13 @@ def now(*part_and_count: Any) -> Any:
     if not part_and_count:
         return _text(_clock_ticks())
     if len(part_and_count) == 1:
-        raise errors.QUERY_ERROR(reason="The NOW function requires 0 or 2 argument(s).")
+        return _add_span(part_and_count[0], _clock_ticks())
     return _add(part_and_count[0], part_and_count[1], _clock_ticks())
 
 
-@register(_FAMILY, "AGO", 2, 2, deterministic=False)
-def ago(part_name: Any, count_value: Any) -> Any:
-    """The moment that many parts before the call."""
-    return _add(part_name, count_value, _clock_ticks(), sign=-1)
+@register(_FAMILY, "AGO", 1, 2, deterministic=False)
+def ago(part_or_span: Any, *count_value: Any) -> Any:
+    """The moment that many parts, or a span, before the call."""
+    if not count_value:
+        return _add_span(part_or_span, _clock_ticks(), sign=-1)
+    return _add(part_or_span, count_value[0], _clock_ticks(), sign=-1)

@@ -201,9 +201,13 @@ def _combined(combine: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-register("fulltext", "FULLTEXTCONTAINS", 2, 2, needs_context=True)(_combined(and3))
-register("fulltext", "FULLTEXTCONTAINSALL", 2, None, needs_context=True)(_combined(and3))
-register("fulltext", "FULLTEXTCONTAINSANY", 2, None, needs_context=True)(_combined(or3))
+register("fulltext", "FULLTEXTCONTAINS", 2, 2, also="FULLTEXT_CONTAINS", needs_context=True)(_combined(and3))
+register("fulltext", "FULLTEXTCONTAINSALL", 2, None, also="FULLTEXT_CONTAINS_ALL", needs_context=True)(
+    _combined(and3)
+)
+register("fulltext", "FULLTEXTCONTAINSANY", 2, None, also="FULLTEXT_CONTAINS_ANY", needs_context=True)(
+    _combined(or3)
+)
 
 
 class Bm25:

@@ -1,8 +1,7 @@
 """Integer and bitwise functions on signed 64-bit integers.
 
-An argument with a fraction or outside 64 bits makes the result undefined, and so does an arithmetic result
-that 64 bits cannot hold: a wrapped number would be a wrong answer given silently. A left shift drops the bits
-that leave the word, as shifts do; a shift by less than 0 or more than 63 places is undefined.
+An argument with a fraction or outside 64 bits makes the result undefined. Sums, differences and products wrap around
+as words of 64 bits do; shift counts are taken modulo 64. The least integer cannot be divided by -1.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _FAMILY = "integers"
 
 def _divide(a: int, b: int) -> int | None:
     """Quotient truncated towards zero."""
-    if b == 0:
+    if b == 0 or (a == INT64_MIN and b == -1):
         return None
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
@@ -34,15 +33,17 @@ def _remainder(a: int, b: int) -> int | None:
     return -remainder if a < 0 else remainder
 
 
-def _left_shift(a: int, places: int) -> int | None:
-    if not 0 <= places <= 63:
-        return None
-    word = (a << places) & (2**64 - 1)
+def _left_shift(a: int, places: int) -> int:
+    return a << (places & 63)
+
+
+def _right_shift(a: int, places: int) -> int:
+    return a >> (places & 63)
+
+
+def _wrapped(number: int) -> int:
+    word = number & (2**64 - 1)
     return word - 2**64 if word > INT64_MAX else word
-
-
-def _right_shift(a: int, places: int) -> int | None:
-    return a >> places if 0 <= places <= 63 else None
 
 
 _PAIR_FUNCTIONS: dict[str, Callable[[int, int], int | None]] = {
@@ -65,7 +66,7 @@ def _of_pair(compute: Callable[[int, int], int | None]) -> Callable[[Any, Any], 
         if a is None or b is None:
             return UNDEFINED
         result = compute(a, b)
-        return UNDEFINED if result is None or not INT64_MIN <= result <= INT64_MAX else result
+        return UNDEFINED if result is None else _wrapped(result)
 
     return call
 

@@ -1,4 +1,4 @@
-"""Mathematical functions: doubles in, doubles out, undefined for anything that is not a number.
+"""Mathematical functions: numbers in, numbers out, undefined for anything that is not a number.
 
 Results follow IEEE 754: outside its domain a function gives NaN or an infinity instead of failing, so that
 IS_FINITE_NUMBER(SQRT(-1)) can be asked.
@@ -12,11 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 from pleiad.keys.undefined import UNDEFINED
-from pleiad.query.functions.numbers import double
+from pleiad.query.functions.numbers import INT64_MIN, double, whole
 from pleiad.query.functions.registry import register
-from pleiad.query.values import div3, is_number, normal
+from pleiad.query.values import div3, exact, is_number, mul3
 
 _FAMILY = "math"
+_OWN_LOGARITHMS: dict[float, Callable[[float], float]] = {2.0: math.log2, 10.0: math.log10}
+"""Bases whose logarithm is no quotient of two others."""
 
 
 def _cotangent(x: float) -> float:
@@ -42,8 +44,13 @@ def _sign(x: float) -> float:
     return x if math.isnan(x) else float((x > 0) - (x < 0))
 
 
-def _square(x: float) -> float:
-    return x * x
+def _degrees(x: float) -> float:
+    # Product first, then quotient: Python's own rounds otherwise in the last bit.
+    return x * 180.0 / math.pi
+
+
+def _radians(x: float) -> float:
+    return x * math.pi / 180.0
 
 
 _DOUBLE_FUNCTIONS: dict[str, Callable[[float], float]] = {
@@ -52,14 +59,13 @@ _DOUBLE_FUNCTIONS: dict[str, Callable[[float], float]] = {
     "ATAN": math.atan,
     "COS": math.cos,
     "COT": _cotangent,
-    "DEGREES": math.degrees,
+    "DEGREES": _degrees,
     "EXP": _exponential,
     "LOG10": _logarithm_10,
-    "RADIANS": math.radians,
+    "RADIANS": _radians,
     "SIGN": _sign,
     "SIN": math.sin,
     "SQRT": math.sqrt,
-    "SQUARE": _square,
     "TAN": math.tan,
 }
 
@@ -70,7 +76,7 @@ def _of_double(compute: Callable[[float], float]) -> Callable[[Any], Any]:
         if x is None:
             return UNDEFINED
         try:
-            return normal(compute(x))
+            return compute(x)
         except ValueError:
             return math.nan
 
@@ -83,16 +89,19 @@ for _name, _compute in _DOUBLE_FUNCTIONS.items():
 
 @register(_FAMILY, "ABS", 1, 1)
 def absolute(value: Any) -> Any:
-    return normal(abs(value)) if is_number(value) else UNDEFINED
+    if type(value) is int:
+        # The least integer has no opposite.
+        return value if value == INT64_MIN else abs(value)
+    return abs(value) if type(value) is float else UNDEFINED
 
 
-def _to_whole(value: Any, rounding: Callable[[float], int]) -> Any:
+def _to_whole(value: Any, rounding: Callable[[float], float]) -> Any:
     if not is_number(value):
         return UNDEFINED
     if type(value) is int or not math.isfinite(value):
-        return normal(value)
-    # A double from 2**53 on has no fraction, and going through int keeps its value.
-    return normal(float(rounding(value)))
+        return value
+    # A rounded double keeps the sign of zero, and going through int keeps its value.
+    return math.copysign(float(rounding(value)), value)
 
 
 @register(_FAMILY, "CEILING", 1, 1)
@@ -110,22 +119,34 @@ def trunc(value: Any) -> Any:
     return _to_whole(value, math.trunc)
 
 
-def _half_away_from_zero(x: float) -> int:
+def _half_away_from_zero(x: float) -> float:
     towards_zero = math.trunc(x)
     if abs(x - towards_zero) < 0.5:
-        return towards_zero
-    return towards_zero + (1 if x > 0 else -1)
+        return float(towards_zero)
+    return float(towards_zero + (1 if x > 0 else -1))
 
 
-@register(_FAMILY, "ROUND", 1, 1)
-def round_half_away(value: Any) -> Any:
-    return _to_whole(value, _half_away_from_zero)
+@register(_FAMILY, "ROUND", 1, 2)
+def round_half_away(value: Any, *digits_value: Any) -> Any:
+    """To a whole number, or to so many digits behind the point, before it when they are negative."""
+    digits = whole(digits_value[0]) if digits_value else 0
+    x = double(value)
+    if x is None or digits is None:
+        return UNDEFINED
+    if digits == 0 or not math.isfinite(x):
+        return value if type(value) is int or not math.isfinite(x) else _half_away_from_zero(x)
+    scale = power(10, digits)
+    if (type(value) is int and digits > 0) or math.isinf(scale):
+        return value
+    moved = x * scale
+    rounded = _half_away_from_zero(moved) if math.isfinite(moved) else moved
+    return div3(rounded, scale)
 
 
 @register(_FAMILY, "ATN2", 2, 2)
 def arc_tangent_of_two(y_value: Any, x_value: Any) -> Any:
     y, x = double(y_value), double(x_value)
-    return UNDEFINED if y is None or x is None else normal(math.atan2(y, x))
+    return UNDEFINED if y is None or x is None else math.atan2(y, x)
 
 
 @register(_FAMILY, "LOG", 1, 2)
@@ -136,8 +157,10 @@ def logarithm(value: Any, *base_value: Any) -> Any:
     if x is None or base is None:
         return UNDEFINED
     try:
+        if base_value and base in _OWN_LOGARITHMS and x > 0:
+            return _OWN_LOGARITHMS[base](x)
         natural = _logarithm(x)
-        return div3(natural, _logarithm(base)) if base_value else normal(natural)
+        return div3(natural, _logarithm(base)) if base_value else natural
     except ValueError:
         return math.nan
 
@@ -145,13 +168,20 @@ def logarithm(value: Any, *base_value: Any) -> Any:
 @register(_FAMILY, "NUMBERBIN", 1, 2)
 def number_bin(value: Any, size_value: Any = 1) -> Any:
     """The multiple of the size at or below the number (above it for a negative size)."""
+    if type(value) is int and type(size_value) is int and size_value:
+        return exact(value // size_value * size_value)
     x, size = double(value), double(size_value)
     if x is None or size is None or size == 0.0 or not (math.isfinite(x) and math.isfinite(size)):
         return UNDEFINED
     bins = x / size
     if not math.isfinite(bins):
         return UNDEFINED
-    return normal(float(math.floor(bins)) * size)
+    return float(math.floor(bins)) * size
+
+
+@register(_FAMILY, "SQUARE", 1, 1)
+def square(value: Any) -> Any:
+    return mul3(value, value)
 
 
 @register(_FAMILY, "PI", 0, 0)
@@ -165,7 +195,7 @@ def power(base_value: Any, exponent_value: Any) -> Any:
     if base is None or exponent is None:
         return UNDEFINED
     try:
-        return normal(math.pow(base, exponent))
+        return math.pow(base, exponent)
     except OverflowError:
         odd = exponent.is_integer() and int(exponent) % 2 == 1
         return -math.inf if base < 0 and odd else math.inf

@@ -1,13 +1,19 @@
-"""Arguments read as numbers: a double, or a whole number of 64 bits. A boolean is neither."""
+"""Numbers of the language in Python: an ``int`` is an integer of 64 bits, a ``float`` a double; a boolean is neither.
+
+A double without a fraction below 2^53 also counts as an integer; from there on two integers can be one double.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from pleiad.query.values import as_double
+from pleiad.query.values import EXACT_INT, INT64_MAX, INT64_MIN, as_double
 
-INT64_MIN = -(2**63)
-INT64_MAX = 2**63 - 1
+_WHOLE_TEXT_MAX = 1e17
+"""Whole doubles below are written in full."""
+
+__all__ = ["INT64_MAX", "INT64_MIN", "double", "number_text", "whole"]
 
 
 def double(value: Any) -> float | None:
@@ -22,9 +28,21 @@ def whole(value: Any) -> int | None:
     """The signed 64-bit integer a number stands for (3 and 3.0 alike); None for anything else."""
     kind = type(value)
     if kind is float:
-        if not value.is_integer():
-            return None
-        value = int(value)
-    elif kind is not int:
+        return int(value) if -EXACT_INT < value < EXACT_INT and value.is_integer() else None
+    if kind is not int:
         return None
     return value if INT64_MIN <= value <= INT64_MAX else None
+
+
+def number_text(value: int | float) -> str:
+    """The text of a number: integers in full, doubles with 15 digits, or 17 where 15 do not give the value back."""
+    if type(value) is int:
+        if INT64_MIN <= value <= INT64_MAX:
+            return str(value)
+        value = as_double(value)
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if value and abs(value) < _WHOLE_TEXT_MAX and value == int(value):
+        return str(int(value))
+    text = f"{value:.15g}"
+    return text if float(text) == value else f"{value:.17g}"

@@ -1,22 +1,30 @@
-"""REGEXMATCH: PCRE-like patterns, searched anywhere in the text, each search within a time limit.
+"""REGEXMATCH, REGEXEXTRACT and REGEXREPLACE: PCRE-like patterns, searched anywhere in the text, each search within a
+time limit.
 
 A wrong pattern or modifier makes the result undefined. A pattern that is too long, uses what this engine does
 not have, or takes too long on a text fails the query: a client must not take an unfinished search for "no".
+
+The planner of the service knows the names of REGEXEXTRACT(ALL) and REGEXREPLACE(ALL) and their counts of arguments but
+evaluates none of them, so what they give here is what their names say: the text of the first match, or an array of
+all; the text with the first match, or all of them, replaced. A fourth argument of an extraction is the number of the
+group whose text is wanted.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.keys.undefined import UNDEFINED
+from pleiad.query.functions.numbers import whole
 from pleiad.query.functions.regex_syntax import BrokenPattern, UnsupportedSyntax, translate
-from pleiad.query.functions.registry import register
+from pleiad.query.functions.registry import check_array_elements, check_text_chars, register
 from pleiad.query.pace import current
 
 if TYPE_CHECKING:
@@ -79,12 +87,15 @@ _long_compiled = lru_cache(maxsize=8)(_compiled)
 @register("strings", "REGEXMATCH", 2, 3)
 def regex_match(text: Any, pattern: Any, modifiers: Any = "") -> Any:
     """True when the pattern is found in the text."""
-    if type(text) is not str or type(pattern) is not str or type(modifiers) is not str:
-        return UNDEFINED
-    compiled = _ready(pattern, modifiers)
-    if compiled is None:
-        return UNDEFINED
-    return bounded_search(compiled, text) is not None
+    compiled = _pattern_for(pattern, modifiers, text)
+    return UNDEFINED if compiled is None else bounded_search(compiled, text) is not None
+
+
+def _pattern_for(pattern: Any, modifiers: Any, *texts: Any) -> Pattern[str] | None:
+    """The compiled pattern, None when an argument is no text or the pattern is broken."""
+    if any(type(value) is not str for value in (pattern, modifiers, *texts)):
+        return None
+    return _ready(pattern, modifiers)
 
 
 def bounded_search(compiled: Any, text: str, start: int = 0, end: int | None = None) -> Any:
@@ -122,3 +133,69 @@ async def _in_a_thread(work: Callable[[], _Answer], seconds: float) -> _Answer:
 
 def _out_of_memory() -> PleiadError:
     return errors.QUERY_ERROR(reason="The pattern needs too much memory on this value.")
+
+
+def _matches(compiled: Any, text: str) -> Iterator[Any]:
+    """Every match from left to right, each found within the time of a search."""
+    start = 0
+    while start <= len(text) and (match := bounded_search(compiled, text, start)) is not None:
+        yield match
+        start = match.end() + (match.end() == match.start())
+
+
+def _group_text(match: Any, group: int) -> Any:
+    found = match[group] if group <= match.re.groups else None
+    return UNDEFINED if found is None else found
+
+
+@register("strings", "REGEXEXTRACT", 2, 4)
+def regex_extract(text: Any, pattern: Any, modifiers: Any = "", group_value: Any = 0) -> Any:
+    """The text of the first match, or of a group of it."""
+    compiled, group = _pattern_for(pattern, modifiers, text), whole(group_value)
+    if compiled is None or group is None or group < 0:
+        return UNDEFINED
+    match = bounded_search(compiled, text)
+    return UNDEFINED if match is None else _group_text(match, group)
+
+
+@register("strings", "REGEXEXTRACTALL", 2, 4)
+def regex_extract_all(text: Any, pattern: Any, modifiers: Any = "", group_value: Any = 0) -> Any:
+    """The texts of all matches, or of a group of each."""
+    compiled, group = _pattern_for(pattern, modifiers, text), whole(group_value)
+    if compiled is None or group is None or group < 0:
+        return UNDEFINED
+    found: list[Any] = []
+    for match in _matches(compiled, text):
+        part = _group_text(match, group)
+        if part is not UNDEFINED:
+            found.append(part)
+            check_array_elements(len(found))
+    return found
+
+
+def _replaced(text: Any, pattern: Any, replacement: Any, modifiers: Any, count: int | None) -> Any:
+    """The text with so many matches replaced, all for None; the replacement stands for itself."""
+    compiled = _pattern_for(pattern, modifiers, text, replacement)
+    if compiled is None:
+        return UNDEFINED
+    parts: list[str] = []
+    position = chars = 0
+    for match in islice(_matches(compiled, text), count):
+        parts += (text[position : match.start()], replacement)
+        chars += match.start() - position + len(replacement)
+        check_text_chars(chars)
+        position = match.end()
+    check_text_chars(chars + len(text) - position)
+    return "".join((*parts, text[position:]))
+
+
+@register("strings", "REGEXREPLACE", 3, 4)
+def regex_replace(text: Any, pattern: Any, replacement: Any, modifiers: Any = "") -> Any:
+    """The text with the first match replaced."""
+    return _replaced(text, pattern, replacement, modifiers, 1)
+
+
+@register("strings", "REGEXREPLACEALL", 3, 4)
+def regex_replace_all(text: Any, pattern: Any, replacement: Any, modifiers: Any = "") -> Any:
+    """The text with all matches replaced."""
+    return _replaced(text, pattern, replacement, modifiers, None)

@@ -50,6 +50,9 @@ class Function:
 
 REGISTRY: dict[str, Function] = {}
 
+_SPELLED_WITHOUT = ("IS_", "ARRAY_", "INDEX_", "CONTAINS_")
+"""The service knows these functions without their underscores too."""
+
 _Call = TypeVar("_Call", bound=Callable[..., Any])
 
 
@@ -59,13 +62,18 @@ def register(
     min_args: int,
     max_args: int | None,
     *,
+    also: str | None = None,
     needs_context: bool = False,
     deterministic: bool = True,
 ) -> Callable[[_Call], _Call]:
-    """Decorator that enters a function in the table under its upper-case name."""
+    """Decorator that enters a function in the table under its upper-case name, and under its second spelling."""
 
     def enter(call: _Call) -> _Call:
-        REGISTRY[name] = Function(name, family, min_args, max_args, call, needs_context, deterministic)
+        function = Function(name, family, min_args, max_args, call, needs_context, deterministic)
+        REGISTRY[name] = function
+        second = also or (name.replace("_", "") if name.startswith(_SPELLED_WITHOUT) else None)
+        if second is not None:
+            REGISTRY[second] = function
         return call
 
     return enter

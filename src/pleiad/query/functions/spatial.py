@@ -15,7 +15,6 @@ from pleiad.query.context import QueryContext
 from pleiad.query.functions import geodesy, geojson
 from pleiad.query.functions.geojson import Geometry, InvalidGeometry
 from pleiad.query.functions.registry import register
-from pleiad.query.values import normal
 
 _FAMILY = "spatial"
 
@@ -63,8 +62,8 @@ def within(a: Geometry, b: Geometry, planar: bool) -> bool:
 def distance(a: Geometry, b: Geometry, planar: bool) -> Any:
     """Distance between the nearest points of two geometries, 0 when they meet."""
     if planar:
-        return normal(float(a.shape.distance(b.shape)))
-    return 0 if intersects(a, b, planar) else normal(geodesy.distance_m(a, b))
+        return float(a.shape.distance(b.shape))
+    return 0 if intersects(a, b, planar) else geodesy.distance_m(a, b)
 
 
 def _of_pair(compute: Callable[[Geometry, Geometry, bool], Any]) -> Callable[..., Any]:
@@ -91,7 +90,7 @@ def area(context: QueryContext, value: Any) -> Any:
     problem, geometry = _read(value, planar)
     if problem is not None or geometry is None:
         return UNDEFINED
-    return normal(float(geometry.shape.area) if planar else geodesy.area_m2(geometry))
+    return float(geometry.shape.area) if planar else geodesy.area_m2(geometry)
 
 
 def _read(value: Any, planar: bool) -> tuple[str | None, Geometry | None]:

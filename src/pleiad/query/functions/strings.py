@@ -55,7 +55,7 @@ def _compare(test: Callable[[str, str], bool]) -> Callable[..., Any]:
 contains = register(_FAMILY, "CONTAINS", 2, 3)(_compare(lambda text, part: part in text))
 register(_FAMILY, "ENDSWITH", 2, 3)(_compare(str.endswith))
 register(_FAMILY, "STARTSWITH", 2, 3)(_compare(str.startswith))
-register(_FAMILY, "STRINGEQUALS", 2, 3)(_compare(lambda text, other: text == other))
+register(_FAMILY, "STRINGEQUALS", 2, 3, also="STRING_EQUALS")(_compare(lambda text, other: text == other))
 
 
 def _contains_each(text: Any, parts: tuple[Any, ...], ignore_case: bool) -> list[Any]:
@@ -93,9 +93,9 @@ register(_FAMILY, "CONTAINS_ANY_CS", 2, None)(_any_of(ignore_case=False))
 def index_of(text: Any, part: Any, start_value: Any = 0) -> Any:
     """The first position of the part at or after the start, -1 when there is none."""
     start = whole(start_value)
-    if not _texts(text, part) or start is None or start < 0:
+    if not _texts(text, part) or start is None:
         return UNDEFINED
-    return text.find(part, start)
+    return text.find(part, start) if 0 <= start <= len(text) else -1
 
 
 @register(_FAMILY, "LASTINDEXOF", 2, 3)
@@ -103,12 +103,14 @@ def last_index_of(text: Any, part: Any, *start_value: Any) -> Any:
     """The last position of the part that ends at or before the start, -1 when there is none."""
     if not _texts(text, part):
         return UNDEFINED
-    if not start_value:
-        return text.rfind(part)
+    if not start_value or start_value[0] is UNDEFINED:
+        return text.rfind(part) if part else max(0, len(text) - 1)
     start = whole(start_value[0])
-    if start is None or start < 0:
+    if start is None:
         return UNDEFINED
-    return text.rfind(part, 0, start + 1)
+    if not 0 <= start < len(text):
+        return -1
+    return text.rfind(part, 0, start + 1) if part else start
 
 
 @register(_FAMILY, "LEFT", 2, 2)
@@ -142,9 +144,16 @@ def upper(text: Any) -> Any:
     return casing.upper(text) if type(text) is str else UNDEFINED
 
 
+_WHITE_SPACE = "".join(
+    chr(code) for code in range(0x3001) if chr(code).isspace() and not 0x1C <= code <= 0x1F
+)
+
+
 def _trim(strip: Callable[..., str]) -> Callable[..., Any]:
-    def call(text: Any, *characters: Any) -> Any:
-        return strip(text, *characters) if _texts(text, *characters) else UNDEFINED
+    def call(text: Any, characters: Any = "") -> Any:
+        if not _texts(text, characters):
+            return UNDEFINED
+        return strip(text, characters or _WHITE_SPACE)
 
     return call
 
@@ -177,7 +186,7 @@ def reverse(text: Any) -> Any:
     return text[::-1] if type(text) is str else UNDEFINED
 
 
-@register(_FAMILY, "STRINGJOIN", 2, 2)
+@register(_FAMILY, "STRINGJOIN", 2, 2, also="STRING_JOIN")
 def string_join(texts: Any, separator: Any) -> Any:
     if type(texts) is not list or type(separator) is not str or not _texts(*texts):
         return UNDEFINED
@@ -185,7 +194,7 @@ def string_join(texts: Any, separator: Any) -> Any:
     return separator.join(texts)
 
 
-@register(_FAMILY, "STRINGSPLIT", 2, 2)
+@register(_FAMILY, "STRINGSPLIT", 2, 2, also="STRING_SPLIT")
 def string_split(text: Any, separator: Any) -> Any:
     if not _texts(text, separator):
         return UNDEFINED
@@ -197,15 +206,30 @@ def string_split(text: Any, separator: Any) -> Any:
     return parts
 
 
-@register(_FAMILY, "SUBSTRING", 2, 3)
-def substring(text: Any, start_value: Any, *count_value: Any) -> Any:
+@register(_FAMILY, "SUBSTRING", 3, 3)
+def substring(text: Any, start_value: Any, count_value: Any) -> Any:
     """Characters from a zero-based start; a start outside the text gives the empty string."""
-    start = whole(start_value)
-    if type(text) is not str or start is None:
-        return UNDEFINED
-    count = whole(count_value[0]) if count_value else len(text)
-    if count is None:
+    start, count = whole(start_value), whole(count_value)
+    if type(text) is not str or start is None or count is None:
         return UNDEFINED
     if not 0 <= start < len(text) or count <= 0:
         return ""
     return text[start : start + count]
+
+
+def _part_beside(find: Callable[[str, str], int], is_before: bool) -> Callable[[Any, Any], Any]:
+    def call(text: Any, part: Any) -> Any:
+        if not _texts(text, part):
+            return UNDEFINED
+        position = find(text, part)
+        if position < 0:
+            return UNDEFINED
+        return text[:position] if is_before else text[position + len(part) :]
+
+    return call
+
+
+register(_FAMILY, "SUBSTRINGBEFORE", 2, 2)(_part_beside(str.find, True))
+register(_FAMILY, "SUBSTRINGAFTER", 2, 2)(_part_beside(str.find, False))
+register(_FAMILY, "LASTSUBSTRINGBEFORE", 2, 2)(_part_beside(str.rfind, True))
+register(_FAMILY, "LASTSUBSTRINGAFTER", 2, 2)(_part_beside(str.rfind, False))

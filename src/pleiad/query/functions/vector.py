@@ -16,7 +16,7 @@ from pleiad import errors
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.context import QueryContext
 from pleiad.query.functions.registry import register
-from pleiad.query.values import is_number, normal
+from pleiad.query.values import is_number
 
 METRICS = ("cosine", "dotproduct", "euclidean")
 METRIC_DEFAULT = "cosine"
@@ -52,7 +52,7 @@ def distance(a: Any, b: Any, metric: str) -> Any:
             result = _cosine(a, b)
     except (OverflowError, ZeroDivisionError):
         return UNDEFINED
-    return normal(result) if math.isfinite(result) else UNDEFINED
+    return result if math.isfinite(result) else UNDEFINED
 
 
 def _cosine(a: list[float], b: list[float]) -> float:

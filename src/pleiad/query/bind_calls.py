@@ -1,0 +1,144 @@
+"""Rules of calls that are checked when a query is bound: known names, argument counts, and the arguments that the
+service wants to see as literals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from pleiad.query import ast, plan
+from pleiad.query.functions.dates import is_timespan
+from pleiad.query.functions.numbers import number_text
+from pleiad.query.functions.registry import Function
+
+if TYPE_CHECKING:
+    from pleiad.query.bind_expressions import ExpressionBinder
+
+_TEXT_OPTIONS: Final = {
+    "distanceFunction": ("cosine", "dotproduct", "euclidean"),
+    "dataType": ("float32", "float16", "int8", "uint8"),
+}
+_COUNT_OPTIONS: Final = {
+    "searchListSizeMultiplier": ("SC2213", 100),
+    "quantizedVectorListMultiplier": ("SC2214", 50),
+}
+FULL_TEXT_SCORE: Final = "FULLTEXTSCORE"
+FUSIONS: Final = ("RRF", "COMBINEDSCORE")
+
+
+def count_text(low: int, high: int | None) -> str:
+    """How the service writes the number of arguments that a function takes."""
+    if high is None:
+        return f"at least {low}"
+    return str(low) if high == low else f"{low} to {high}"
+
+
+class CallRules:
+    """Checks calls and complains to their binder."""
+
+    def __init__(self, binder: ExpressionBinder) -> None:
+        self._binder = binder
+        self._checks: dict[str, Callable[[ast.FunctionCall], bool]] = {
+            "NOW": self._span,
+            "AGO": self._span,
+            "DATETIMEADD": self._span,
+            "HASH": self._hash,
+            "GENERATEEMBEDDINGS": self._embeddings,
+            "VECTORDISTANCE": self.vector_distance,
+        }
+
+    def hold(self, node: ast.FunctionCall, function: Function | None) -> bool:
+        """Whether the call, whose arguments are bound already, is one that can be made here."""
+        binder = self._binder
+        if function is None:
+            if node.name.upper() == FULL_TEXT_SCORE:
+                if self.counts(node, 2, None):
+                    binder.complain("SC2240", node)
+                return False
+            binder.complain("SC2005", (node.start, node.name_end), name=node.name)
+            return False
+        if not self.counts(node, function.min_args, function.max_args):
+            return False
+        check = self._checks.get(function.name)
+        return check is None or check(node)
+
+    def counts(self, node: ast.FunctionCall, low: int, high: int | None) -> bool:
+        """Whether the call has a legal number of arguments."""
+        given = len(node.arguments)
+        if given >= low and (high is None or given <= high):
+            return True
+        self._binder.complain("SC2050", node, name=node.name, count=count_text(low, high))
+        return False
+
+    def _span(self, node: ast.FunctionCall) -> bool:
+        """NOW, AGO and DATETIMEADD with a span take it as a string literal that begins with digits."""
+        spans = {"NOW": 1, "AGO": 1, "DATETIMEADD": 2}
+        if len(node.arguments) != spans[node.name.upper()]:
+            return True
+        first = node.arguments[0]
+        if isinstance(first, ast.Literal) and is_timespan(first.value):
+            return True
+        self._binder.complain("SC2053", node)
+        return False
+
+    def _hash(self, node: ast.FunctionCall) -> bool:
+        is_legal = True
+        for row, argument, least in zip(("SC2051", "SC2052"), node.arguments[1:], (1, 0), strict=False):
+            value = argument.value if isinstance(argument, ast.Literal) else None
+            if type(value) is not int or abs(value) < least:
+                self._binder.complain(row, argument)
+                is_legal = False
+        return is_legal
+
+    def _embeddings(self, node: ast.FunctionCall) -> bool:
+        argument = node.arguments[0]
+        if isinstance(argument, ast.Literal) and type(argument.value) is str:
+            return True
+        self._binder.complain("SC2216", argument)
+        return False
+
+    # -- VectorDistance --------------------------------------------------------------------------
+
+    def vector_distance(self, node: ast.FunctionCall) -> bool:
+        """The third argument is true or false, the fourth an object of known options."""
+        binder = self._binder
+        before = len(binder.complaints)
+        if len(node.arguments) > 2:
+            third = node.arguments[2]
+            if isinstance(third, ast.Parameter):
+                rule = plan.ParameterRule("SC2212", third.name, third.start, third.end)
+                binder.parameter_rules.append(rule)
+            elif not isinstance(third, ast.Literal) or type(third.value) is not bool:
+                binder.complain("SC2212", third)
+        if len(node.arguments) > 3:
+            options = node.arguments[3]
+            if isinstance(options, ast.ObjectLiteral):
+                for name, value in options.properties:
+                    self._option(options, name, value)
+            else:
+                binder.complain("SC2210 object", options)
+        return len(binder.complaints) == before
+
+    def _option(self, place: ast.Node, name: str, node: ast.Expression) -> None:
+        complain = self._binder.complain
+        value: Any = node.value if isinstance(node, ast.Literal) else None
+        is_number = type(value) is int or type(value) is float
+        if name in _TEXT_OPTIONS:
+            if type(value) is not str:
+                complain("SC2210 kind", place, name=name, kind="string")
+            elif value.lower() not in _TEXT_OPTIONS[name]:
+                complain("SC2210 value", place, name=name, value=value)
+        elif name not in _COUNT_OPTIONS and name != "filterPriority":
+            complain("SC2210 name", place, name=name)
+        elif not is_number:
+            complain("SC2210 kind", place, name=name, kind="number")
+        elif name == "filterPriority":
+            if not 0 <= value <= 1:
+                complain("SC2215", place)
+        else:
+            row, most = _COUNT_OPTIONS[name]
+            if value != int(value):
+                complain(row + " whole", place)
+            elif not 1 <= value <= most:
+                complain(row, place, value=number_text(value))

@@ -1,0 +1,103 @@
+"""What ORDER BY takes: expressions that are a path into the item, or can be reduced to one, and vector distances."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pleiad.query import ast, errors, plan
+
+_SCORES: Final = ("VECTORDISTANCE", "_FULLTEXTSCORE", "_VECTORSCORE")
+
+
+def is_path_like(node: ast.Expression) -> bool:
+    """Whether an expression has the form of a path, whatever it begins with."""
+    return isinstance(node, ast.Identifier | ast.Property | ast.Element)
+
+
+def reduced(node: plan.Expression, blocks: dict[int, plan.Block] | None = None) -> plan.Expression:
+    """The expression with members of arrays, objects and subqueries replaced by what they are made of."""
+    blocks = blocks or {}
+    if isinstance(node, plan.Subquery):
+        block = node.block
+        if (
+            not block.sources
+            and block.where is None
+            and not block.is_grouped
+            and node.kind is ast.SubqueryKind.SCALAR
+        ):
+            return reduced(block.selection, blocks)
+        return node
+    if isinstance(node, plan.Slot) and node.index in blocks:
+        return reduced(blocks[node.index].selection, blocks)
+    if not isinstance(node, plan.Member):
+        return node
+    target = reduced(node.target, blocks)
+    key = node.key
+    if isinstance(target, plan.MakeObject) and isinstance(key, plan.Constant):
+        for name, value in target.properties:
+            if name == key.value:
+                return reduced(value, blocks)
+    if isinstance(target, plan.MakeArray) and isinstance(key, plan.Constant):
+        place = key.value
+        if type(place) is int and 0 <= place < len(target.items):
+            return reduced(target.items[place], blocks)
+    return plan.Member(target, key)
+
+
+def row_blocks(sources: list[plan.Source] | tuple[plan.Source, ...]) -> dict[int, plan.Block]:
+    """The blocks of sources whose rows are one value each, by the slot of the source."""
+    found: dict[int, plan.Block] = {}
+    for source in sources:
+        if source.kind is plan.SourceKind.ROWS and source.block is not None and not source.block.is_grouped:
+            found[source.slot] = source.block
+            found.update(row_blocks(source.block.sources))
+    return found
+
+
+def is_document_path(node: plan.Expression, blocks: dict[int, plan.Block]) -> bool:
+    """Whether an expression is a path into the item, an element of it, or reduces to one."""
+    node = reduced(node, blocks)
+    while isinstance(node, plan.Member) and isinstance(node.key, plan.Constant | plan.Parameter):
+        node = node.target
+    return isinstance(node, plan.Slot | plan.GroupKey)
+
+
+def check_sort_path(
+    query: ast.Query, order_by: tuple[plan.SortKey, ...], sources: list[plan.Source], is_grouped: bool
+) -> None:
+    """2206 for a key that is no path; one row, or no row of items, is not sorted at all."""
+    if not query.sources or (is_grouped and not query.group_by):
+        return
+    if len(order_by) == 1 and _is_score(order_by[0].expression):
+        return
+    blocks = row_blocks(sources)
+    group_keys = query.group_by
+    for key in order_by:
+        if not is_document_path(key.expression, blocks) or (
+            isinstance(key.expression, plan.GroupKey) and not is_path_like(group_keys[key.expression.index])
+        ):
+            raise errors.refusal("2206")
+
+
+def _is_score(node: plan.Expression) -> bool:
+    return isinstance(node, plan.Call) and node.function.name in _SCORES
+
+
+def is_correlated(block: plan.Block) -> bool:
+    """Whether rows of JOIN or FROM … IN are sorted by what is theirs alone, which no index gives."""
+    blocks = row_blocks(block.sources)
+    for key in block.order_by:
+        target = reduced(key.expression, blocks)
+        while isinstance(target, plan.Member):
+            target = target.target
+        for source in block.sources:
+            if isinstance(target, plan.Slot) and source.slot == target.index:
+                is_iterated = source.kind in (plan.SourceKind.ELEMENTS, plan.SourceKind.ROW_ELEMENTS)
+                if is_iterated or (source is not block.sources[0] and not _is_path_source(source, block)):
+                    return True
+    return False
+
+
+def _is_path_source(source: plan.Source, block: plan.Block) -> bool:
+    """Whether a source is FROM of a path into the item, whose item is the hidden source before it."""
+    return source is block.sources[1] and block.is_from_path

@@ -1,0 +1,37 @@
+"""When two expressions are the same to GROUP BY and ORDER BY: ``c["a"]`` is ``c.a``, and ``upper(x)`` is ``UPPER(x)``.
+
+The shape of an expression is a hashable value that is equal for expressions that are the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable
+from typing import Any
+
+from pleiad.keys.undefined import UNDEFINED
+from pleiad.query import ast
+
+
+def shape(node: Any) -> Hashable:
+    """The shape of a syntax tree: everything but places, spelling of names and the form of brackets."""
+    match node:
+        case ast.Literal(value=value):
+            return ("literal", "undefined" if value is UNDEFINED else (type(value) is bool, value))
+        case ast.Property(target=target, name=name):
+            return ("member", shape(target), name)
+        case ast.FunctionCall(name=name, arguments=arguments, is_udf=is_udf):
+            return ("call", name if is_udf else name.upper(), is_udf, tuple(map(shape, arguments)))
+        case ast.ObjectLiteral(properties=properties):
+            return ("object", tuple((name, shape(value)) for name, value in properties))
+        case ast.Node():
+            parts = [getattr(node, each.name) for each in dataclasses.fields(node) if _counts(each.name)]
+            return (type(node).__name__, *map(shape, parts))
+        case tuple():
+            return tuple(map(shape, node))
+    found: Hashable = node
+    return found
+
+
+def _counts(name: str) -> bool:
+    return name not in ("start", "end", "name_start", "name_end") and not name.endswith(("_place", "_places"))

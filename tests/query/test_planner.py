@@ -1,0 +1,205 @@
+"""Pleiad beside the service's query planner: its recorded answers, and where the planner is at hand fresh random texts.
+
+What differs must be named, with its reason, on the page of compatibility.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from differential import fresh, recorded
+from differential.__main__ import is_known, known_causes
+from differential.compare import Tally, report
+from differential.ours import Case, answer_of
+from differential.planner import Planner, is_here
+from differential.shrink import shrunk
+from pleiad.limits import Limits
+from pleiad.query.parameters import parameter_values
+from pleiad.query.routing import key_values
+from pleiad.query.run import Query
+
+SHARED = Path(__file__).resolve().parents[3] / "shared"
+RECORDS = SHARED / "reference"
+FRESH_EXPRESSIONS, FRESH_QUERIES = 1_500, 800
+REACHED = {
+    "constants": 0.985,
+    "acceptance": 0.998,
+    "code": 0.99,
+    "text": 0.98,
+    "place": 0.97,
+    "plan": 0.985,
+    "ranges": 0.97,
+}
+
+
+def unnamed(tally: Tally) -> list[str]:
+    known = known_causes()
+    return [
+        f"{each.measure}: {each.cause}: {each.text}"
+        for each in tally.differences
+        if not is_known(each, known)
+    ]
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(
+    not (RECORDS / recorded.QUERIES).is_file(), reason="no recorded answers beside the checkout"
+)
+def test_the_recorded_answers_of_the_planner_are_pleiads_too() -> None:
+    tally = Tally()
+    recorded.check_constants(RECORDS / recorded.CONSTANTS, tally)
+    recorded.check_queries(RECORDS / recorded.QUERIES, tally)
+    assert unnamed(tally) == []
+    short = {
+        measure: tally.rate(measure) for measure, least in REACHED.items() if tally.rate(measure) < least
+    }
+    assert short == {}, "\n".join(report(tally, 1))
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(not is_here(SHARED), reason="the planner does not lie beside the checkout")
+@pytest.mark.parametrize("seed", [1, 2])
+def test_fresh_texts_have_the_same_answers(seed: int) -> None:
+    tally = Tally()
+    with Planner(SHARED) as planner:
+        fresh.check_expressions(planner, seed, FRESH_EXPRESSIONS, tally)
+        fresh.check_queries(planner, seed, FRESH_QUERIES, tally)
+    assert unnamed(tally) == []
+    assert tally.rate("values") >= 0.995
+    assert tally.rate("acceptance") >= 0.995
+
+
+def test_a_text_is_shrunk_to_what_makes_the_difference() -> None:
+    assert shrunk("ABS(1 + 2) || (3 - FOO(4))", lambda text: "FOO" in text) == "FOO"
+
+
+def routes(where: str, **given: Any) -> Any:
+    """The keys of a filter, as the planner shows them."""
+    parameters = tuple({"name": f"@{name}", "value": value} for name, value in given.items())
+    found = answer_of(Case(f"SELECT * FROM c WHERE {where}", parameters)).ranges
+    return found if found == "all" else [json.loads(key)[0] for key in found]
+
+
+@pytest.mark.parametrize(
+    ("where", "keys"),
+    [
+        ("1 IN (c.pk)", [1]),
+        ("(c.pk BETWEEN 'a' AND 'a')", ["a"]),
+        ("c.pk >= 3 AND c.pk <= 3", [3]),
+        ("c.pk >= null", [None]),
+        ("c.pk < true", [False]),
+        ("-c.pk = 1", [-1]),
+        ("LOWER(c.pk) = 'ab'", ["AB", "Ab", "aB", "ab"]),
+        ("REVERSE(c.pk) = 'ab'", ["ba"]),
+        ("LENGTH(c.pk) = 0", [""]),
+        ("[c.pk] = [1]", [1]),
+        ("{a: c.pk}.a = 1", [1]),
+        ("EXISTS(SELECT VALUE x FROM x IN c.a WHERE c.pk = 1)", [1]),
+        ("(c.pk = 1 ? true : false)", [1]),
+        ("c.pk > 5 AND c.pk = 1", []),
+        ("c.x = 1 AND c.x = 2", []),
+        ("c.pk = 1 + 1", [2]),
+        ("c.pk = @gone", []),
+        ("c.pk + 1 = 2", "all"),
+        ("c.pk LIKE 'a%'", "all"),
+    ],
+)
+def test_a_filter_is_routed_to_the_keys_it_allows(where: str, keys: Any) -> None:
+    assert routes(where) == keys
+
+
+def test_routing_never_loses_an_item(generator: Any, context: Any) -> None:
+    values = [
+        None,
+        True,
+        False,
+        0,
+        1,
+        2,
+        -1,
+        1.5,
+        "",
+        "a",
+        "b",
+        "A",
+        "ab",
+        "AB",
+        "ba",
+        [1],
+        {},
+        2**53,
+        2**53 + 1,
+    ]
+    items = [{"id": str(number), "pk": value, "a": [1]} for number, value in enumerate(values)]
+    items.append({"id": "none", "a": []})
+    forms = (
+        *(
+            "c.pk = {0}",
+            "c.pk IN ({0}, {1})",
+            "(c.pk BETWEEN {0} AND {1})",
+            "NOT (c.pk != {0})",
+            "c.pk <= {0}",
+        ),
+        *(
+            "c.pk >= {0} AND c.pk <= {1}",
+            "LOWER(c.pk) = {0}",
+            "UPPER(c.pk) = {0}",
+            "-c.pk = {0}",
+            "ABS(c.pk) = {0}",
+        ),
+        *("[c.pk] = [{0}]", "[c.pk, c.a] = [{0}, [1]]", "c.pk = {0} OR c.pk = {1}", "(c.pk ?? {0}) = {1}"),
+        *(
+            "STRINGEQUALS(c.pk, {0}, true)",
+            "REVERSE(c.pk) = {0}",
+            "(c.pk = {0}) = true",
+            "c.pk = {0} ? c.pk : false",
+        ),
+        *("NOT (c.pk < {0} OR c.pk > {1})", "EXISTS(SELECT VALUE x FROM x IN c.a WHERE c.pk = {0})", "c.pk"),
+        *(
+            "ARRAY_CONTAINS([{0}, {1}], c.pk)",
+            "{{a: c.pk}} = {{a: {0}}}",
+            "c.pk < {0} AND c.pk > {1}",
+            "NOT c.pk",
+        ),
+    )
+    constants = (
+        "1",
+        "'a'",
+        "'ab'",
+        "null",
+        "true",
+        "false",
+        "''",
+        "-1",
+        "1.5",
+        "[1]",
+        "{}",
+        "9007199254740993",
+        "'ba'",
+    )
+    limits = Limits()
+    for form in forms:
+        for first in constants:
+            for second in constants:
+                query = Query(f"SELECT * FROM c WHERE {form.format(first, second)}", limits)
+                keys = key_values(query.plan, parameter_values(()), [("pk",)])
+                if keys is None:
+                    continue
+                allowed = [key[0] for key in keys]
+                for item in query.run(items, {}, context):
+                    value = item.get("pk")
+                    is_object = isinstance(value, list | dict)
+                    found = (
+                        any(type(key) is type(value) and key == value for key in allowed)
+                        if not is_object
+                        else False
+                    )
+                    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+                    found = found or (
+                        is_number and any(key == value and type(key) is not bool for key in allowed)
+                    )
+                    assert found or is_object, (query.text, item, allowed)
