@@ -105,7 +105,7 @@ async def test_point_reads_go_on_beside_all_hostile_queries(world: Any) -> None:
 @pytest.mark.parametrize("condition", ["FROM c WHERE " + " AND ".join(["c.t = c.t"] * 1_000)])
 async def test_the_condition_of_a_patch_gives_way_and_ends(world: Any, condition: str) -> None:
     async with world(limits=BRIEF) as w:
-        await w.put({**ITEM, "id": "i", "t": list(range(20_000))})
+        await w.put({"id": "i", "pk": "p", "t": list(range(20_000))})
         patch = {"condition": condition, "operations": [{"op": "set", "path": "/x", "value": 1}]}
         heart = Heart()
         beating = asyncio.create_task(heart.beat())

@@ -110,12 +110,13 @@ class Engine(HasRefresher):
         """Loads the catalog, removes what deleted containers left behind, and starts the background work."""
         try:
             await self.catalog.load()
-            await self.catalog.keep_secret()
             self.provisioning.check_account()
             if self.store.is_shared:
                 await self.budget.try_turn()
                 self._background.append(asyncio.create_task(self.budget.for_ever()))
+            # Before the first change of the catalog, which would make an older one look newer.
             await self.store.reconcile(self.catalog.segments_in_use())
+            await self.catalog.keep_secret()
             for resource in self.catalog.with_chores():
                 await self._set_to_work(resource.rid)
         except BaseException:

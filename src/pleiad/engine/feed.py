@@ -13,6 +13,7 @@ from pleiad.engine.steady import over_moves
 from pleiad.keys.range import EpkRange
 from pleiad.partition.governor import NORMAL, Lane, spend_all
 from pleiad.partition.partition import Partition
+from pleiad.query.pace import Pace
 from pleiad.store.contract import Row
 
 _CHUNK_ROWS = 100
@@ -44,19 +45,21 @@ async def page(
     scan = Scan(container, [span], begun, is_visited="d" in state, lane=lane)
     rows: list[Row] = []
     room_bytes = container.limits.response_bytes
-    while len(rows) < items_max and room_bytes > 0:
-        chunk = await scan.chunk(min(items_max - len(rows), _CHUNK_ROWS))
-        if not chunk:
-            break
-        last = None
-        for row in chunk:
-            if rows and row.size_bytes > room_bytes:
-                scan.stop_after(last, chunk)
-                room_bytes = 0
+    with Pace.of_request(container.limits) as pace:
+        while len(rows) < items_max and room_bytes > 0:
+            chunk = await scan.chunk(min(items_max - len(rows), _CHUNK_ROWS))
+            if not chunk:
                 break
-            rows.append(row)
-            last = row
-            room_bytes -= row.size_bytes
+            last = None
+            for row in chunk:
+                if rows and row.size_bytes > room_bytes:
+                    scan.stop_after(last, chunk)
+                    room_bytes = 0
+                    break
+                rows.append(row)
+                last = row
+                room_bytes -= row.size_bytes
+            await pace.rest()
     cost = charge.feed_page([row.size_bytes for row in rows], max(scan.partitions_visited, 1), multiplier)
     visits = scan.rows or {scan.partition: 0}
     spend_all([(each.governor, count) for each, count in visits.items()], cost.ru, 0.0, lane)

@@ -12,7 +12,6 @@ Invariants of a walk:
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -26,9 +25,11 @@ from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange
 from pleiad.partition.governor import Lane, admit_all, spend_all
 from pleiad.partition.partition import Partition
+from pleiad.query.pace import Pace
 from pleiad.store.contract import Row, Version
 
 _CHUNK = 100
+_CHUNK_FIRST = 16
 
 Change = TypeVar("Change", Row, Version)
 Fetch = Callable[[Partition, EpkRange, int, int], Awaitable[Sequence[Change]]]
@@ -145,21 +146,23 @@ class Walk(Generic[Change]):
     async def run(self, place: Sequence[Piece]) -> None:
         """Fills `changes`, and moves `place` behind them."""
         self._room_bytes = self.container.limits.response_bytes
-        for partition, piece in _by_partition(self.container, place):
-            if self.is_full:
-                self.has_unread_parts = True
-            else:
-                self.polled.append(partition)
-                found_before = len(self.changes)
-                piece = Piece(piece.span, await self._read(partition, piece))
-                self._found.append(len(self.changes) - found_before)
-            self._put(piece)
+        with Pace.of_request(self.container.limits) as pace:
+            for partition, piece in _by_partition(self.container, place):
+                if self.is_full:
+                    self.has_unread_parts = True
+                else:
+                    self.polled.append(partition)
+                    found_before = len(self.changes)
+                    piece = Piece(piece.span, await self._read(partition, piece, pace))
+                    self._found.append(len(self.changes) - found_before)
+                self._put(piece)
 
-    async def _read(self, partition: Partition, piece: Piece) -> int:
+    async def _read(self, partition: Partition, piece: Piece, pace: Pace) -> int:
         """The LSN up to which a part is read now."""
         after = piece.after
+        at_once = _CHUNK_FIRST
         while not self.is_full:
-            wanted = min(self.items_max - len(self.changes), _CHUNK)
+            wanted = min(self.items_max - len(self.changes), at_once)
             # Before the rows, so that nothing up to it can be missing from them.
             upto = partition.lsn
             found = await self.fetch(partition, piece.span, after, wanted)
@@ -172,7 +175,8 @@ class Walk(Generic[Change]):
                 return max(after, upto)
             if len(self.changes) == shown_before:
                 self.is_full = self.is_full or self.is_over()
-                await asyncio.sleep(0)
+            at_once = _at_once([change.size_bytes for change in found], self.container.limits.response_bytes)
+            await pace.rest()
         return after
 
     async def _take(self, group: list[Change]) -> bool:
@@ -194,6 +198,11 @@ class Walk(Generic[Change]):
         if self.place and self.place[-1].after == piece.after and self.place[-1].span.max == piece.span.min:
             piece = Piece(EpkRange(self.place.pop().span.min, piece.span.max), piece.after)
         self.place.append(piece)
+
+
+def _at_once(sizes_bytes: list[int], room_bytes: int) -> int:
+    """How many changes like these are read together: as many as fit a page, so that large ones are not piled up."""
+    return max(1, min(_CHUNK, room_bytes * len(sizes_bytes) // max(1, sum(sizes_bytes))))
 
 
 def _lsn(change: Row | Version) -> int:

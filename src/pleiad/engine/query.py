@@ -27,8 +27,9 @@ from pleiad.engine.steady import over_moves
 from pleiad.errors import PleiadError
 from pleiad.partition.governor import admit_all, spend_all
 from pleiad.partition.partition import Partition
-from pleiad.query import compile_query, compile_turn
+from pleiad.query import Query, compile_query, compile_turn
 from pleiad.query.pace import Pace
+from pleiad.query.run import LONG_TEXT_CHARS
 from pleiad.store.contract import Row
 
 
@@ -41,6 +42,8 @@ class QueryPage(NamedTuple):
     token: str | None
     partitions: list[Partition]
     tally: Tally
+    is_falling: bool | None
+    """For an ordered query whether its first key is descending."""
     milliseconds: float
 
 
@@ -55,16 +58,23 @@ async def run(container: Container, request: QueryRequest) -> QueryPage:
         if (page := _whole_page(container, request, short, rows, began_at)) is not None:
             return page
     with Pace.of_request(container.limits) as pace:
-        async with compile_turn(pace, request.text):
-            query = await pace.run(compile_query, request.text, container.limits)
-            if not query.plan.udfs:
-                job = await pace.run(prepare, container, request, pace)
-                if short is not None and short.partition is container.map.find(request.span.min):
-                    job.first_rows = rows
-        if not query.plan.udfs:
+        if len(request.text) <= LONG_TEXT_CHARS:
+            job = await pace.run(_prepared, container, request, pace)
+        else:
+            async with compile_turn(pace, request.text):
+                job = await pace.run(_prepared, container, request, pace)
+        if isinstance(job, QueryJob):
+            if short is not None and short.partition is container.map.find(request.span.min):
+                job.first_rows = rows
             return await _run(job)
-        async with functions_of(container, query.plan.udfs, pace) as functions:
+        async with functions_of(container, job.plan.udfs, pace) as functions:
             return await _run(await pace.run(prepare, container, request, pace, functions))
+
+
+def _prepared(container: Container, request: QueryRequest, pace: Pace) -> QueryJob | Query:
+    """The query ready to run, or compiled only where it needs functions first."""
+    query = compile_query(request.text, container.limits)
+    return query if query.plan.udfs else prepare(container, request, pace)
 
 
 async def _run(job: QueryJob) -> QueryPage:
@@ -92,7 +102,7 @@ async def _run(job: QueryJob) -> QueryPage:
     except PleiadError as error:
         _charge_failure(job, error)
         raise
-    page = await job.pace.run(_page, job, results, next_state, charged)
+    page = _page(job, results, next_state, charged)
     note_use(job, bool(results) and bool(job.pushdown.predicates))
     visits = job.visits or dict.fromkeys(page.partitions, 0)
     evenly_ru = dict(page.charge.parts).get("partitions", 0.0)
@@ -131,7 +141,7 @@ def _whole_page(
     cost = tally.charge(request.multiplier)
     short.partition.governor.spend(cost.ru, request.lane)
     milliseconds = (time.perf_counter() - began_at) * 1000
-    return QueryPage(results, cost, cost.ru, None, [short.partition], tally, milliseconds)
+    return QueryPage(results, cost, cost.ru, None, [short.partition], tally, None, milliseconds)
 
 
 def _charged(state: dict[str, Any], token: str) -> Tally:
@@ -173,4 +183,5 @@ def _page(
         whole_state = {**next_state, **job.scope_to_state(), "u": total.to_json()}
         token = job.container.seal.encode(job.mark, whole_state)
     milliseconds = (time.perf_counter() - job.began_at) * 1000
-    return QueryPage(results, cost, page_ru, token, _partitions(job), tally, milliseconds)
+    is_falling = job.query.order_by[0].descending if job.query.order_by else None
+    return QueryPage(results, cost, page_ru, token, _partitions(job), tally, is_falling, milliseconds)

@@ -201,7 +201,7 @@ class QueryJob:
         """The item of a row as a query sees it, system properties included."""
         self.pace.passing_bytes = 0
         value: dict[str, Any] = load(row.body)
-        self.pace.worked(_row_steps(row))
+        self.pace.worked(ROW_STEPS + row.size_bytes // BYTES_OF_A_STEP)
         value.update(self.container.system_properties(row))
         return value
 
@@ -211,7 +211,7 @@ class QueryJob:
             return self.item_of(row)
         self.pace.passing_bytes = 0
         value: dict[str, Any] = load(row.body)
-        self.pace.worked(_row_steps(row))
+        self.pace.worked(ROW_STEPS + row.size_bytes // BYTES_OF_A_STEP)
         return value
 
     def loaded(self, row: Row) -> None:
@@ -220,11 +220,6 @@ class QueryJob:
 
     def is_out_of_time(self) -> bool:
         return time.perf_counter() - self.began_at > self.container.limits.operation_seconds
-
-
-def _row_steps(row: Row) -> int:
-    """What decoding a row takes."""
-    return ROW_STEPS + row.size_bytes // BYTES_OF_A_STEP
 
 
 def prepare(

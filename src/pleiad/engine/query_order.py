@@ -78,7 +78,7 @@ class _IndexEndsError(Exception):
 async def ordered_page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None]:
     """The next results in order, and the state of the page after them."""
     execution, token = job.execution, job.request.token
-    if "c" in state and state.get("q") != job.rows_mark:
+    if "c" in state and state.get("q") != f"{job.rows_mark:x}":
         state = {}
     is_counted = "c" in state
     behind = _later(None if is_counted else _behind(job, state), _resumed(job))
@@ -187,6 +187,7 @@ def _results_of(job: QueryJob, row: Row) -> list[Found]:
     """The results of one item with their places, those with equal keys in the order of their places."""
     execution, container = job.execution, job.container
     item = job.item_of(row)
+    render = execution.renderer(row.size_bytes)
     turned = job.turned
     found = []
     for index, bound in enumerate(execution.filter_rows(item)):
@@ -196,7 +197,7 @@ def _results_of(job: QueryJob, row: Row) -> list[Found]:
             value = execution.project(bound)
             if value is UNDEFINED:
                 continue
-            text = execution.text(value, row.size_bytes)
+            text = render(value)
         tie = (turned * row.number, turned * index)
         values = execution.sort_key_values(bound)
         found.append(Found(execution.order_key(bound), tie, values, text, row))
@@ -355,7 +356,7 @@ def _state_behind(job: QueryJob, last: Found, emitted: int) -> _State:
     state = {"k": values, "t": list(last.tie), "e": emitted}
     # Base64 adds a third; the tally, the range, the place of a walk and the fingerprint need some room too.
     if len(orjson.dumps(state)) * 4 // 3 + _OTHER_TOKEN_BYTES > job.request.token_bytes_max:
-        return {"c": emitted, "q": job.rows_mark}
+        return {"c": emitted, "q": f"{job.rows_mark:x}"}
     return state
 
 

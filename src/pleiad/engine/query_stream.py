@@ -99,6 +99,7 @@ class StreamPage:
     def take(self, row: Row) -> bool:
         """Adds the rows of an item; False when the page is full before all of them are in."""
         start = self.cuts.pop(row.number, 0)
+        render = self._job.execution.renderer(row.size_bytes)
         for number, value in enumerate(self._values(row)):
             if number < start:
                 if self.seen is not None:
@@ -112,7 +113,7 @@ class StreamPage:
             if self.skip:
                 self.skip -= 1
                 continue
-            text = value if isinstance(value, bytes) else self._job.execution.text(value, row.size_bytes)
+            text = value if isinstance(value, bytes) else render(value)
             self.results.append(text)
             self._room_bytes -= len(text)
             if self.left is not None:

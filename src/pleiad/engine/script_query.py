@@ -167,7 +167,7 @@ class ScriptQueries:
     def _results_of(self, execution: Execution, row: Row) -> list[bytes]:
         item = self._item_of(row)
         if not execution.query.gives_items:
-            return [execution.text(value, row.size_bytes) for value in execution.values((item,))]
+            return list(map(execution.renderer(row.size_bytes), execution.values((item,))))
         return self._container.render_all((row,)) if execution.matches(item) else []
 
     async def _whole(self, execution: Execution, most: int, given: int) -> ScriptPage:

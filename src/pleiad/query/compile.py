@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pleiad.query import errors, plan
-from pleiad.query.compile_expressions import ExpressionEmitter
+from pleiad.query.compile_expressions import BUILDING, ExpressionEmitter
 from pleiad.query.pace import worked
 from pleiad.query.plan import SourceKind
 from pleiad.query.rank import nearness
@@ -29,11 +29,13 @@ _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _DEFINED: Final = re.compile(r"(?:def )?(\w+)")
 
 
-def _builds(block: plan.Block) -> bool:
+def builds(block: plan.Block) -> bool:
     """Whether rows of a block may build large values, in expressions or in subqueries."""
     return any(
-        isinstance(node, plan.Call | plan.UdfCall | plan.Subquery)
+        (isinstance(node, plan.Call) and node.function.name in BUILDING)
+        or isinstance(node, plan.UdfCall | plan.Subquery)
         or (isinstance(node, plan.Chain) and node.operator == "||")
+        or (isinstance(node, plan.Source) and node.block is not None)
         for node in plan.walk((block.sources, block.where, block.selection, block.group_by, block.aggregates))
     )
 
@@ -139,7 +141,7 @@ class PlanEmitter(ExpressionEmitter):
         """The loops over the sources and the test of the filter, around a body."""
         lines.append(f"{'    ' * depth}n = 0")
         lines.append(f"{'    ' * depth}tick(16)")
-        self.marks = [f"b{source.slot}" for source in block.sources] if _builds(block) else []
+        self.marks = [f"b{source.slot}" for source in block.sources] if builds(block) else []
         for source in block.sources:
             depth = self._loop(source, lines, depth)
             self.frame = (*self.frame, f"a{source.slot}")

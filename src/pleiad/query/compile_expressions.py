@@ -71,6 +71,13 @@ _COPYING: Final = frozenset(
     )
 )
 """Functions whose result may be as large as an argument, and is not counted by themselves."""
+BUILDING: Final = _COPYING | frozenset(
+    (
+        *("CONCAT", "REPLACE", "REPLICATE", "STRINGJOIN", "TOSTRING", "STRINGTOARRAY", "STRINGTOOBJECT"),
+        *("ARRAY_CONCAT", "OBJECTTOARRAY"),
+    )
+)
+"""Functions whose result may be large and is a new value."""
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 _SUBQUERY: Final = {
     SubqueryKind.SCALAR: "scalar",

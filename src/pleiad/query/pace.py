@@ -66,6 +66,7 @@ class Pace:
     __slots__ = (
         "_busy_until",
         "_ends_at",
+        "_has_begun",
         "_limits",
         "_look_at",
         "_reserved",
@@ -86,6 +87,7 @@ class Pace:
         self._ends_at = float("inf") if seconds is None else now + seconds
         self._busy_until = now + (BUSY_SLICE_SECONDS if _HERE.is_busy else SLICE_SECONDS)
         self._look_at = STEPS_OF_A_LOOK
+        self._has_begun = False
         self._worker: greenlet | None = None
         self._reserved = 0
         self._shared = 0
@@ -152,6 +154,10 @@ class Pace:
     ) -> _Answer:
         """Does a piece of synchronous work in slices."""
         here = _HERE
+        if not self._has_begun:
+            self._has_begun = True
+            if here.is_busy:
+                await self._turn(is_first=True)
         worker = here.idle.pop() if here.idle else _new_worker()
         self._worker = worker
         is_over = False
@@ -188,9 +194,9 @@ class Pace:
         if time.perf_counter() > self._ends_at:
             raise self._out_of_time()
 
-    async def _turn(self) -> None:
-        self.pauses += 1
-        await _HERE.turns().wait()
+    async def _turn(self, is_first: bool = False) -> None:
+        self.pauses += not is_first
+        await _HERE.turns().wait(is_first)
         self._busy_until = time.perf_counter() + SLICE_SECONDS
 
     def _out_of_time(self) -> errors.PleiadError:
@@ -288,9 +294,10 @@ class _Turns:
     def is_busy(self) -> bool:
         return bool(self._waiting)
 
-    async def wait(self) -> None:
+    async def wait(self, is_first: bool) -> None:
+        """The turn of a request; its first comes before those of requests that have had some."""
         turn = self._loop.create_future()
-        self._waiting.append(turn)
+        (self._waiting.appendleft if is_first else self._waiting.append)(turn)
         if not self._is_scheduled:
             self._is_scheduled = True
             self._loop.call_soon(self._next)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import total_ordering
+from functools import partial, total_ordering
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Final
@@ -24,7 +24,7 @@ from pleiad.limits import MB, Limits
 from pleiad.query import ast, errors, plan
 from pleiad.query.aggregate import Groups
 from pleiad.query.bind import bind
-from pleiad.query.compile import Factory, compile_plan
+from pleiad.query.compile import Factory, builds, compile_plan
 from pleiad.query.compile_support import tag_of
 from pleiad.query.context import QueryContext
 from pleiad.query.measure import RESULT_BYTES_MAX, rendered, size_of
@@ -51,6 +51,7 @@ class Query:
     __slots__ = (
         "_on_growth",
         "_variants",
+        "builds",
         "filter_names",
         "filters_plainly",
         "gives_items",
@@ -77,6 +78,8 @@ class Query:
         """Whether each result is an item as it is: SELECT * or SELECT VALUE of the root, without JOIN."""
         self.filters_plainly: bool = _filters_plainly(self.plan)
         """Whether the filter reads only properties that clients wrote, and no item as a whole."""
+        self.builds: bool = builds(self.plan.block)
+        """Whether it may build large values."""
         self.leaves: int = _leaves(self.plan)
         """How often the output may name a value of the item or of the text."""
         self.filter_names: frozenset[str] | None = _filter_names(self.plan)
@@ -233,14 +236,15 @@ class Execution:
         """The output of a row, or of a group's keys and aggregate results; UNDEFINED is to be left out."""
         return self._functions["project"](*row)
 
-    def text(self, value: Any, item_bytes: int) -> bytes:
-        """The JSON text of an output of an item of that size.
+    def renderer(self, item_bytes: int) -> Callable[[Any], bytes]:
+        """What makes the JSON text of an output of an item of that size.
 
-        Only where the text names so much that it may be large is the value measured first.
+        Only where the query names or builds so much that an output may be large is it measured first.
         """
-        pace = self.context.pace
-        most_bytes = self.query.leaves * (item_bytes + self._leaf_bytes) + pace.passing_bytes
-        return rendered(value, pace) if most_bytes > MB else orjson.dumps(value)
+        query = self.query
+        if not query.builds and query.leaves * (item_bytes + self._leaf_bytes) <= MB:
+            return orjson.dumps
+        return partial(rendered, pace=self.context.pace)
 
     def values(self, items: Iterable[dict[str, Any]]) -> Iterator[Any]:
         """The outputs in scan order, DISTINCT within this call; not for grouped or ordered queries."""

@@ -116,9 +116,8 @@ def _page_items(call: Call) -> int:
 async def _extra_headers(call: Call, container: Container, request: QueryRequest, page: QueryPage) -> str:
     """The continuation, how rows with equal sort keys come, and the reports a client asked for."""
     token = "" if page.token is None else f"x-ms-continuation: {page.token}\r\n"
-    order_by = compile_query(request.text, call.limits).order_by
-    if order_by:
-        token += _FALLING if order_by[0].descending else _RISING
+    if page.is_falling is not None:
+        token += _FALLING if page.is_falling else _RISING
     headers = call.request.headers
     if not (
         _METRICS in headers or _INDEX_METRICS in headers or _INDEX_METRICS_V2 in headers or _ADVICE in headers

@@ -252,8 +252,8 @@ class PathIndexes:
         if index.id:
             await self._execute(f"SELECT {self._schema}.stop_index_1(%s::int)", (index.id,))
             some = (
-                f"WITH some AS (SELECT ctid FROM {self._schema}.entry WHERE index = %s LIMIT {_ENTRIES_DELETED}), "
-                f"gone AS (DELETE FROM {self._schema}.entry WHERE ctid IN (SELECT ctid FROM some) RETURNING 1) "
+                f"WITH part AS (SELECT ctid FROM {self._schema}.entry WHERE index = %s LIMIT {_ENTRIES_DELETED}), "
+                f"gone AS (DELETE FROM {self._schema}.entry WHERE ctid IN (SELECT ctid FROM part) RETURNING 1) "
                 "SELECT count(*) FROM gone"
             )
             while (await self._execute(some, (index.id,)))[0][0] == _ENTRIES_DELETED:
