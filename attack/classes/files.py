@@ -23,8 +23,8 @@ from attack.settings import Settings
 from attack.target import MASTER, DidNotStartError, Launch, Target, launch, serving
 from attack.wire import Connection, NoAnswerError
 
-CONTAINERS, ITEMS = 8, 40
-BRIEF_DAMAGES = ("catalog missing", "catalog halved", "catalog older", "segment missing", "segment halved")
+CONTAINERS, ITEMS = 5, 16
+BRIEF_DAMAGES = ("catalog missing", "catalog halved", "segment missing")
 """What a short run tries; bits are flipped in any."""
 Damage = Callable[[Path, random.Random], None]
 
@@ -306,7 +306,7 @@ def run(settings: Settings, store: str, data: Path) -> Outcome:
     directory = data / "files"
     directory.mkdir()
     if store != "sqlite":
-        databases.attack(outcome, store, directory)
+        databases.attack(outcome, store, directory, settings.brief)
         disks.kills(outcome, store, directory, settings.kills)
         return outcome
     original = Original(directory)

@@ -24,7 +24,7 @@ from attack.wire import LOOPBACK, path_of, request_bytes, trusting
 
 AT_ONCE = 24
 UNREAD_REQUESTS = 20
-UNREAD_SECONDS = 3.0
+UNREAD_SECONDS = 2.0
 BODY_BYTES = 4 * 1024 * 1024 - 1000
 
 

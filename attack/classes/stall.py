@@ -59,13 +59,10 @@ def fire(target: Target, shot: Shot, seconds: float, pages: int = PAGES, tls: bo
 
 BRIEF_SHOTS = (
     "join of 5",
-    "exists in exists",
     "makelist over joins",
     "wide rows",
-    "pattern on a parameter",
     "area over joins",
     "262 KB of selected",
-    "plan: 262 KB of or",
     "joins on metadata: databases",
     "patch: joins",
     "procedure: loop",
@@ -95,7 +92,8 @@ def run(settings: Settings, store: str, data: Path) -> Outcome:
         with Watch(target, reads) as watch:
             for number, shot in enumerate(chosen(settings)):
                 seconds = settings.operation_seconds * 3 + GRACE_SECONDS
-                fired += fire(target, shot, seconds, tls=number % 4 == 0)
+                pages = 1 if settings.brief else PAGES
+                fired += fire(target, shot, seconds, pages, tls=number % 4 == 0)
                 if not target.is_running:
                     outcome.breaks(f"the server ended at '{shot.name}'")
                     break

@@ -15,7 +15,7 @@ from attack.wire import Body, Connection
 
 CONTAINER = ["dbs", "ground", "colls", "hostile"]
 SPREAD = ["dbs", "ground", "colls", "spread"]
-ITEMS, LARGE_ITEMS = 120, 3
+ITEMS, LARGE_ITEMS = 60, 3
 COMPUTED = "SELECT VALUE ARRAY(SELECT VALUE x + y FROM x IN c.a JOIN y IN c.a) FROM c"
 SPREAD_TEXTS = (
     "join of 5",

@@ -21,13 +21,13 @@ def settings() -> Settings:
     return dataclasses.replace(
         QUICK,
         brief=True,
-        operation_seconds=0.5,
-        fuzz_requests=500,
-        fuzz_queries=500,
-        bit_flips=9,
+        operation_seconds=0.3,
+        fuzz_requests=400,
+        fuzz_queries=400,
+        bit_flips=6,
         kills=1,
         flood_connections=700,
-        bodies=60,
+        bodies=40,
         stall_ms_max=2_000.0,
         p99_ms_max=1_000.0,
     )

@@ -14,4 +14,4 @@ from attack.settings import Settings
 def test_whatever_is_sent_gets_an_answer(settings: Settings, attacked: tuple[str, Path]) -> None:
     outcome = fuzz.run(settings, *attacked)
     assert outcome.broken == []
-    assert outcome.requests > 400
+    assert outcome.requests > 300
