@@ -50,13 +50,16 @@ class SqliteSnapshot:
             return []
         rows: list[Row] = []
         room_bytes = bytes_max
-        found: Any = self._connection.execute(statements.scan(span), (after, span.min, span.max, limit))
-        for each in found:
-            rows.append(Row._make(each))
-            room_bytes -= rows[-1].size_bytes
-            if room_bytes <= 0:
-                found.close()
-                break
+        try:
+            found: Any = self._connection.execute(statements.scan(span), (after, span.min, span.max, limit))
+            for each in found:
+                rows.append(checked_row(each))
+                room_bytes -= rows[-1].size_bytes
+                if room_bytes <= 0:
+                    found.close()
+                    break
+        except READ_FAILURES as error:
+            raise self._failure(error) from error
         return rows
 
     def close(self) -> None:
