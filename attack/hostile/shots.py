@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -217,6 +218,7 @@ def _scripts() -> list[Shot]:
     return shots
 
 
+@functools.cache
 def all_shots() -> list[Shot]:
     """The whole list, in an order that mixes the families, so that a part of it is a fair sample."""
     shots = [*_on_items(), *_bodies(), *_plans(), *_on_metadata(), *_patches(), *_scripts()]
