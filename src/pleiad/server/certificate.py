@@ -1,6 +1,7 @@
 """The server's own certificate: made on first start, kept, and proved before it is used.
 
-``tls.crt`` and ``tls.key`` in the data directory are a self-signed EC P-256 pair. An operator may put their
+``tls.crt`` and ``tls.key`` in the data directory are a self-signed EC P-256 pair for the names of the server and its
+machine. An operator may put their
 own pair there; files that exist are never overwritten. Whether a pair can be used (readable, fitting
 together, valid today) is found by a TLS handshake in memory between a server that holds it and a client that
 trusts it, so the answer is that of the TLS library itself.
@@ -12,11 +13,14 @@ import datetime
 import ipaddress
 import logging
 import os
+import re
 import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
+
+from pleiad.server.host_names import machine_names
 
 CERTIFICATE_FILE = "tls.crt"
 KEY_FILE = "tls.key"
@@ -50,7 +54,7 @@ def ensure_certificate(directory: Path, extra_hosts: Iterable[str] = ()) -> Cert
     Raises ValueError with a sentence for the operator when there are files that cannot be used.
     """
     certificate = Certificate(directory / CERTIFICATE_FILE, directory / KEY_FILE)
-    hosts = list(dict.fromkeys([*DEFAULT_HOSTS, *extra_hosts]))
+    hosts = list(dict.fromkeys([*DEFAULT_HOSTS, *extra_hosts, *filter(_is_name, machine_names())]))
     found = [path for path in (certificate.certificate_path, certificate.key_path) if path.exists()]
     if not found:
         _make(certificate, hosts)
@@ -75,6 +79,11 @@ def ensure_certificate(directory: Path, extra_hosts: Iterable[str] = ()) -> Cert
             certificate.key_path,
         )
     return certificate
+
+
+def _is_name(host: str) -> bool:
+    """Whether a certificate can name a host; a machine may be called what it likes."""
+    return re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,62}[A-Za-z0-9])?", host) is not None
 
 
 def _reason(error: Exception) -> str:
@@ -138,7 +147,8 @@ def _make(certificate: Certificate, hosts: list[str]) -> None:
         .not_valid_before(start)
         .not_valid_after(start + datetime.timedelta(days=VALID_DAYS))
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        # An end-entity certificate: some clients refuse one that could sign others as that of a server.
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
