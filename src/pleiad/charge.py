@@ -18,7 +18,8 @@ failed                13 quanta: a read of 1 KB and an index probe; the same wha
 query                 2.5 RU for each physical partition, once; 0.020 + 0.0072 a KB for each item loaded;
                       0.100 + 0.05 a KB for each item returned; 0.01 for each index look-up beyond
                       the first of each physical partition; 0.02 for each user-defined function
-                      that it names and item loaded
+                      that it names and item loaded; 1 RU for each 1,000 steps of evaluation that an item
+                      takes beyond 1,000 and one for each 16 bytes of it
 script                1 RU + 0.95 of its operations; a trigger is charged like this beside its operation
 metadata              1 RU to read, 4.95 RU to write
 ====================  ====================================================================================
@@ -50,6 +51,7 @@ _QUERY_KB_RETURNED_RU = 0.05
 _QUERY_INDEX_LOOKUP_RU = 0.01
 _QUERY_UDF_CALL_RU = 0.02
 _ITEM_STEPS_FREE = 1_000
+_ITEM_BYTES_OF_A_FREE_STEP = 16
 _STEPS_OF_A_RU = 1_000
 
 _SCRIPT_RU = 1.0
@@ -142,13 +144,14 @@ def query(
     bytes_returned: int = 0,
     index_lookups: int = 0,
     udf_calls: int = 0,
-    steps: int = 0,
+    steps_beyond: int = 0,
     multiplier: int = 1,
 ) -> Charge:
     """One page of a query.
 
     ``partitions`` counts the physical partitions that this page is the first to visit, so that the pages of a
-    query add up to the charge of the whole; the first index look-up of each of them is free.
+    query add up to the charge of the whole; the first index look-up of each of them is free. ``steps_beyond`` are
+    steps of evaluation beyond those that are part of loading.
     """
     lookups_charged = max(0, index_lookups - partitions)
     return Charge(
@@ -165,19 +168,20 @@ def query(
             ),
             ("index look-ups", multiplier * _QUERY_INDEX_LOOKUP_RU * lookups_charged),
             ("user-defined functions", multiplier * _QUERY_UDF_CALL_RU * udf_calls),
-            ("evaluation", multiplier * _steps_ru(steps, max(1, items_loaded))),
+            ("evaluation", multiplier * steps_beyond / _STEPS_OF_A_RU),
         )
     )
 
 
 def evaluation(steps: int) -> Charge:
     """What a query on metadata or a condition takes beyond what every request may."""
-    return Charge((("evaluation", _steps_ru(steps, 1)),))
+    return Charge((("evaluation", steps_beyond(steps) / _STEPS_OF_A_RU),))
 
 
-def _steps_ru(steps: int, items: int) -> float:
-    """Steps of evaluation beyond those that are part of loading an item."""
-    return max(0, steps - _ITEM_STEPS_FREE * items) / _STEPS_OF_A_RU
+def steps_beyond(steps: int, items: int = 1, size_bytes: int = 0) -> int:
+    """Steps of evaluation beyond those that are part of loading items of that size together."""
+    free = _ITEM_STEPS_FREE * max(1, items) + size_bytes // _ITEM_BYTES_OF_A_FREE_STEP
+    return max(0, steps - free)
 
 
 def script(inner: Charge) -> Charge:

@@ -16,7 +16,7 @@ from operator import add
 from typing import Any, NamedTuple
 
 from pleiad import errors
-from pleiad.charge import Charge
+from pleiad.charge import Charge, steps_beyond
 from pleiad.engine import query_stream, query_whole
 from pleiad.engine import token as tokens
 from pleiad.engine.container import Container
@@ -84,8 +84,11 @@ async def _run(job: QueryJob) -> QueryPage:
         job.check_scope(state)
     charged = _charged(state, request.token)
     query = job.query
+    job.loaded_before = charged
     # A page behind the first results of an order or of groups finds again what the first one has paid for.
     job.pays_steps = "c" not in state and "k" not in state
+    if not request.token:
+        job.tally.steps_beyond = steps_beyond(job.pace.steps)  # what constants and parameters alone say
     is_whole = not query.is_per_item or bool(query.order_by)
     is_whole = is_whole or query.is_aggregate or query.is_ranked
     if is_whole or job.lookups is not None or not job.spans:
@@ -114,7 +117,8 @@ async def _run(job: QueryJob) -> QueryPage:
 def _charge_failure(job: QueryJob, error: PleiadError) -> None:
     """A query that was stopped costs what it took up to there."""
     if error.charge_ru is None and error.status != errors.TOO_MANY_REQUESTS.status:
-        job.tally.steps = job.pace.steps
+        tally = job.tally
+        tally.steps_beyond = steps_beyond(job.pace.steps, tally.items_loaded, tally.bytes_loaded)
         error.charge_ru = job.tally.charge(job.request.multiplier).ru
         note_use(job, found=False)
         visits = job.visits or dict.fromkeys(_partitions(job), 0)
@@ -162,7 +166,6 @@ def _page(
     tally = job.tally
     if not job.request.token:
         tally.partitions = max(1, tally.partitions)  # a query that reads nothing is still answered somewhere
-    tally.steps = job.pace.steps - job.unpaid_steps if job.pays_steps else 0
     tally.items_returned = len(results)
     tally.bytes_returned = sum(map(len, results))
     if job.functions:

@@ -90,7 +90,7 @@ async def _walk(job: QueryJob, scan: Scan, work: Gathering, pays: bool) -> None:
 def _take_all(work: Gathering, rows: Sequence[Row], pays: bool) -> int:
     """Takes in rows until the time is over; how many."""
     for number, row in enumerate(rows):
-        take(work, row)
+        _take_paid(work, row)
         if pays:
             work.job.loaded(row)
         if work.job.is_out_of_time():
@@ -103,22 +103,26 @@ def take(work: Gathering, row: Row) -> None:
         work.add(row, number, part)
 
 
+def _take_paid(work: Gathering, row: Row) -> None:
+    before = work.job.pace.steps
+    take(work, row)
+    work.job.evaluated(row, work.job.pace.steps - before)
+
+
 async def _of_lookups(job: QueryJob, work: G, pays: bool) -> G:
     for row in await looked_up(job, pays):
         if pays:
             job.loaded(row)
-        await job.pace.run(take, work, row)
+        await job.pace.run(_take_paid, work, row)
     return work
 
 
 async def _repeat(
     job: QueryJob, work: Gathering, begun: Sequence[Piece], predicates: tuple[Predicate, ...]
 ) -> None:
-    """Takes in again what earlier pages took in."""
-    before = job.pace.steps
+    """Takes in again what earlier pages took in, and paid for."""
     async for row in rows_read(job, begun, predicates):
         await job.pace.run(take, work, row)
-    job.unpaid_steps += job.pace.steps - before
 
 
 async def rows_read(

@@ -7,9 +7,9 @@ at all. Everything here is decided before the first row is read.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pleiad import charge, errors
 from pleiad.charge import Charge
@@ -32,6 +32,8 @@ from pleiad.query.rank import more_is_nearer
 from pleiad.query.routing import key_values
 from pleiad.store.contract import ItemKey, Row
 from pleiad.store.selection import IndexedPath
+
+_Answer = TypeVar("_Answer")
 
 SLICE_ROWS = 500
 """Rows decoded and filtered before other requests get their turn."""
@@ -76,7 +78,8 @@ class Tally:
     bytes_returned: int = 0
     index_lookups: int = 0
     udf_calls: int = 0
-    steps: int = 0
+    steps_beyond: int = 0
+    """What was evaluated beyond the steps that are part of loading."""
 
     def to_json(self) -> list[int]:
         return [
@@ -87,7 +90,7 @@ class Tally:
             self.bytes_returned,
             self.index_lookups,
             self.udf_calls,
-            self.steps,
+            self.steps_beyond,
         ]
 
     def charge(self, multiplier: int) -> Charge:
@@ -99,7 +102,7 @@ class Tally:
             bytes_returned=self.bytes_returned,
             index_lookups=self.index_lookups,
             udf_calls=self.udf_calls,
-            steps=self.steps,
+            steps_beyond=self.steps_beyond,
             multiplier=multiplier,
         )
 
@@ -126,8 +129,9 @@ class QueryJob:
     first_rows: Sequence[Row] | None = None
     """What the first read of the first page found, if the query was admitted and that read made already."""
     pays_steps: bool = True
-    unpaid_steps: int = 0
-    """What was evaluated again that an earlier page has paid for."""
+    """Whether no earlier page has paid for evaluating every candidate."""
+    loaded_before: Tally = field(default_factory=Tally)
+    """What the earlier pages touched."""
     turned: int = 1
     """1 where documents with equal sort keys come by rising number, and -1 where they come by falling number."""
     is_part: bool = False
@@ -217,6 +221,21 @@ class QueryJob:
     def loaded(self, row: Row) -> None:
         self.tally.items_loaded += 1
         self.tally.bytes_loaded += row.size_bytes
+
+    def evaluated(self, row: Row, steps: int) -> None:
+        """Counts the evaluation of an item, unless an earlier page has paid for it."""
+        if self.pays_steps:
+            self.tally.steps_beyond += charge.steps_beyond(steps, 1, row.size_bytes)
+
+    async def evaluate_whole(self, work: Callable[[], _Answer]) -> _Answer:
+        """Does what is done once for all items, after them or instead of them."""
+        before = self.pace.steps
+        answer = await self.pace.run(work)
+        if self.pays_steps:
+            items = self.loaded_before.items_loaded + self.tally.items_loaded
+            size_bytes = self.loaded_before.bytes_loaded + self.tally.bytes_loaded
+            self.tally.steps_beyond += charge.steps_beyond(self.pace.steps - before, items, size_bytes)
+        return answer
 
     def is_out_of_time(self) -> bool:
         return time.perf_counter() - self.began_at > self.container.limits.operation_seconds

@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from pleiad import charge
 from pleiad.engine import token as tokens
 from pleiad.engine.query_gather import charge_candidates, gather
 from pleiad.engine.query_job import SLICE_ROWS, QueryJob
-from pleiad.engine.resume import BEHIND_ALL
+from pleiad.engine.resume import BEFORE_ALL, BEHIND_ALL
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.partition.partition import Partition
 from pleiad.query import plan
@@ -33,7 +34,7 @@ from pleiad.store.selection import OrderPosition, PathOrder, Selection
 
 _State = dict[str, Any]
 _OTHER_TOKEN_BYTES = 480
-_PLACE_NAMES = ("k", "t", "e", "c", "q")
+_PLACE_NAMES = ("k", "t", "e", "c", "q", "a")
 _FOUND_BYTES = 600
 """What a result that waits for its place takes beside its text and its row, roughly."""
 _ROWS_AT_ONCE = 16
@@ -71,6 +72,20 @@ class _End(NamedTuple):
         return self.at.place
 
 
+class _Evaluated(NamedTuple):
+    """Before the results of an item that took more evaluation than is part of loading it, or where they would be."""
+
+    at: Found
+    steps_beyond: int
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        return self.at.place
+
+
+_InOrder = Found | _Evaluated | _End
+
+
 class _IndexEndsError(Exception):
     """The rows go on with values that the index does not order, or the index is gone."""
 
@@ -96,17 +111,24 @@ async def ordered_page(job: QueryJob, state: _State) -> tuple[list[bytes], _Stat
     read = await _smallest(job, behind, known, wanted, state)
     if read.paused is not None:
         return [], {**{name: state[name] for name in _PLACE_NAMES if name in state}, **read.paused}
+    # The pages behind one that looked at every candidate have them paid for.
+    paid = {"a": 1} if read.is_all or "a" in state else {}
     page, rest = read.found[: read.wanted], read.found[read.wanted :]
     results, used = _cut(job, page, max(offset - emitted, 0))
     if _is_streamed(job):
         for each in page[:used]:
             job.loaded(each.row)
-    if used == len(page):
-        if emitted + used == most or (not rest and read.end is None):
-            return results, None
-        if not rest and read.end is not None:
-            return results, _state_behind(job, read.end, emitted + used)
-    return results, _state_behind(job, page[used - 1], emitted + used)
+    last: Found | None = page[used - 1] if used else None
+    is_complete = used == len(page) and emitted + used == most
+    if used == len(page) and not rest and not is_complete:
+        last = read.end
+    if not paid:
+        job.tally.steps_beyond += sum(
+            each.steps_beyond for each in read.evaluated if last is None or each.place <= last.place
+        )
+    if last is None or is_complete:
+        return results, None
+    return results, {**_state_behind(job, last, emitted + used), **paid}
 
 
 def _cut(job: QueryJob, page: list[Found], skip: int) -> tuple[list[bytes], int]:
@@ -133,6 +155,9 @@ class _Read(NamedTuple):
     wanted: int
     end: Found | None = None
     paused: _State | None = None
+    evaluated: Sequence[_Evaluated] = ()
+    is_all: bool = False
+    """Whether every candidate was looked at, and not those up to the last result."""
 
 
 async def _smallest(job: QueryJob, behind: Found | None, known: int, wanted: int, state: _State) -> _Read:
@@ -142,8 +167,7 @@ async def _smallest(job: QueryJob, behind: Found | None, known: int, wanted: int
         try:
             streams = await _index_streams(job, job.order, behind, count, pauses=not known)
             if streams is not None:
-                found, end = await _merge(job, streams, count)
-                return _Read(found[known:], wanted, end)
+                return await _merge(job, streams, known, wanted)
         except _IndexEndsError:
             pass
     pays = job.lookups is not None and not state
@@ -152,7 +176,7 @@ async def _smallest(job: QueryJob, behind: Found | None, known: int, wanted: int
         return _Read([], 0, None, paused)
     # An earlier page, which began the walk, may have been asked for fewer.
     best = await job.pace.run(work.best)
-    return _Read(best[known:], min(wanted, work.count - known - 1))
+    return _Read(best[known:], min(wanted, work.count - known - 1), is_all=True)
 
 
 class _BestGathering:
@@ -204,8 +228,14 @@ def _results_of(job: QueryJob, row: Row) -> list[Found]:
     return found[::turned]
 
 
-def _results_of_each(job: QueryJob, rows: Sequence[Row]) -> list[list[Found]]:
-    return [_results_of(job, row) for row in rows]
+def _results_of_each(job: QueryJob, rows: Sequence[Row]) -> list[tuple[list[Found], int]]:
+    """The results of items, each with the steps beyond those that are part of loading it."""
+    found = []
+    for row in rows:
+        before = job.pace.steps
+        results = _results_of(job, row)
+        found.append((results, charge.steps_beyond(job.pace.steps - before, 1, row.size_bytes)))
+    return found
 
 
 # -- reading in the order of an index ----------------------------------------------------------------
@@ -213,7 +243,7 @@ def _results_of_each(job: QueryJob, rows: Sequence[Row]) -> list[list[Found]]:
 
 async def _index_streams(
     job: QueryJob, order: PathOrder, behind: Found | None, count: int, pauses: bool
-) -> list[AsyncIterator[Found | _End]] | None:
+) -> list[AsyncIterator[_InOrder]] | None:
     """One ordered stream per partition, or None when some partition has no index for the order."""
     streams = []
     for span in job.spans:
@@ -236,7 +266,7 @@ async def _index_stream(
     behind: Found | None,
     count: int,
     pauses: bool,
-) -> AsyncIterator[Found | _End]:
+) -> AsyncIterator[_InOrder]:
     """The results of a partition in order; an end where it was when the time was over."""
     after = _position(job, behind)
     place = behind.place if behind is not None else None
@@ -252,7 +282,12 @@ async def _index_stream(
             if number % _ROWS_AT_ONCE == 0:
                 rows = [each for each, _ in chunk[number : number + _ROWS_AT_ONCE]]
                 results = await job.pace.run(_results_of_each, job, rows)
-            for each in results[number % _ROWS_AT_ONCE]:
+            found, steps_beyond = results[number % _ROWS_AT_ONCE]
+            if steps_beyond:
+                evaluated = _Evaluated(_end_at(job, position, BEFORE_ALL), steps_beyond)
+                if place is None or evaluated.place > place:
+                    yield evaluated
+            for each in found:
                 if place is None or each.place > place:
                     yield each
             after = position
@@ -292,38 +327,43 @@ def _position(job: QueryJob, behind: Found | None) -> OrderPosition | None:
     return position
 
 
-def _end_at(job: QueryJob, position: OrderPosition) -> Found:
-    """The place behind all results of the row at a position of the index."""
+def _end_at(job: QueryJob, position: OrderPosition, edge: int = BEHIND_ALL) -> Found:
+    """The place behind all results of the row at a position of the index, or before them."""
     value: Any = UNDEFINED
     if position.rank > 0:
         value = {1: None, 2: bool(position.value)}.get(position.rank, position.value)
-    tie = (job.turned * position.number, BEHIND_ALL)
+    tie = (job.turned * position.number, edge)
     return Found(_place_of(job, (value,)), tie, (value,), b"", _NO_ROW)
 
 
-async def _merge(
-    job: QueryJob, streams: list[AsyncIterator[Found | _End]], count: int
-) -> tuple[list[Found], Found | None]:
+async def _merge(job: QueryJob, streams: list[AsyncIterator[_InOrder]], known: int, wanted: int) -> _Read:
     """The first results of several ordered streams, up to where one of them ended early."""
-    heap: list[tuple[tuple[Any, ...], int, Found | _End]] = []
+    heap: list[tuple[tuple[Any, ...], int, _InOrder]] = []
     for index, stream in enumerate(streams):
         head = await anext(stream, None)
         if head is not None:
             heap.append((head.place, index, head))
     heapq.heapify(heap)
     found: list[Found] = []
-    while heap and len(found) < count:
+    evaluated: list[_Evaluated] = []
+    end: Found | None = None
+    while heap and len(found) <= known + wanted:
         _, index, each = heap[0]
         if isinstance(each, _End):
-            return found, each.at
-        found.append(each)
-        job.pace.hold(each.size_bytes)
+            end = each.at
+            break
+        if isinstance(each, _Evaluated):
+            if len(found) >= known:
+                evaluated.append(each)
+        else:
+            found.append(each)
+            job.pace.hold(each.size_bytes)
         following = await anext(streams[index], None)
         if following is None:
             heapq.heappop(heap)
         else:
             heapq.heapreplace(heap, (following.place, index, following))
-    return found, None
+    return _Read(found[known:], wanted, end, evaluated=evaluated)
 
 
 # -- charges and state -----------------------------------------------------------------------------------

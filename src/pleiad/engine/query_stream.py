@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from pleiad import charge
 from pleiad.engine import token as tokens
 from pleiad.engine.query_gather import rows_read
 from pleiad.engine.query_job import SLICE_ROWS, QueryJob, looked_up
@@ -73,6 +74,8 @@ class StreamPage:
 
         A split may put others before such an item, and a page may end within one of those too.
         """
+        self.paid = tokens.counts_by_number(state, "x", token)
+        """What earlier pages paid for evaluating those items up to there, by document number."""
         self.seen = Seen(job.pace) if is_distinct(job) else None
         self._room_bytes = job.container.limits.response_bytes
 
@@ -97,7 +100,20 @@ class StreamPage:
         return min(skipped + most, len(rows))
 
     def take(self, row: Row) -> bool:
-        """Adds the rows of an item; False when the page is full before all of them are in."""
+        """Adds the rows of an item; False when the page is full before all of them are in.
+
+        An item that is cut is evaluated from its beginning by the next page, and pays there for what is new.
+        """
+        tally, pace = self._job.tally, self._job.pace
+        before = pace.steps
+        is_whole = self._take(row)
+        steps = charge.steps_beyond(pace.steps - before, 1, row.size_bytes)
+        tally.steps_beyond += max(0, steps - self.paid.pop(row.number, 0))
+        if steps and not is_whole:
+            self.paid[row.number] = steps
+        return is_whole
+
+    def _take(self, row: Row) -> bool:
         start = self.cuts.pop(row.number, 0)
         render = self._job.execution.renderer(row.size_bytes)
         for number, value in enumerate(self._values(row)):
@@ -133,7 +149,7 @@ class StreamPage:
 
     def state(self, place: _State) -> _State:
         """What the next page needs to know."""
-        state = {**place, "o": self.skip, "s": list(self.cuts.items())}
+        state = {**place, "o": self.skip, "s": list(self.cuts.items()), "x": list(self.paid.items())}
         if self.left is not None:
             state["l"] = self.left
         return {name: value for name, value in state.items() if value or name in ("o", "l")}
@@ -181,7 +197,6 @@ async def _seen_before(job: QueryJob, state: _State, begun: list[Piece], cuts: d
         job.pace.hold(seen.size_bytes)
         return seen
     seen = Seen(job.pace)
-    before = job.pace.steps
     async for row in rows_read(job, begun, job.pushdown.predicates):
         await job.pace.run(seen.add_results, job, row)
     for number, count in cuts.items():
@@ -190,7 +205,6 @@ async def _seen_before(job: QueryJob, state: _State, begun: list[Piece], cuts: d
             # A token of a wider range may name an item that this request has no part in.
             if found is not None and any(span.contains(found.epk) for span in job.spans):
                 await job.pace.run(seen.add_results, job, found, count)
-    job.unpaid_steps += job.pace.steps - before
     return seen
 
 

@@ -87,7 +87,7 @@ async def _values(job: QueryJob, state: _State) -> tuple[list[Any], _State | Non
     """Every result of the query in order, or the state to go on with when the time was over before."""
     execution, query = job.execution, job.query
     if not query.reads_items:
-        return await job.pace.run(execution.run, ()), None
+        return await job.evaluate_whole(lambda: execution.run(())), None
     pays = "c" not in state
     if not query.is_per_item or job.functions:
         return await _of_items(job, state, pays)
@@ -96,12 +96,14 @@ async def _values(job: QueryJob, state: _State) -> tuple[list[Any], _State | Non
     if query.is_aggregate:
         work, paused = await gather(job, state, lambda: _GroupGathering(job), pays=pays)
         return (
-            ([], paused) if paused is not None else (await job.pace.run(execution.finish, work.groups), None)
+            ([], paused)
+            if paused is not None
+            else (await job.evaluate_whole(lambda: execution.finish(work.groups)), None)
         )
     work, paused = await gather(job, state, lambda: _RowGathering(job), pays=pays)
     if paused is not None:
         return [], paused
-    return await job.pace.run(lambda: execution.outputs(execution.sorted_rows(work.in_order()))), None
+    return await job.evaluate_whole(lambda: execution.outputs(execution.sorted_rows(work.in_order()))), None
 
 
 async def _of_items(job: QueryJob, state: _State, pays: bool) -> tuple[list[Any], _State | None]:
@@ -110,7 +112,7 @@ async def _of_items(job: QueryJob, state: _State, pays: bool) -> tuple[list[Any]
     work, paused = await gather(job, state, lambda: _ItemGathering(job), pays=pays, predicates=predicates)
     if paused is not None:
         return [], paused
-    return await job.pace.run(lambda: job.execution.run(work.in_order())), None
+    return await job.evaluate_whole(lambda: job.execution.run(work.in_order())), None
 
 
 async def _ranked(job: QueryJob, state: _State, pays: bool) -> tuple[list[Any], _State | None]:
@@ -128,7 +130,7 @@ async def _ranked(job: QueryJob, state: _State, pays: bool) -> tuple[list[Any], 
     )
     if paused is not None:
         return [], paused
-    return await job.pace.run(lambda: job.execution.outputs(work.ranking.best_first())), None
+    return await job.evaluate_whole(lambda: job.execution.outputs(work.ranking.best_first())), None
 
 
 def _is_text_indexed(job: QueryJob) -> bool:

@@ -1,4 +1,7 @@
-"""Sorting that lets other requests have their turn: short runs, each sorted at once, then merged step by step."""
+"""Sorting that lets other requests have their turn: short runs, each sorted at once, then merged step by step.
+
+What is sorted was counted when it was evaluated, and how often it is sorted depends on how it was found: no steps.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,12 @@ def paced_sort(
     """As ``sorted``, stability included."""
     rest = values if isinstance(values, list) else list(values)
     if len(rest) <= RUN:
-        pace.tick(len(rest))
+        pace.worked(len(rest))
         return sorted(rest, key=key, reverse=reverse)
     runs = []
     for start in range(0, len(rest), RUN):
         runs.append(sorted(rest[start : start + RUN], key=key, reverse=reverse))
-        pace.tick(_COMPARISONS_OF_A_RUN * RUN)
+        pace.worked(_COMPARISONS_OF_A_RUN * RUN)
     while len(runs) > 1:
         runs = [
             _merged(runs[start : start + _MERGED_AT_ONCE], key, pace, reverse)
@@ -42,5 +45,5 @@ def _merged(
     for value in heapq.merge(*runs, key=key, reverse=reverse):
         found.append(value)
         if not len(found) & 63:
-            pace.tick()
+            pace.worked(64)
     return found

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from pleiad.query.functions.numbers import double
-from pleiad.query.pace import tick
+from pleiad.query.pace import tick, worked
 
 POSITIONS_MAX = 4_096
 
@@ -46,11 +46,18 @@ def parse(value: Any, planar: bool = False) -> Geometry:
         raise InvalidGeometry("A geometry must be an object.")
     cached = _parsed.get((id(value), planar))
     if cached is not None and cached[0] is value:
+        tick(cached[2])
         return cached[1]
-    geometry = _Reader(planar).read(value)
+    reader = _Reader(planar)
+    try:
+        geometry = reader.read(value)
+    finally:
+        # Each use counts its positions once, whether they were read before or not.
+        positions = POSITIONS_MAX - reader.positions_left
+        tick(positions)
     if geometry.rings_by_polygon:
         # The entry holds the value itself, so its id cannot come to mean another one.
-        _parsed[(id(value), planar)] = (value, geometry)
+        _parsed[(id(value), planar)] = (value, geometry, positions)
         if len(_parsed) > _PARSED_MAX:
             _parsed.popitem(last=False)
     return geometry
@@ -59,7 +66,7 @@ def parse(value: Any, planar: bool = False) -> Geometry:
 # Polygons written in a query come back for each row as the same object.
 _PARSED_MAX = 32
 _POSITION_STEPS = 8
-_parsed: OrderedDict[tuple[int, bool], tuple[Any, Geometry]] = OrderedDict()
+_parsed: OrderedDict[tuple[int, bool], tuple[Any, Geometry, int]] = OrderedDict()
 
 
 class _Reader:
@@ -93,7 +100,7 @@ class _Reader:
         x, y = double(value[0]), double(value[1])
         if x is None or y is None or x - x != 0 or y - y != 0:
             raise InvalidGeometry("A position must be an array of at least two numbers.")
-        tick(_POSITION_STEPS)
+        worked(_POSITION_STEPS)
         self.positions_left -= 1
         if self.positions_left < 0:
             raise InvalidGeometry(f"A geometry may have {POSITIONS_MAX} positions at most.")

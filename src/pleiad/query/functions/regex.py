@@ -13,6 +13,7 @@ group whose text is wanted.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
@@ -35,8 +36,10 @@ MATCH_SECONDS_MAX = 1.0
 _AT_ONCE_SECONDS = 0.002
 _SHORT_CHARS = 256
 _AT_ONCE_PRODUCT = 2_000_000
-_SLOW_SEARCH_STEPS = 10_000
-"""What a search counts that was not done at once."""
+_SLOW_SEARCH_SECONDS = 0.05
+_SLOW_SEARCH_STEPS = 50_000
+"""What a search counts whose pattern lets it try so long. A processor has a part in this one charge, the load has none:
+it is far beyond what a search takes that ends at once where nothing else runs."""
 _THREADS = ThreadPoolExecutor(2, thread_name_prefix="pleiad-pattern")
 _Answer = TypeVar("_Answer")
 
@@ -113,9 +116,10 @@ def bounded_search(compiled: Any, text: str, start: int = 0, end: int | None = N
             pass
         except (RecursionError, MemoryError):
             raise _out_of_memory() from None
-    search = partial(compiled.search, text, start, end, timeout=seconds, concurrent=True)
+    search = partial(_timed_search, compiled, text, start, end, seconds)
     try:
-        found = pace.wait(_in_a_thread(search, pace.seconds_left)) if pace.may_wait() else search()
+        waits = pace.may_wait()
+        found, busy_seconds = pace.wait(_in_a_thread(search, pace.seconds_left)) if waits else search()
     except TimeoutError:
         pace.look()
         raise errors.QUERY_ERROR(
@@ -123,8 +127,16 @@ def bounded_search(compiled: Any, text: str, start: int = 0, end: int | None = N
         ) from None
     except (RecursionError, MemoryError):
         raise _out_of_memory() from None
-    pace.tick(_SLOW_SEARCH_STEPS)
+    if busy_seconds > _SLOW_SEARCH_SECONDS:
+        pace.tick(_SLOW_SEARCH_STEPS)
     return found
+
+
+def _timed_search(compiled: Any, text: str, start: int, end: int | None, seconds: float) -> tuple[Any, float]:
+    """What a search finds, and how long it kept the processor busy."""
+    began_at = time.thread_time()
+    found = compiled.search(text, start, end, timeout=seconds, concurrent=True)
+    return found, time.thread_time() - began_at
 
 
 async def _in_a_thread(work: Callable[[], _Answer], seconds: float) -> _Answer:
