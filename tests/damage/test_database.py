@@ -71,6 +71,7 @@ def test_a_schema_that_goes_under_a_running_server_is_503_and_no_empty_container
         assert client.read("first", 1).status == 503
         assert client.create("first", 500).status == 503
         assert client.statuses("second") == {200}
+        assert [each["kind"] for each in client.warnings()] == ["segment-out-of-service"]
     assert len(schemas(dsn)) == 1, "it was not made anew"
 
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import psycopg
@@ -318,6 +318,88 @@ async def test_a_segment_another_server_dropped_is_no_empty_segment(database: st
             for call in (segment.read(EPK, "a"), segment.scan(WHOLE, 0, 1), segment.commit(put("b"))):
                 with pytest.raises(SegmentDroppedError):
                     await call
+
+
+@contextlib.contextmanager
+def between_statements(place: int, happening: Callable[[], Awaitable[object]]) -> Iterator[list[str]]:
+    """Has something happen after so many statements of this task, before it sends the next; those that were sent."""
+    execute = psycopg.AsyncConnection.execute
+    task, sent = asyncio.current_task(), list[str]()
+
+    async def counting(self: psycopg.AsyncConnection[Any], query: Any, *args: Any, **options: Any) -> Any:
+        cursor = await execute(self, query, *args, **options)
+        if asyncio.current_task() is task:
+            sent.append(str(query))
+            if len(sent) == place:
+                await asyncio.create_task(_run(happening))
+        return cursor
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(psycopg.AsyncConnection, "execute", counting)
+        yield sent
+
+
+async def _run(happening: Callable[[], Awaitable[object]]) -> None:
+    await happening()
+
+
+@pytest.mark.parametrize("place", [1, 2, 3])
+async def test_a_segment_that_another_server_makes_during_a_look_is_not_called_gone(
+    database: str, place: int
+) -> None:
+    async with opened(database) as one, opened(database) as other:
+        segment = one.segment("s")
+        with between_statements(place, lambda: other.segment("s").commit(put("a"))) as sent:
+            assert await segment.scan(WHOLE, 0, 10) == []
+        if len(sent) < place:
+            await other.segment("s").commit(put("a"))
+        assert await ids(segment) == ["a"]
+        assert (await segment.commit(put("b")))[0].result is Result.CREATED
+        assert one.problems.standing() == []
+
+
+@pytest.mark.parametrize("place", [1, 2, 3, 4])
+async def test_a_segment_that_another_server_makes_during_a_start_is_not_missing(
+    database: str, place: int
+) -> None:
+    async with opened(database) as one, opened(database) as other:
+        with between_statements(place, lambda: other.segment("s").commit(put("a"))) as sent:
+            await one.reconcile(["s"])
+        assert len(sent) >= place
+        assert await ids(one.segment("s")) == ["a"]
+
+
+@pytest.mark.parametrize("place", [1, 2, 3])
+async def test_a_segment_that_another_server_drops_during_a_look_is_dropped_and_not_gone(
+    database: str, place: int
+) -> None:
+    async with opened(database) as one, opened(database) as other:
+        await other.segment("s").commit(put("a"))
+        segment = one.segment("s")
+        with (
+            between_statements(place, lambda: other.drop_segments(["s"])) as sent,
+            contextlib.suppress(SegmentDroppedError),
+        ):
+            await segment.read(EPK, "a")
+        assert len(sent) >= place
+        with pytest.raises(SegmentDroppedError):
+            await segment.read(EPK, "a")
+        assert one.problems.standing() == []
+
+
+async def test_what_a_drop_could_not_free_yet_is_not_the_segment_that_is_made_anew(database: str) -> None:
+    async with opened(database) as store:
+        await store.segment("s").commit(put("old"))
+        async with held(database) as reader:
+            await reader.execute('SELECT FROM "pleiad_s".item')
+            await store.drop_segments(["s"])
+            anew = store.segment("s")
+            assert await ids(anew) == []
+            assert (await refused(anew.commit(put("new")))).status == 503
+        await anew.commit(put("new"))
+        for task in list(store._dropping):
+            await task
+        assert await ids(anew) == ["new"]
 
 
 async def test_servers_write_the_same_partition_in_turn(database: str) -> None:

@@ -49,12 +49,14 @@ async def made(connection: Connection) -> set[str]:
 
 
 async def look(connection: Connection, named: set[str]) -> Findings:
-    """Compares without a change."""
-    found = await _names(connection, _FOUND)
-    known = await made(connection)
-    # A name that was dropped may have been made anew, as by a copy that started over.
-    dropped = await _names(connection, _DROPPED) - known
-    rows = await (await connection.execute("SELECT FROM pleiad.record LIMIT 1")).fetchall()
+    """Compares without a change, and all of it as of one moment: other servers make and drop segments meanwhile."""
+    async with connection.transaction():
+        await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        found = await _names(connection, _FOUND)
+        known = await made(connection)
+        # A name that was dropped may have been made anew, as by a copy that started over.
+        dropped = await _names(connection, _DROPPED) - known
+        rows = await (await connection.execute("SELECT FROM pleiad.record LIMIT 1")).fetchall()
     return Findings(
         (found & dropped) - named,
         found - dropped - named,

@@ -6,7 +6,9 @@
 
 A schema per segment makes dropping one cheap, whatever it holds. `dropped` remembers the names of dropped segments,
 so that a server that comes late can tell a segment that is no more from one that was never written, and `segment` those
-that were made, so that one that is gone is missed. `server` holds what all servers have to agree on. `generation`
+that were made, so that one that is gone is missed. A schema and its note come in one transaction, and the note goes
+before the schema does: so whoever sees a note and no schema in one moment (`standing`) sees a loss, and whoever asks
+for one after the other sees nothing of the kind. `server` holds what all servers have to agree on. `generation`
 counts the changes of the catalog, so that a server knows whether it is behind. `budget` is what servers hold of the
 throughput; it is of the moment, so it is not logged, and a crash of the database empties it.
 
@@ -16,6 +18,7 @@ database is UTF-8.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from typing import Any, LiteralString
 
@@ -141,14 +144,20 @@ async def prepare(connection: psycopg.AsyncConnection[Any], must_exist: bool = F
 
 
 async def make_segment(connection: psycopg.AsyncConnection[Any], schema: str, name: str, known: int) -> bool:
-    """Makes the tables of a segment unless they are there; False when it was dropped after the drop `known`."""
+    """Makes the tables of a segment unless they are there; False when it was dropped after the drop `known`.
+
+    Those that a drop before that has left are freed first; LockNotAvailable while somebody uses them.
+    """
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock(%s::int, hashtext(%s))", (_SEGMENT_LOCK, name))
-        if await is_dropped(connection, name, known):
+        found = await standing(connection, name, known)
+        if found.is_dropped:
             return False
-        if not await is_made(connection, schema):
-            if await is_noted(connection, name):
-                raise SegmentOutOfServiceError
+        if found.is_gone:
+            raise SegmentOutOfServiceError
+        if not found.is_made:
+            if found.has_tables:
+                await _free(connection, schema)
             await connection.execute(sql(segment_sql.tables(schema)))
             await connection.execute("INSERT INTO pleiad.segment VALUES (%s)", (name,))
     return True
@@ -173,38 +182,75 @@ async def note_drop(connection: psycopg.AsyncConnection[Any], name: str) -> int:
 
 
 async def free_segment(connection: psycopg.AsyncConnection[Any], schema: str, name: str) -> None:
-    """Removes the tables of a segment; LockNotAvailable while somebody uses them for long."""
+    """Removes the tables of a dropped segment; LockNotAvailable while somebody uses them for long.
+
+    Those of one that was made anew under the name stay.
+    """
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock(%s::int, hashtext(%s))", (_SEGMENT_LOCK, name))
-        await connection.execute(sql(f"SET LOCAL lock_timeout = '{_DROP_WAIT}'"))
-        if await is_made(connection, schema):
-            # In the order in which writes and searches lock them, so that none waits for the drop and it for them.
-            tables = ", ".join(f"{schema}.{table}" for table in ("partition", "entry", "item", "path_index"))
-            await connection.execute(sql(f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE"))
-            await connection.execute(sql(f"DROP SCHEMA {schema} CASCADE"))
+        found = await standing(connection, name, 0)
+        if found.has_tables and not found.is_noted:
+            await _free(connection, schema)
 
 
-async def is_made(connection: psycopg.AsyncConnection[Any], schema: str) -> bool:
-    """Whether the tables of a segment are there."""
-    return await _value(connection, "SELECT to_regclass(%s || '.item')", (schema,)) is not None
+async def _free(connection: psycopg.AsyncConnection[Any], schema: str) -> None:
+    await connection.execute(sql(f"SET LOCAL lock_timeout = '{_DROP_WAIT}'"))
+    # In the order in which writes and searches lock them, so that none waits for the drop and it for them.
+    tables = ", ".join(f"{schema}.{table}" for table in ("partition", "entry", "item", "path_index"))
+    await connection.execute(sql(f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE"))
+    await connection.execute(sql(f"DROP SCHEMA {schema} CASCADE"))
 
 
-async def is_noted(connection: psycopg.AsyncConnection[Any], name: str) -> bool:
-    """Whether a segment was made, be it there or not."""
-    text: LiteralString = "SELECT EXISTS (SELECT FROM pleiad.segment WHERE name = %s)"
-    return bool(await _value(connection, text, (name,)))
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the database knows of a segment, all of it as of one moment."""
+
+    has_tables: bool
+    is_noted: bool
+    """It was made and not dropped since, be it there or not."""
+    is_dropped: bool
+    """It was dropped, after the drop that was asked about."""
+    was_ever_dropped: bool
+
+    @property
+    def is_made(self) -> bool:
+        """It is there, and is not what a drop has still to free."""
+        return self.has_tables and (self.is_noted or not self.was_ever_dropped)
+
+    @property
+    def is_gone(self) -> bool:
+        """It held something, nobody dropped it, and it is not there."""
+        return self.is_noted and not self.has_tables and not self.is_dropped
+
+
+# `to_regclass` would look at the schema with a cache that is a moment older or younger than what the statement sees of
+# the notes; the tables of the system are read as of the same moment.
+_STANDING: LiteralString = """
+SELECT EXISTS (SELECT FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid
+    WHERE n.nspname = ('pleiad_' || %(name)s)::name AND c.relname = 'item'),
+  EXISTS (SELECT FROM pleiad.segment WHERE name = %(name)s),
+  EXISTS (SELECT FROM pleiad.dropped WHERE name = %(name)s AND sequence > %(known)s),
+  EXISTS (SELECT FROM pleiad.dropped WHERE name = %(name)s)
+"""
+
+
+async def standing(connection: psycopg.AsyncConnection[Any], name: str, known: int) -> Standing:
+    """Whether a segment is there, was made, and was dropped after the drop `known`: one statement."""
+    cursor = await connection.execute(_STANDING, {"name": name, "known": known})
+    return Standing(*(await cursor.fetchall())[0])
+
+
+async def settled_standing(connection: psycopg.AsyncConnection[Any], name: str, known: int) -> Standing:
+    """The same while nobody makes, upgrades or frees the segment."""
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock(%s::int, hashtext(%s))", (_SEGMENT_LOCK, name))
+        return await standing(connection, name, known)
 
 
 def schema_name(name: str) -> str:
     """The schema of a segment as SQL."""
     quoted = name.replace('"', '""')
     return f'"pleiad_{quoted}"'
-
-
-async def is_dropped(connection: psycopg.AsyncConnection[Any], name: str, known: int) -> bool:
-    """Whether a segment was dropped after the drop `known`."""
-    text = "SELECT EXISTS (SELECT FROM pleiad.dropped WHERE name = %s AND sequence > %s)"
-    return bool(await _value(connection, text, (name, known)))
 
 
 async def last_drop(connection: psycopg.AsyncConnection[Any]) -> int:

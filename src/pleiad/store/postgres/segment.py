@@ -98,19 +98,32 @@ class PostgresSegment:
             return True
 
         async def look(connection: Connection) -> bool:
-            if await schema.is_made(connection, self._schema):
+            found = await self._standing(connection)
+            if found.is_made:
                 await schema.upgrade_segment(connection, self._schema, self._name)
                 await self._indexes.load(connection)
                 return True
-            self._dropped = await schema.is_dropped(connection, self._name, self._last_drop)
-            if not self._dropped and await schema.is_noted(connection, self._name):
-                raise self._out_of_service("its schema is gone, although it held items")
+            self._dropped = self._dropped or found.is_dropped
             return False
 
-        self._is_made = await self._guarded(self._connections.read(look))
+        is_made = await self._guarded(self._connections.read(look))
         if self._dropped:
             raise SegmentDroppedError()
+        if self._is_damaged:
+            raise SegmentOutOfServiceError()
+        # Another call may have made it meanwhile, and an answer that is older does not undo that.
+        self._is_made = self._is_made or is_made
         return self._is_made
+
+    async def _standing(self, connection: Connection) -> schema.Standing:
+        """What the database knows of the segment; one that is lost goes out of service."""
+        found = await schema.standing(connection, self._name, self._last_drop)
+        if found.is_gone:
+            # Nobody serves it again before an operator has looked, so it is asked once more, beside nobody.
+            found = await schema.settled_standing(connection, self._name, self._last_drop)
+            if found.is_gone:
+                raise self._out_of_service("its schema is gone, although it held items")
+        return found
 
     def _row(self, found: Sequence[Any]) -> Row:
         """A row as it was written; one that is not puts the segment on the list of what is wrong."""
@@ -135,18 +148,23 @@ class PostgresSegment:
         async def make(connection: Connection) -> bool:
             return await schema.make_segment(connection, self._schema, self._name, self._last_drop)
 
-        if not await self._connections.write(make):
-            self._dropped = True
+        try:
+            if not await self._connections.write(make):
+                self._dropped = True
+        except psycopg.Error as error:
+            _log.error("segment %s was not made: %s", self._name, error)
+            raise self._failure(error) from error
         await self._look()
 
     async def _guarded(self, call: Awaitable[_T]) -> _T:
-        """What a call gives; SegmentDroppedError when it failed because the segment was dropped meanwhile."""
+        """What a call gives; SegmentDroppedError when it failed because the segment was dropped meanwhile.
+
+        One that is lost meanwhile goes out of service.
+        """
         try:
             return await call
         except psycopg.Error as error:
-            if self._dropped or not await self._connections.read(
-                lambda connection: schema.is_made(connection, self._schema)
-            ):
+            if self._dropped or not (await self._connections.read(self._standing)).is_made:
                 self._dropped = True
                 raise SegmentDroppedError() from error
             raise
