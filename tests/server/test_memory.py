@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import select
 import threading
+import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -266,6 +267,45 @@ def test_answers_that_nobody_reads_have_one_budget(serve: Serve, tls: bool) -> N
     for client in clients:
         client.socket.close()
     assert wait_until(lambda: sums(running) == (0, 0, 0), 5)
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_of_answers_that_are_not_read_nothing_is_kept_but_what_is_counted(serve: Serve, tls: bool) -> None:
+    """A transport keeps the whole of what it is given until its last byte is sent, and TLS made a copy of it."""
+    running = serve(large, tls=tls)
+    clients = [running.connect_tls(20) if tls else running.connect(20) for _ in range(4)]
+    tracemalloc.start()
+    try:
+        for client in clients:
+            before_bytes = sums(running)[2]
+            client.send(GET)
+            assert wait_until(lambda least=before_bytes: sums(running)[2] > least)  # type: ignore[misc]
+        kept_bytes = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert kept_bytes < sums(running)[2] + 1_000_000
+    for client in clients:
+        assert client.read().body == b"x" * 8_000_000
+    assert wait_until(lambda: sums(running) == (0, 0, 0))
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_a_long_answer_is_sent_whole_before_its_connection_is_closed(serve: Serve, tls: bool) -> None:
+    running = serve(large, tls=tls)
+    client = running.connect_tls(20) if tls else running.connect(20)
+    client.send(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+    assert wait_until(lambda: sums(running)[2] > 0)
+    assert len(client.read().body) == 8_000_000
+    assert client.socket.recv(1) == b""
+
+
+def test_a_refusal_behind_a_long_answer_comes_after_it(serve: Serve) -> None:
+    running = serve(large)
+    client = running.connect(20).send(GET + b"not HTTP at all\r\n\r\n")
+    assert wait_until(lambda: sums(running)[2] > 0)
+    assert len(client.read().body) == 8_000_000
+    assert client.read().status == 400
+    assert client.socket.recv(1) == b""
 
 
 def test_a_client_that_reads_slowly_is_not_cut_for_others(serve: Serve) -> None:

@@ -5,7 +5,8 @@ Three sums are kept, each told by the connections themselves:
 - bodies: everything received and not answered: bodies in part, requests that wait behind others, the one being
   answered. Beyond `Limits.bodies_bytes` connections stop reading and wait in line; beyond that and
   `OVERRUN_BODIES` bodies more a request is refused, whoever sends it.
-- unsent: answers that clients do not read. Beyond half of `Limits.unsent_bytes` who has read nothing for
+- unsent: answers that clients do not read, in whole pieces of `SEND_BYTES`, since a transport keeps a piece until it
+  is sent. Beyond half of `Limits.unsent_bytes` who has read nothing for
   `UNREAD_SECONDS` is cut, beyond all of it who has read nothing for the longest time.
 
 Invariants
@@ -24,6 +25,8 @@ OVERRUN_BODIES = 4
 """Reads that were under way when the room ran out, and the body of the head of the line, end above the budget."""
 READ_BYTES = 256 * 1024
 """What one read of a socket may bring."""
+SEND_BYTES = 128 * 1024
+"""What is given to a transport at once."""
 PRESSED_SECONDS = 5.0
 """The time to send a request while others wait for room or for a connection."""
 UNREAD_SECONDS = 2.0
@@ -129,7 +132,7 @@ class Memory:
         """A client does not read as fast as it is answered; asked again, it says whether the client has read since."""
         bytes_before, since = self._unread.get(writer, (0, now))
         size = writer.unsent_bytes
-        self.unsent_bytes += size - bytes_before
+        self.unsent_bytes += _in_pieces(size) - _in_pieces(bytes_before)
         if size < bytes_before:
             del self._unread[writer]
             since = now
@@ -139,7 +142,7 @@ class Memory:
 
     def forget_unsent(self, writer: Writer) -> None:
         """A client has read, or is gone."""
-        self.unsent_bytes -= self._unread.pop(writer, (0, 0.0))[0]
+        self.unsent_bytes -= _in_pieces(self._unread.pop(writer, (0, 0.0))[0])
 
     def sweep(self, now: float) -> None:
         """Looks again at who does not read."""
@@ -155,3 +158,8 @@ class Memory:
     def _cut(self, writer: Writer) -> None:
         self.forget_unsent(writer)
         writer.abort()
+
+
+def _in_pieces(size_bytes: int) -> int:
+    """The memory of so many bytes that wait to be sent."""
+    return -(-size_bytes // SEND_BYTES) * SEND_BYTES

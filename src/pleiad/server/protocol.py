@@ -29,10 +29,11 @@ import httptools
 from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.server import eager, http2
+from pleiad.server.answer_writer import AnswerWriter
 from pleiad.server.connections import ConnectionTable
 from pleiad.server.memory import PRESSED_SECONDS, RETRY_AFTER_MS
 from pleiad.server.message import KEEP_LINE_CLOSE, ConnectionCut, Request, Response, error_response
-from pleiad.server.request_reader import HEADER_LINES_MAX, RequestReader, head_bytes, refusal_of
+from pleiad.server.request_reader import HEADER_LINES_MAX, head_bytes, refusal_of
 
 PENDING_MAX = 32
 UNSENT_BYTES_MAX = 65_536
@@ -44,7 +45,7 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _log = logging.getLogger("pleiad.server")
 
 
-class HttpProtocol(RequestReader, asyncio.Protocol):
+class HttpProtocol(AnswerWriter, asyncio.Protocol):
     """The protocol of one connection; also its row in the connection table."""
 
     __slots__ = (
@@ -55,38 +56,27 @@ class HttpProtocol(RequestReader, asyncio.Protocol):
         "_idle_at",
         "_is_counted",
         "_is_in_line",
-        "_linger_at",
         "_loop",
-        "_lost",
         "_paused",
         "_paused_at",
         "_served",
         "_stalled_at",
-        "_table",
         "_task",
-        "_transport",
         "_turn_due",
-        "_unsent",
         "_waits_for_room",
-        "_write_paused",
     )
 
     def __init__(self, table: ConnectionTable, secure: bool) -> None:
-        super().__init__(table.limits, secure, table)
-        self._table = table
+        super().__init__(table, secure)
         self._handler = table.handler
         self._loop = table.loop
-        self._transport: asyncio.Transport | None = None
         # the request being answered
         self._task: asyncio.Task[Response] | None = None
         self._served: Request | None = None
         self._turn_due = False
         # flow
         self._held = b""
-        self._unsent = b""
         self._paused = False
-        self._write_paused = False
-        self._lost = False
         # what the table's memory counts for this connection
         self._heads_bytes = 0
         self._bodies_bytes = 0
@@ -95,7 +85,6 @@ class HttpProtocol(RequestReader, asyncio.Protocol):
         self._waits_for_room = False
         # times, by the table's clock
         self._idle_at = self._stalled_at = self._paused_at = table.now
-        self._linger_at: float | None = None
 
     # -- transport callbacks ---------------------------------------------------------------------
 
@@ -109,6 +98,7 @@ class HttpProtocol(RequestReader, asyncio.Protocol):
         self._lost = True
         self._table.remove(self)
         self._table.memory.forget_unsent(self)
+        self._rest.clear()
         self._drop_requests()
         if self._task is not None:
             self._task.cancel()
@@ -142,7 +132,13 @@ class HttpProtocol(RequestReader, asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._write_paused = False
+        self._send_rest()
+        if self._write_paused:
+            self._table.memory.note_unsent(self, self._table.now)
+            return
         self._table.memory.forget_unsent(self)
+        if self._is_last_said:
+            self._end()
         self.take_turn()
 
     # -- reading ---------------------------------------------------------------------------------
@@ -300,11 +296,6 @@ class HttpProtocol(RequestReader, asyncio.Protocol):
         self._waits_for_room = False
         self._schedule_turn()
 
-    @property
-    def unsent_bytes(self) -> int:
-        """What waits in memory to be sent."""
-        return 0 if self._transport is None else self._transport.get_write_buffer_size()
-
     # -- answering -------------------------------------------------------------------------------
 
     def _pump(self) -> None:
@@ -406,35 +397,12 @@ class HttpProtocol(RequestReader, asyncio.Protocol):
         elif len(self._unsent) > UNSENT_BYTES_MAX:
             self.send()
 
-    def send(self) -> None:
-        """Write the answers of this turn of the loop."""
-        data, self._unsent = self._unsent, b""
-        if data:
-            self._write(data)
-            if self._write_paused and not self._lost:
-                self._table.memory.note_unsent(self, self._table.now)
-
-    def _render(self, method: str, response: Response, keep_line: bytes) -> bytes:
-        status = response.status
-        head = self._table.heads.get(status) or self._table.head(status)
-        if status == 204 or status == 304:
-            return b"%b%b%b\r\n" % (head, response.headers, keep_line)
-        body = response.body
-        length = len(body)
-        if method == "HEAD":
-            body = b""
-        return b"%bContent-Length: %d\r\n%b%b\r\n%b" % (head, length, response.headers, keep_line, body)
-
-    def _write(self, data: bytes) -> None:
-        transport = self._transport
-        if not self._lost and transport is not None and not transport.is_closing():
-            transport.write(data)
-
     def _close(self) -> None:
         self.send()
         self._drop_requests()
-        if self._transport is not None and not self._lost:
-            self._transport.close()
+        self._is_last_said = True
+        if not self._rest:
+            self._end()
 
     def _finish_refusal(self, refusal: Response | bytes) -> None:
         """Send the last response; leave the client the time to read it before the connection goes."""
@@ -447,8 +415,9 @@ class HttpProtocol(RequestReader, asyncio.Protocol):
             refusal = self._render("", refusal, KEEP_LINE_CLOSE)
         self._write(refusal)
         self._linger_at = self._table.now
-        if transport.can_write_eof():
-            transport.write_eof()
+        self._is_last_said = True
+        if not self._rest:
+            self._end()
 
     # -- the connection table's view ---------------------------------------------------------------
 
@@ -487,10 +456,6 @@ class HttpProtocol(RequestReader, asyncio.Protocol):
     def drain(self) -> None:
         if self._task is None and not self._queue and not self._in_request and self._linger_at is None:
             self._close()
-
-    def abort(self) -> None:
-        if self._transport is not None and not self._lost:
-            self._transport.abort()
 
 
 def _no_room() -> PleiadError:

@@ -36,6 +36,8 @@ TLS_FIRST_BYTE = 0x16
 HANDSHAKE_SECONDS_MAX = 10.0
 REFUSAL_SECONDS = 1.0
 READ_BYTES = 64 * 1024
+RECORD_BYTES = 16 * 1024
+"""What TLS encrypts as one piece."""
 
 _log = logging.getLogger("pleiad.server")
 
@@ -240,9 +242,12 @@ class TlsConnection(asyncio.Protocol):
             self._unsent.append(data)
             return
         view = memoryview(data)
+        encrypted: list[bytes] = []
         try:
             while view:
-                view = view[self._tls.write(view) :]
+                view = view[self._tls.write(view[:RECORD_BYTES]) :]
+                # Taken out at once: the library's buffer never becomes smaller again.
+                encrypted.append(self._outgoing.read())
         except ssl.SSLWantReadError:
             self._unsent.append(bytes(view))
         except ssl.SSLError as error:
@@ -250,6 +255,8 @@ class TlsConnection(asyncio.Protocol):
             self._closing = True
             self._socket.abort()
             return
+        if encrypted and not self._socket.is_closing():
+            self._socket.write(encrypted[0] if len(encrypted) == 1 else b"".join(encrypted))
         self._flush()
 
     def close(self) -> None:
