@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from pleiad.limits import Limits
+
 ITEMS = 120
 KEYS = 24
 EXCLUDED = {"includedPaths": [{"path": "/*"}], "excludedPaths": [{"path": "/description/*"}]}
@@ -26,6 +28,25 @@ QUERIES = (
     "SELECT * FROM c WHERE c.id IN ('i1', 'i2', 'i25', 'i49') AND c.pk = 'p1' ORDER BY c.n",
     "SELECT VALUE 1",
 )
+MANY = "(SELECT VALUE COUNT(1) FROM a IN c.t JOIN b IN c.t)"
+HEAVY = (
+    "SELECT VALUE COUNT(1) FROM c JOIN a IN c.t JOIN b IN c.t",
+    f"SELECT c.n, SUM({MANY}) AS many FROM c GROUP BY c.n",
+    f"SELECT VALUE {MANY} FROM c",
+    f"SELECT VALUE {MANY} FROM c WHERE c.pk = 'p1' AND c.id IN ('i1', 'i7')",
+    f"SELECT DISTINCT VALUE {MANY} FROM c",
+    f"SELECT DISTINCT VALUE {MANY} FROM c ORDER BY c.n",
+    f"SELECT VALUE c.id FROM c WHERE {MANY} + c.n < 3",
+    "SELECT VALUE [c.id, a, b] FROM c JOIN a IN c.t JOIN b IN c.t WHERE a = b AND a % 20 = 19",
+    "SELECT TOP 5 VALUE [c.id, a, b] FROM c JOIN a IN c.t JOIN b IN c.t WHERE a = b AND a % 20 = 19",
+    f"SELECT VALUE {MANY} FROM c ORDER BY c.n",
+    f"SELECT VALUE c.id FROM c WHERE {MANY} + c.n % 3 = 1602 ORDER BY c.n DESC",
+    f"SELECT VALUE c.id FROM c WHERE {MANY} < 3 ORDER BY c.n",
+    "SELECT VALUE [c.id, a, b] FROM c JOIN a IN c.t JOIN b IN c.t WHERE a = b AND a % 20 = 19 ORDER BY c.n DESC",
+    f"SELECT VALUE {MANY} FROM c WHERE c.pk = 'p1' AND c.id IN ('i1', 'i7') ORDER BY c.n",
+)
+"""Queries of which an item takes thousands of steps."""
+NO_TIME = Limits(operation_seconds=0.0)
 
 
 def item(number: int) -> dict[str, Any]:
@@ -72,6 +93,44 @@ async def test_a_physical_index_changes_neither_the_answer_nor_the_charge(
         after = [await w.query(text) for text in QUERIES]
     assert [answer.results for answer in after] == [answer.results for answer in before]
     assert [answer.charge_ru for answer in after] == [answer.charge_ru for answer in before]
+
+
+@pytest.mark.parametrize("is_indexed", [False, True], ids=["scanned", "indexed"])
+async def test_heavy_evaluation_is_charged_once_whichever_way_the_query_goes(
+    world: Any, index_settings: tuple[Any, Any], is_indexed: bool
+) -> None:
+    numbers = list(range(40))
+    charges: dict[str, float] = {}
+    async with world(partitions=3, indexes=index_settings[0]) as w:
+        for number in range(12):
+            await w.put({"id": f"i{number}", "pk": f"p{number % 6}", "n": number % 5, "t": numbers})
+        for text in HEAVY:
+            whole = await w.query(text)
+            assert len(whole.pages) == 1
+            assert dict(whole.pages[0].charge.parts)["evaluation"] > 0, text
+            charges[text] = whole.charge_ru
+    async with world(indexes=index_settings[is_indexed]) as w:
+        for text in HEAVY:
+            await w.query(text)
+        await w.indexes_built()
+        for text in HEAVY:
+            for page_items in (2, 1_000):
+                paged = await w.query(text, page_items=lambda: page_items)  # noqa: B023
+                assert paged.charge_ru == charges[text], (text, page_items)
+    async with world(indexes=index_settings[is_indexed], limits=NO_TIME) as w:
+        w.container.kept.bytes_max = -1
+        for text in HEAVY:
+            paused = await w.query(text, page_items=lambda: 1_000)
+            assert paused.charge_ru == charges[text], text
+
+
+async def test_the_first_page_pays_for_what_it_evaluates_of_an_item_it_does_not_finish(world: Any) -> None:
+    async with world() as w:
+        await w.put({"id": "i", "pk": "p", "t": list(range(300))})
+        text = "SELECT VALUE 1 FROM c JOIN a IN c.t JOIN b IN c.t WHERE a + b = 0 OR a + b > 590"
+        page = await w.page(text, items_max=1)
+    assert page.token is not None
+    assert page.charge_ru > 50
 
 
 @pytest.mark.requirement("R88")

@@ -224,7 +224,7 @@ def _is_plain_count(job: QueryJob) -> bool:
         and block.is_value
         and not block.group_by
         and not block.order_by
-        and block.selection == plan.AggregateResult(0)
+        and isinstance(block.selection, plan.AggregateResult)
         and len(block.aggregates) == 1
         and block.aggregates[0].kind is plan.AggregateKind.COUNT
         and _is_always_defined(block.aggregates[0].argument)
