@@ -22,7 +22,7 @@ from pleiad.heads.nosql.auth import EMULATOR_KEY
 from pleiad.limits import Limits
 from pleiad.server import connections, tls
 from pleiad.server.connections import address_of
-from pleiad.server.descriptors import descriptors_for_connections, raise_descriptor_limit
+from pleiad.server.descriptors import Descriptors, raise_descriptor_limit
 from tests.server.test_protocol import GET, echo, wait_until
 
 Serve = Callable[..., Any]
@@ -118,12 +118,26 @@ def test_few_descriptors_are_shared_by_halves_and_many_keep_the_reserve() -> Non
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (400, before[1]))
-        assert descriptors_for_connections(Limits()) == 200
-        assert descriptors_for_connections(Limits(descriptors_reserved=100)) == 300
+        assert Descriptors.of_process(Limits()) == Descriptors(400, 200)
+        assert Descriptors.of_process(Limits(descriptors_reserved=100)).for_connections == 300
         raise_descriptor_limit()
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == before[1]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "connections", "fits"),
+    [
+        (511, 505, True),
+        (523, 513, False),  # few files are open, so nearly all of the reserve may still be needed
+        (520, 200, True),  # the files that are open have their part of the reserve already
+        (895, 200, True),
+        (896, 200, False),  # a quarter of the reserve is left free
+    ],
+)
+def test_files_that_are_open_are_part_of_the_reserve(descriptor: int, connections: int, fits: bool) -> None:
+    assert Descriptors(1024, 512).leave_room(descriptor, connections) is fits
 
 
 @contextlib.contextmanager
@@ -186,3 +200,20 @@ def test_a_full_house_is_answered_with_503_and_the_store_still_opens_its_files(t
             assert after.recv(65536).startswith(b"HTTP/1.1 200")
         assert time.process_time() - began_at < 5
     assert "Traceback" not in (tmp_path / "log.txt").read_text()
+
+
+@on_linux
+def test_an_address_with_too_many_silent_connections_is_alone_in_being_refused(tmp_path: Path) -> None:
+    with serving(tmp_path, 64, 256) as (port, pid):
+        client = CosmosClient(f"http://localhost:{port}", EMULATOR_KEY)
+        database = client.create_database("open")
+        for number in range(12):
+            database.create_container(f"c{number}", PartitionKey("/pk")).create_item({"id": "1", "pk": "a"})
+        assert len(os.listdir(f"/proc/{pid}/fd")) > 64
+        crowd = [connect_from("127.0.0.2", port) for _ in range(200)]
+        for _ in range(3):
+            with connect_from("127.0.0.3", port) as honest:
+                honest.sendall(HEALTH)
+                assert honest.recv(65536).startswith(b"HTTP/1.1 200")
+        for connection in crowd:
+            connection.close()

@@ -1,9 +1,9 @@
 """What all connections of one server share: the handler, the limits, the clock, and the table of connections.
 
 A connection is taken while there are fewer than `Limits.connections` and fewer than `Limits.connections_per_address`
-of its address (of its /64 network, where that is IPv6), and while its descriptor is below those that are reserved for
-other files; all of this in proportion where the process may open fewer files. Others are told 503. When three quarters
-of the places are taken, idle connections and slow requests are given less time.
+of its address (of its /64 network, where that is IPv6), and while enough descriptors are free for other files; all of
+this in proportion where the process may open fewer files. Others are told 503, a few of each address at a time. When
+three quarters of the places are taken, idle connections and slow requests are given less time.
 
 Invariants
 - There is one timer per server. It sweeps every connection; no request owns a timer.
@@ -24,7 +24,7 @@ from http import HTTPStatus
 from typing import Protocol
 
 from pleiad.limits import Limits
-from pleiad.server.descriptors import descriptors_for_connections
+from pleiad.server.descriptors import Descriptors
 from pleiad.server.memory import Memory
 from pleiad.server.message import Gate, Handler
 
@@ -34,6 +34,7 @@ SWEEP_SECONDS_MAX = 1.0
 SWEEP_SECONDS_MIN = 0.02
 REFUSALS_MAX = 128
 """Connections over the limit that may wait for their 503 at once; more are dropped without a word."""
+REFUSALS_PER_ADDRESS_MAX = 16
 CROWDED_IDLE_SECONDS = 10.0
 TURN_SECONDS = 0.01
 """How long requests are answered before new ones are read."""
@@ -91,16 +92,15 @@ class ConnectionTable:
         self.memory = Memory(limits)
         # Who waits for its 503 has a descriptor of the reserve.
         self._refusals_max = min(REFUSALS_MAX, limits.descriptors_reserved // 4)
-        self._descriptors_end = descriptors_for_connections(limits)
-        if self._descriptors_end is not None:
-            self._refusals_max = min(self._refusals_max, self._descriptors_end // 4)
+        self._descriptors = Descriptors.of_process(limits)
+        places = self._descriptors.for_connections
+        if places is not None:
+            self._refusals_max = min(self._refusals_max, places // 4)
         self._connections_max = limits.connections
         self._per_address_max = limits.connections_per_address
-        if self._descriptors_end is not None and self._descriptors_end < limits.connections:
-            self._connections_max = self._descriptors_end
-            self._per_address_max = (
-                limits.connections_per_address * self._descriptors_end // limits.connections
-            )
+        if places is not None and places < limits.connections:
+            self._connections_max = places
+            self._per_address_max = limits.connections_per_address * places // limits.connections
             _log.info(
                 "connections are capped at %d, since the process may open few files", self._connections_max
             )
@@ -111,7 +111,8 @@ class ConnectionTable:
         self.emptied.set()
         self._connections: dict[Swept, str] = {}
         self._per_address: Counter[str] = Counter()
-        self._refusals: set[Swept] = set()
+        self._refusals: dict[Swept, str] = {}
+        self._refusals_per_address: Counter[str] = Counter()
         self._answerers: list[Answerer] = []
         self._late: deque[Answerer] = deque()
         self._is_answer_due = False
@@ -133,7 +134,7 @@ class ConnectionTable:
         return (
             len(self._connections) < self._connections_max
             and self._per_address[address] < self._per_address_max
-            and (self._descriptors_end is None or descriptor < self._descriptors_end)
+            and self._descriptors.leave_room(descriptor, len(self._connections) + len(self._refusals))
         )
 
     @property
@@ -147,9 +148,12 @@ class ConnectionTable:
         seconds = self.limits.idle_seconds
         return min(seconds, CROWDED_IDLE_SECONDS) if self.is_crowded else seconds
 
-    @property
-    def refuses_silently(self) -> bool:
-        return len(self._refusals) >= self._refusals_max
+    def refuses_silently(self, address: str) -> bool:
+        """Whether so many wait for their refusal, of all or of an address, that one more is not told of it."""
+        return (
+            len(self._refusals) >= self._refusals_max
+            or self._refusals_per_address[address] >= REFUSALS_PER_ADDRESS_MAX
+        )
 
     def answer_later(self, answerer: Answerer) -> None:
         """Have a connection's requests answered when this turn of the loop has read those of all connections.
@@ -229,8 +233,9 @@ class ConnectionTable:
         self._per_address[address] += 1
         self.emptied.clear()
 
-    def add_refusal(self, connection: Swept) -> None:
-        self._refusals.add(connection)
+    def add_refusal(self, connection: Swept, address: str) -> None:
+        self._refusals[connection] = address
+        self._refusals_per_address[address] += 1
         self.emptied.clear()
 
     def replace(self, old: Swept, new: Swept) -> None:
@@ -240,12 +245,15 @@ class ConnectionTable:
             self._connections[new] = address
 
     def remove(self, connection: Swept) -> None:
-        address = self._connections.pop(connection, None)
-        if address is not None:
-            self._per_address[address] -= 1
-            if not self._per_address[address]:
-                del self._per_address[address]
-        self._refusals.discard(connection)
+        for table, count in (
+            (self._connections, self._per_address),
+            (self._refusals, self._refusals_per_address),
+        ):
+            address = table.pop(connection, None)
+            if address is not None:
+                count[address] -= 1
+                if not count[address]:
+                    del count[address]
         if not self._connections and not self._refusals:
             self.emptied.set()
 

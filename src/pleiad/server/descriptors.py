@@ -2,8 +2,8 @@
 
 The store opens files when they are needed, and script processes need sockets; for them `Limits.descriptors_reserved`
 descriptors, or half of all where there are few, are kept free of connections. The kernel gives the lowest free number
-to a new descriptor, so a connection whose number is in the last part of the table says that the reserve is touched,
-whoever has taken the others.
+to a new descriptor, so all numbers below that of a new connection are taken: by connections, which are counted, or by
+files, which have that much of the reserve already. A quarter of the reserve is left free in any case.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
+from dataclasses import dataclass
+from typing import Self
 
 from pleiad.limits import Limits
 
@@ -19,6 +21,9 @@ if sys.platform != "win32":
 
 _RAISED_MAX = 1_048_576
 """Where the hard limit is none at all: what kernels allow without being asked."""
+
+FREE_SHARE = 4
+"""The part of the reserve that stays free for files yet to be opened."""
 
 
 def raise_descriptor_limit() -> None:
@@ -37,14 +42,33 @@ def raise_descriptor_limit() -> None:
         wanted //= 2
 
 
-def descriptors_for_connections(limits: Limits) -> int | None:
-    """Below which number the descriptor of a connection must be; None where nothing is limited."""
-    if sys.platform == "win32":
-        return None
-    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if soft == resource.RLIM_INFINITY:
-        return None
-    return soft - min(limits.descriptors_reserved, soft // 2)
+@dataclass(frozen=True, slots=True)
+class Descriptors:
+    """What connections may take of the descriptors there are; `most` is None where nothing is limited."""
+
+    most: int | None
+    reserved: int
+
+    @classmethod
+    def of_process(cls, limits: Limits) -> Self:
+        if sys.platform == "win32":
+            return cls(None, 0)
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if soft == resource.RLIM_INFINITY:
+            return cls(None, 0)
+        return cls(soft, min(limits.descriptors_reserved, soft // 2))
+
+    @property
+    def for_connections(self) -> int | None:
+        """How many connections there may be."""
+        return None if self.most is None else self.most - self.reserved
+
+    def leave_room(self, descriptor: int, connections: int) -> bool:
+        """Whether enough are left for files when a connection takes this number beside so many others."""
+        if self.most is None:
+            return True
+        files = descriptor - connections
+        return descriptor < self.most - max(self.reserved - files, self.reserved // FREE_SHARE)
 
 
 def descriptor_of(transport: asyncio.BaseTransport) -> int:

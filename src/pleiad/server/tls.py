@@ -59,11 +59,11 @@ class FirstByte(asyncio.Protocol):
             self._transport.abort()
         elif self._table.has_place(address, descriptor_of(transport)):
             self._table.add(self, address)
-        elif self._table.refuses_silently:
+        elif self._table.refuses_silently(address):
             self._transport.abort()
         else:
             self._refused = True
-            self._table.add_refusal(self)
+            self._table.add_refusal(self, address)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._table.remove(self)
