@@ -13,7 +13,7 @@ from pleiad.errors import PleiadError
 from pleiad.limits import MB, Limits
 from pleiad.query import QueryContext, compile_query
 from pleiad.query.measure import RESULT_BYTES_MAX, rendered, size_of
-from pleiad.query.pace import SLICE_SECONDS, Pace, current
+from pleiad.query.pace import LARGE_PAGE_BYTES, LARGE_PAGES_MAX, SLICE_SECONDS, Pace, current
 from pleiad.query.sorting import paced_sort
 
 LIMITS = Limits()
@@ -307,3 +307,32 @@ def test_compiling_a_long_text_pauses(slow_clock: Clock) -> None:
     asyncio.run(go())
     assert pace.pauses > 100
     assert pace.steps == 0, "compiling is not charged, since a second request finds it done"
+
+
+def test_only_a_few_large_pages_are_worked_out_at_a_time_and_the_others_wait_in_order() -> None:
+    order: list[int] = []
+
+    async def page(number: int, page_bytes: int) -> None:
+        with Pace(seconds=30) as pace:
+            await pace.seat(page_bytes)
+            order.append(number)
+            for _ in range(3):
+                await asyncio.sleep(0)
+
+    async def late() -> None:
+        with Pace(seconds=0) as pace:
+            await pace.seat(LARGE_PAGE_BYTES + 1)
+
+    async def scene() -> None:
+        large = [asyncio.create_task(page(n, LARGE_PAGE_BYTES + 1)) for n in range(LARGE_PAGES_MAX * 3)]
+        await asyncio.sleep(0)
+        assert order == list(range(LARGE_PAGES_MAX))
+        with pytest.raises(PleiadError) as refused:
+            await late()
+        assert refused.value.status == 408
+        await page(-1, LARGE_PAGE_BYTES)
+        await asyncio.gather(*large)
+        order.remove(-1)
+        assert order == list(range(LARGE_PAGES_MAX * 3))
+
+    asyncio.run(scene())

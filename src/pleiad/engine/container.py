@@ -67,6 +67,8 @@ class Container:
         self.heat = Heat()
         self.map = partition_map
         self.allotment = Allotment()
+        self.row_bytes_seen = 0
+        """About how large the items are that were read last: how many are read at once goes by it."""
         self.rid_bytes = resource.rid.encode()
         self._told_of_long_keys = False
         self.kept = KeptWork()

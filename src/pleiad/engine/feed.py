@@ -46,6 +46,7 @@ async def page(
     rows: list[Row] = []
     room_bytes = container.limits.response_bytes
     with Pace.of_request(container.limits) as pace:
+        await pace.seat(container.row_bytes_seen * items_max)
         while len(rows) < items_max and room_bytes > 0:
             chunk = await scan.chunk(min(items_max - len(rows), _CHUNK_ROWS))
             if not chunk:
@@ -59,6 +60,7 @@ async def page(
                 rows.append(row)
                 last = row
                 room_bytes -= row.size_bytes
+            await pace.seat(container.row_bytes_seen * items_max)
             await pace.rest()
     cost = charge.feed_page([row.size_bytes for row in rows], max(scan.partitions_visited, 1), multiplier)
     visits = scan.rows or {scan.partition: 0}

@@ -147,6 +147,7 @@ class Walk(Generic[Change]):
         """Fills `changes`, and moves `place` behind them."""
         self._room_bytes = self.container.limits.response_bytes
         with Pace.of_request(self.container.limits) as pace:
+            await pace.seat(self.container.row_bytes_seen * self.items_max)
             for partition, piece in _by_partition(self.container, place):
                 if self.is_full:
                     self.has_unread_parts = True
@@ -160,12 +161,15 @@ class Walk(Generic[Change]):
     async def _read(self, partition: Partition, piece: Piece, pace: Pace) -> int:
         """The LSN up to which a part is read now."""
         after = piece.after
-        at_once = _CHUNK_FIRST
+        at_once = max(1, min(_CHUNK_FIRST, self._room_bytes // max(1, self.container.row_bytes_seen)))
         while not self.is_full:
             wanted = min(self.items_max - len(self.changes), at_once)
             # Before the rows, so that nothing up to it can be missing from them.
             upto = partition.lsn
             found = await self.fetch(partition, piece.span, after, wanted)
+            if found:
+                seen_bytes = sum([change.size_bytes for change in found]) // len(found)
+                self.container.row_bytes_seen = max(seen_bytes, self.container.row_bytes_seen * 3 // 4)
             shown_before = len(self.changes)
             for lsn, group in groupby(found, _lsn):
                 if not await self._take(list(group)):

@@ -58,6 +58,7 @@ async def run(container: Container, request: QueryRequest) -> QueryPage:
         if (page := _whole_page(container, request, short, rows, began_at)) is not None:
             return page
     with Pace.of_request(container.limits) as pace:
+        await pace.seat(container.row_bytes_seen * request.items_max)
         if len(request.text) <= LONG_TEXT_CHARS:
             job = await pace.run(_prepared, container, request, pace)
         else:

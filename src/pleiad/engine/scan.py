@@ -98,7 +98,7 @@ class Scan:
             self._visited.add(container.map.find(begun[0].span.min).id)
         self.partition = container.map.find(self._pieces[0].span.min if self._pieces else spans[0].min)
         self._lane = lane
-        self._rows_next = _ROWS_FIRST
+        self._rows_next = max(1, min(_ROWS_FIRST, _CHUNK_BYTES // max(1, container.row_bytes_seen)))
         self.rows: dict[Partition, int] = {}
         """Rows that this walk got from each partition it came to."""
         self.is_held = False
@@ -132,6 +132,9 @@ class Scan:
             else:
                 rows = await self._select_by_number(partition, self._last, rows_max)
             self._rows_next = _rows_at_once(rows)
+            if rows:
+                seen_bytes = sum([row.size_bytes for row in rows]) // len(rows)
+                self._container.row_bytes_seen = max(seen_bytes, self._container.row_bytes_seen * 3 // 4)
             self.rows[partition] += len(rows)
             left = [_after(piece, rows[-1].number) for piece in self._last] if len(rows) == rows_max else []
             self._kept = len(left)

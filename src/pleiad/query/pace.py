@@ -36,6 +36,9 @@ STEPS_OF_A_LOOK: Final = 256
 """Steps between two looks at the clock: well below a millisecond."""
 REQUEST_SECONDS_MIN: Final = 5.0
 """What a request may take even where a page has less time."""
+LARGE_PAGE_BYTES: Final = MB
+LARGE_PAGES_MAX: Final = 6
+"""Pages larger than that which are worked out at a time; each is rows, texts and an answer of some megabytes."""
 _QUANTUM_BYTES: Final = MB // 4
 _IDLE_WORKERS_MAX: Final = 64
 
@@ -71,6 +74,7 @@ class Pace:
         "_limits",
         "_look_at",
         "_reserved",
+        "_seat",
         "_seconds",
         "_shared",
         "_worker",
@@ -92,6 +96,7 @@ class Pace:
         self._worker: greenlet | None = None
         self._reserved = 0
         self._shared = 0
+        self._seat: asyncio.Semaphore | None = None
         self.steps = 0
         """What was evaluated so far: rows, elements, parts of long strings."""
         self.pauses = 0
@@ -113,6 +118,9 @@ class Pace:
         if self._limits is not None:
             _HELD.held -= self._reserved + self._shared
         self._reserved = self._shared = 0
+        if self._seat is not None:
+            self._seat.release()
+            self._seat = None
 
     @property
     def seconds_left(self) -> float:
@@ -187,6 +195,22 @@ class Pace:
     def one_at_a_time(self) -> asyncio.Lock:
         """What requests hold whose work takes so much memory that only one at a time may do it."""
         return _HERE.turns().large
+
+    async def seat(self, page_bytes: int) -> None:
+        """Waits for a seat if the page may be large; whoever has one keeps it until the request ends."""
+        if page_bytes <= LARGE_PAGE_BYTES or self._seat is not None:
+            return
+        seats = _HERE.turns().seats
+        if seats.locked():
+            await asyncio.sleep(0)  # a request that has not waited yet is no task, and has no time-out
+            try:
+                async with asyncio.timeout(max(self.seconds_left, 0)):
+                    await seats.acquire()
+            except TimeoutError:
+                raise self._out_of_time() from None
+        else:
+            await seats.acquire()
+        self._seat = seats
 
     async def rest(self) -> None:
         """Lets others have their turn if the slice is over; for work that is no generated code."""
@@ -282,13 +306,14 @@ def _new_worker() -> greenlet:
 class _Turns:
     """The queue for slices: one of them begins in each turn of the loop."""
 
-    __slots__ = ("_is_scheduled", "_loop", "_waiting", "large")
+    __slots__ = ("_is_scheduled", "_loop", "_waiting", "large", "seats")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_scheduled = False
         self.large = asyncio.Lock()
+        self.seats = asyncio.Semaphore(LARGE_PAGES_MAX)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
