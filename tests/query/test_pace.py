@@ -13,7 +13,7 @@ from pleiad.errors import PleiadError
 from pleiad.limits import MB, Limits
 from pleiad.query import QueryContext, compile_query
 from pleiad.query.measure import RESULT_BYTES_MAX, rendered, size_of
-from pleiad.query.pace import LARGE_PAGE_BYTES, LARGE_PAGES_MAX, SLICE_SECONDS, Pace, current
+from pleiad.query.pace import LARGE_PAGE_BYTES, LARGE_PAGES_MAX, SLICE_SECONDS, HeldBytes, Pace, current
 from pleiad.query.sorting import paced_sort
 
 LIMITS = Limits()
@@ -184,7 +184,8 @@ def test_a_request_may_hold_so_much_and_no_more() -> None:
         assert refused.value.status == 400
 
 
-def test_all_requests_together_have_a_budget_that_is_given_back() -> None:
+def test_all_requests_together_have_a_budget_that_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pleiad.query.pace._HELD", HeldBytes())
     limits = Limits(query_memory_bytes=8 * MB, queries_memory_bytes=10 * MB)
     with Pace(limits) as one, Pace(limits) as two:
         one.hold(6 * MB)

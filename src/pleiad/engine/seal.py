@@ -64,5 +64,5 @@ def bad(token: str) -> PleiadError:
     return errors.BAD_HEADER(
         name="x-ms-continuation",
         value=token[:100],
-        hint=" It was not issued for this request by this server.",
+        hint=" Invalid Continuation Token. It was not issued for this request by this server.",
     )
