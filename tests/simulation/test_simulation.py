@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+import apsw
 import pytest
 
 from pleiad.engine.reshape_failure import MismatchError
@@ -104,6 +105,6 @@ def test_a_fault_is_found_within_few_seeds(
         for seed in range(SEEDS_TO_FIND_A_FAULT):
             try:
                 run_seed(seed, tmp_path / str(seed), grounds)
-            except (ViolationError, StuckError, MismatchError):
+            except (ViolationError, StuckError, MismatchError, apsw.ConstraintError):
                 return
     pytest.fail(f"{SEEDS_TO_FIND_A_FAULT} seeds did not find the fault")
