@@ -90,7 +90,6 @@ def test_the_invariants_hold_for_many_seeds(tmp_path: Path, grounds: Grounds, st
     run_seeds(SEEDS[store_kind], SEEDS_LONG[store_kind], tmp_path, grounds)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("store_kind", ["sqlite"])
 def test_a_seed_repeats_itself_exactly(tmp_path: Path, grounds: Grounds) -> None:
     first, second = (run_seed(5, tmp_path / name, grounds) for name in ("first", "second"))
