@@ -64,10 +64,14 @@ def require_tools(language: str, *tools: str) -> None:
     """Raise unless every tool is installed."""
     missing = [tool for tool in tools if shutil.which(tool) is None]
     if missing:
-        raise ToolMissingError(f"{' and '.join(missing)} not installed here: the {language} client is left out")
+        raise ToolMissingError(
+            f"{' and '.join(missing)} not installed here: the {language} client is left out"
+        )
 
 
-def run_build_step(command: Sequence[str], directory: Path, *, environment: dict[str, str] | None = None) -> None:
+def run_build_step(
+    command: Sequence[str], directory: Path, *, environment: dict[str, str] | None = None
+) -> None:
     """Run one step of a build, and raise with what it printed if it fails."""
     print(f"building: {' '.join(command)}", flush=True)
     done = subprocess.run(
@@ -90,7 +94,9 @@ def check_client(program: ClientProgram, arguments: list[str] | None = None) -> 
         description=f"Check Pleiad with the official {program.language} client.",
     )
     parser.add_argument(
-        "--sections", default=program.sections, help=f"comma-separated, of {program.sections.replace(',', ', ')}"
+        "--sections",
+        default=program.sections,
+        help=f"comma-separated, of {program.sections.replace(',', ', ')}",
     )
     parser.add_argument(
         "--store", choices=("sqlite", "postgres"), default="sqlite", help="what the server keeps data in"

@@ -26,7 +26,9 @@ def build(directory: Path) -> list[str]:
             return [dotnet, "run", "--configuration", "Release", "--project", str(source)]
     if KIT.is_file():
         return [str(KIT), str(SOURCE_DIR)]
-    raise ToolMissingError("there is no .NET SDK here and no kit beside the checkout: the .NET client is left out")
+    raise ToolMissingError(
+        "there is no .NET SDK here and no kit beside the checkout: the .NET client is left out"
+    )
 
 
 PROGRAM = ClientProgram(
