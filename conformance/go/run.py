@@ -25,8 +25,8 @@ PROGRAM = ClientProgram(
     sections="catalog,items,ids,patch,batch,queries,paging,readmany,changefeed,access,splits",
     left_out=(
         "several regions; scripts, users and permissions, which the client does not have; and what it does wrong by "
-        "itself: keys with letters beyond the basic plane (no JSON), read many with keys of version 1 in several physical "
-        "partitions (it asks the wrong one)"
+        "itself: keys with letters beyond the basic plane (no JSON), read many with keys of version 1 in several "
+        "physical partitions (it asks the wrong one)"
     ),
     build=build,
 )
