@@ -30,8 +30,8 @@ PROGRAM = ClientProgram(
     language="Rust",
     sections="transport,catalog,items,patch,batch,queries,paging,changefeed,access,splits",
     left_out=(
-        "several regions; scripts, users and permissions, which the client does not have; queries that it refuses itself "
-        "over several partitions (groups, aggregates, hybrid search)"
+        "several regions; scripts, users and permissions, which the client does not have; queries that it refuses "
+        "itself over several partitions (groups, aggregates, hybrid search)"
     ),
     build=build,
 )
