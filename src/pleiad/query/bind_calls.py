@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import ast, plan
 from pleiad.query.functions.dates import is_timespan
 from pleiad.query.functions.numbers import number_text
@@ -86,6 +87,9 @@ class CallRules:
         is_legal = True
         for row, argument, least in zip(("SC2051", "SC2052"), node.arguments[1:], (1, 0), strict=False):
             value = argument.value if isinstance(argument, ast.Literal) else None
+            # No modulo may be asked for in front of a seed.
+            if value is UNDEFINED and argument is node.arguments[1] and len(node.arguments) == 3:
+                continue
             if type(value) is not int or abs(value) < least:
                 self._binder.complain(row, argument)
                 is_legal = False
