@@ -287,6 +287,7 @@ FAILURES = [
     ("SELECT * FROM c OFFSET 0 LIMIT 4294967296", "SC2061", (31, 41)),
     ("SELECT * FROM c OFFSET 4294967296 LIMIT 0", "SC2062", (23, 33)),
     ("SELECT 1 FROM c JOIN c IN c.tags", "SC2021", (21, 22)),
+    ("SELECT VALUE DATETIMEADD('10', '2020-01-01')", "SC2053", (13, 44)),
     ("SELECT * FROM c ORDER BY LOWER(c.a)", 2206, None),
     ("SELECT FullTextScore(c.a, 'b') FROM c", "SC2240", (7, 30)),
     ("SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.a, 'b'))", "SC2233", (16, 58)),
