@@ -266,6 +266,19 @@ def test_numbers_keep_their_digits_in_the_shortest_form(wire: BatchWire, contain
     assert reply.body.count(b'"m":2.5') == 2
 
 
+def test_of_a_property_named_twice_in_an_item_the_last_value_counts(
+    wire: BatchWire, container: ContainerProxy
+) -> None:
+    create = b'{"operationType":"Create","resourceBody":{"id":"x","pk":"a","n":1,"n":2.50,"s":"a"}}'
+    patch = b'{"op":"set","path":"/o","value":{"v":1,"v":2}}'
+    update = b'{"operationType":"Patch","id":"x","resourceBody":{"operations":[%b]}}' % patch
+    reply = wire.batch(container.container_link, b"[" + create + b"," + update + b"]")
+    assert [entry["statusCode"] for entry in reply.json] == [201, 200]
+    item = reply.json[1]["resourceBody"]
+    assert (item["n"], item["o"]) == (2.5, {"v": 2})
+    assert reply.body.count(b'"n":') == 2
+
+
 def test_a_batch_has_one_to_a_hundred_operations(wire: BatchWire, container: ContainerProxy) -> None:
     link = container.container_link
     none = wire.batch(link, [])
