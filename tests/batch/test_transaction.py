@@ -232,6 +232,26 @@ def test_the_charge_is_the_sum_of_the_operations_charged_alone(
     assert float(failed.headers["x-ms-request-charge"]) == sum(e["requestCharge"] for e in failed.json) == 1.0
 
 
+@pytest.mark.parametrize(
+    "operation",
+    [
+        create("x"),
+        create("a/b\\c"),
+        {"operationType": "Create", "resourceBody": {"pk": "a"}},
+        {"operationType": "Patch", "id": "x", "resourceBody": {"operations": [{"op": "none", "path": "/n"}]}},
+        {"operationType": "Replace", "id": "x", "resourceBody": item("x"), "ifMatch": '"other"'},
+    ],
+    ids=["conflict", "bad id", "no id", "bad patch", "other version"],
+)
+def test_a_failed_batch_has_the_charge_of_the_operation_that_failed(
+    wire: BatchWire, container: ContainerProxy, operation: Any
+) -> None:
+    container.create_item(item("x"))
+    failed = wire.batch(container.container_link, [create("y"), operation])
+    charges = [entry["requestCharge"] for entry in failed.json]
+    assert charges[0] == 0 < charges[1] == float(failed.headers["x-ms-request-charge"])
+
+
 def test_a_batch_moves_the_session_token_once_and_reading_does_not(
     wire: BatchWire, container: ContainerProxy
 ) -> None:
