@@ -107,9 +107,7 @@ def with_names_once(raw: bytes, members: int) -> bytes:
         is_repeated = is_repeated or len(named) < len(pairs)
         return named
 
-    value = json.loads(
-        raw, object_pairs_hook=named_once, parse_int=_exact_integer, parse_float=ExactFloat
-    )
+    value = json.loads(raw, object_pairs_hook=named_once, parse_int=_exact_integer, parse_float=ExactFloat)
     return dump_exact(value) if is_repeated else raw
 
 
