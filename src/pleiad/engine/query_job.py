@@ -132,6 +132,8 @@ class QueryJob:
     """Whether no earlier page has paid for evaluating every candidate."""
     loaded_before: Tally = field(default_factory=Tally)
     """What the earlier pages touched."""
+    left_ru: float = 0.0
+    """What the earlier pages left to pay, or paid ahead where it is below 0."""
     turned: int = 1
     """1 where documents with equal sort keys come by rising number, and -1 where they come by falling number."""
     is_part: bool = False

@@ -33,7 +33,7 @@ from pleiad.store.contract import Row
 from pleiad.store.selection import OrderPosition, PathOrder, Selection
 
 _State = dict[str, Any]
-_OTHER_TOKEN_BYTES = 480
+_OTHER_TOKEN_BYTES = 540
 _PLACE_NAMES = ("k", "t", "e", "c", "q", "a")
 _FOUND_BYTES = 600
 """What a result that waits for its place takes beside its text, roughly."""
@@ -121,7 +121,8 @@ async def ordered_page(job: QueryJob, state: _State) -> tuple[list[bytes], _Stat
             job.loaded(each.item_bytes)
     last: Found | None = page[used - 1] if used else None
     is_complete = used == len(page) and emitted + used == most
-    if used == len(page) and not rest and not is_complete:
+    is_full = len(results) >= job.request.items_max
+    if used == len(page) and not rest and not is_complete and not is_full:
         last = read.end
     if not paid:
         job.tally.steps_beyond += sum(
@@ -402,7 +403,7 @@ def _state_behind(job: QueryJob, last: Found, emitted: int) -> _State:
     """The place of the last result, or how many were given where its place is too long for a token."""
     values = [[] if value is UNDEFINED or value == math.inf else [value] for value in last.values]
     state = {"k": values, "t": list(last.tie), "e": emitted}
-    # Base64 adds a third; the tally, the range, the place of a walk and the fingerprint need some room too.
+    # Base64 adds a third; the tally, the range, the place of a walk, the fingerprint and the JSON around need room too.
     if len(orjson.dumps(state)) * 4 // 3 + _OTHER_TOKEN_BYTES > job.request.token_bytes_max:
         return {"c": emitted, "q": f"{job.rows_mark:x}"}
     return state
