@@ -350,7 +350,7 @@ def measure(container: Container, raw: bytes, limits: Limits) -> NewItem:
     """Checks an item from a client and measures what storing it takes."""
     if len(raw) > limits.item_bytes:
         raise errors.ITEM_TOO_LARGE(size=len(raw), limit=limits.item_bytes)
-    value = bodies.parse(raw, limits)
+    raw, value = bodies.parse(raw, limits)
     id = check_item_id(value.get("id"), limits)
     ttl = check_item_ttl(value, limits) if "ttl" in value else None
     stored = bodies.stored_body(raw, value)

@@ -132,6 +132,8 @@ class QueryJob:
     """Whether no earlier page has paid for evaluating every candidate."""
     loaded_before: Tally = field(default_factory=Tally)
     """What the earlier pages touched."""
+    left_ru: float = 0.0
+    """What the earlier pages left to pay, or paid ahead where it is below 0."""
     turned: int = 1
     """1 where documents with equal sort keys come by rising number, and -1 where they come by falling number."""
     is_part: bool = False
@@ -218,9 +220,9 @@ class QueryJob:
         self.pace.worked(ROW_STEPS + row.size_bytes // BYTES_OF_A_STEP)
         return value
 
-    def loaded(self, row: Row) -> None:
+    def loaded(self, item_bytes: int) -> None:
         self.tally.items_loaded += 1
-        self.tally.bytes_loaded += row.size_bytes
+        self.tally.bytes_loaded += item_bytes
 
     def evaluated(self, row: Row, steps: int) -> None:
         """Counts the evaluation of an item, unless an earlier page has paid for it."""
