@@ -58,6 +58,8 @@ class QueryRequest(NamedTuple):
     may_fan_out: bool = True
     is_paged: bool = False
     """The client asked for pages of a size of its own, so it wants to go on by their tokens."""
+    merges_values: bool = False
+    """The client can also make one of equal results, and one aggregate of those of partitions."""
     merges_partitions: bool = False
     """The client can merge partitions by a query plan, and expects to for searches and aggregates in objects."""
     token: str = ""
@@ -373,10 +375,24 @@ def _check_merged(request: QueryRequest, query: Query) -> None:
         raise errors.CROSS_PARTITION_NOT_SERVABLE(
             reason="Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates."
         )
-    if is_search or (query.order_by and not request.is_paged):
+    if is_search or _is_merged(request, query):
         raise errors.CROSS_PARTITION_NOT_SERVABLE(
-            reason="An ordered query over partitions is merged by the client, by its query plan."
+            reason="Results of partitions that depend on each other are merged by the client, by its query plan."
         )
+
+
+def _is_merged(request: QueryRequest, query: Query) -> bool:
+    """Whether a client that can merge the results of partitions is left to do it, as on the service.
+
+    Not where it wants to go on by tokens of the server, since not every client has tokens of its own for an order; nor
+    where groups are made, which not every client can.
+    """
+    if query.group_by:
+        return False
+    if request.merges_values and query.is_aggregate:
+        return True
+    is_ordered = bool(query.order_by) or (request.merges_values and query.distinct)
+    return is_ordered and not request.is_paged
 
 
 def _span_of(container: Container, request: QueryRequest, key: tuple[KeyValue, ...]) -> EpkRange | None:
