@@ -76,6 +76,8 @@ def test_a_client_that_merges_gets_the_plan(filled: Any) -> None:
     [
         ("SELECT VALUE MAX(c.n) FROM c", 400, 200),
         ("SELECT VALUE COUNT(1) FROM c", 400, 200),
+        ("SELECT COUNT(1) AS n FROM c WHERE c.pk = 'p1'", 400, 400),
+        ("SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'p1'", 200, 200),
         ("SELECT DISTINCT VALUE c.n FROM c", 400, 200),
         ("SELECT c.n, COUNT(1) AS many FROM c GROUP BY c.n", 200, 200),
         ("SELECT TOP 3 * FROM c", 200, 200),

@@ -349,10 +349,13 @@ def _spans(
     levels = container.key.levels
     found = None if keys is None else {key[:levels] for key in keys}
     single = found is not None and len(found) <= 1 and all(len(key) == levels for key in found)
-    if not request.is_confined and not single and not container.key.system_key:
-        if not request.may_fan_out:
-            raise errors.CROSS_PARTITION_DISABLED()
-        _check_merged(request, query)
+    if not request.is_confined and not container.key.system_key:
+        if not single:
+            if not request.may_fan_out:
+                raise errors.CROSS_PARTITION_DISABLED()
+            _check_merged(request, query)
+        elif request.may_fan_out:
+            _check_value(request, query)
     if found is None or not query.reads_items or query.ranks_text:
         return [request.span]
     # A filter may name a prefix of a hierarchical key beside keys beneath it.
@@ -369,15 +372,19 @@ def _check_merged(request: QueryRequest, query: Query) -> None:
             else "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported."
         )
         raise errors.QUERY_ERROR(reason=f"One of the input values is invalid. {what}")
-    if not request.merges_partitions:
-        return
-    if query.is_aggregate and not query.block.is_value and not query.group_by:
-        raise errors.CROSS_PARTITION_NOT_SERVABLE(
-            reason="Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates."
-        )
-    if is_search or _is_merged(request, query):
+    _check_value(request, query)
+    if request.merges_partitions and (is_search or _is_merged(request, query)):
         raise errors.CROSS_PARTITION_NOT_SERVABLE(
             reason="Results of partitions that depend on each other are merged by the client, by its query plan."
+        )
+
+
+def _check_value(request: QueryRequest, query: Query) -> None:
+    """Refuses an aggregate in an object to a client that merges, also where the filter names one key."""
+    is_in_object = query.is_aggregate and not query.block.is_value and not query.group_by
+    if request.merges_partitions and is_in_object:
+        raise errors.CROSS_PARTITION_NOT_SERVABLE(
+            reason="Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates."
         )
 
 
