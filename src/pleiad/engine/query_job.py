@@ -125,6 +125,7 @@ class QueryJob:
     functions: Functions = field(default_factory=dict)
     now: int = field(default_factory=lambda: int(time.time()))
     began_at: float = field(default_factory=time.perf_counter)
+    asked_at: float = field(default_factory=time.perf_counter)
     tally: Tally = field(default_factory=Tally)
     visits: dict[Partition, int] = field(default_factory=dict)
     """The partitions this page came to, with the rows they gave."""

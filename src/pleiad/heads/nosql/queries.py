@@ -161,14 +161,13 @@ def _index_report(container: Container, request: QueryRequest, is_v1: bool, quer
 
 def _metrics(page: QueryPage) -> QueryMetrics:
     tally = page.tally
-    loaded = tally.items_loaded
-    return QueryMetrics(
-        total_execution_ms=page.milliseconds,
-        retrieved_document_count=loaded,
-        retrieved_document_bytes=tally.bytes_loaded,
-        output_document_count=len(page.results),
-        output_document_bytes=tally.bytes_returned,
-        index_utilization_ratio=min(1.0, len(page.results) / loaded) if loaded else 1.0,
+    return QueryMetrics.of_page(
+        prepared_ms=page.prepared_ms,
+        run_ms=page.milliseconds,
+        loaded=tally.items_loaded,
+        loaded_bytes=tally.bytes_loaded,
+        output=len(page.results),
+        output_bytes=tally.bytes_returned,
     )
 
 
