@@ -81,9 +81,9 @@ def number(value: float) -> Any:
     return value
 
 
-def exact(value: int) -> Any:
-    """The result of two integers: an integer of 64 bits, or a double."""
-    return value if -(2**63) <= value < 2**63 else float(value)
+def fits(value: int) -> bool:
+    """Whether 64 bits hold the result of two integers; otherwise they are computed as doubles."""
+    return -(2**63) <= value < 2**63
 
 
 def int32(value: float) -> int:
@@ -112,6 +112,11 @@ def equality(left: Any, right: Any) -> Any:
 def output(value: Any) -> Any:
     if isinstance(value, float):
         return number(value) if math.isfinite(value) else UNDEFINED
+    if isinstance(value, list):
+        return [part for part in map(output, value) if part is not UNDEFINED]
+    if isinstance(value, dict):
+        parts = {name: output(part) for name, part in value.items()}
+        return {name: part for name, part in parts.items() if part is not UNDEFINED}
     return value
 
 
@@ -152,7 +157,7 @@ class Oracle:
             keyed: dict[Any, list[Names]] = {}
             for row in rows:
                 keyed.setdefault(
-                    tuple(canon(self.value(key, row, None)) for key in query.group_by), []
+                    tuple(canon(output(self.value(key, row, None))) for key in query.group_by), []
                 ).append(row)
             if not query.group_by:
                 keyed = {(): rows}
@@ -289,8 +294,8 @@ class Oracle:
                 is_index = (
                     isinstance(base, list) and isinstance(key, int | float) and not isinstance(key, bool)
                 )
-                if is_index and 0 <= key < len(base):
-                    return base[int(key)]
+                if is_index and (int(key) & 0xFFFFFFFF) < len(base):
+                    return base[int(key) & 0xFFFFFFFF]
                 return UNDEFINED
             case ast.Chain(operator="AND", operands=operands):
                 return conjunction([here(operand) for operand in operands])
@@ -323,16 +328,17 @@ class Oracle:
                 matched = like(here(value), here(pattern), escape)
                 return negation(matched) if negated else matched
             case ast.ArrayLiteral(items=items):
-                return [part for item in items if (part := output(here(item))) is not UNDEFINED]
+                return [part for item in items if (part := here(item)) is not UNDEFINED]
             case ast.ObjectLiteral(properties=properties):
-                pairs = {name: output(here(each)) for name, each in properties}
+                pairs = {name: here(each) for name, each in properties}
                 return {name: part for name, part in pairs.items() if part is not UNDEFINED}
             case ast.FunctionCall(name=name, arguments=arguments):
                 if name.upper() in AGGREGATES:
                     assert members is not None
-                    return self.aggregate(
-                        name.upper(), [self.value(arguments[0], each, None) for each in members]
-                    )
+                    values = [self.value(arguments[0], each, None) for each in members]
+                    if name.upper() in ("MAKELIST", "MAKESET"):
+                        values = [output(value) for value in values]
+                    return self.aggregate(name.upper(), values)
                 return REGISTRY[name.upper()].call(*[here(argument) for argument in arguments])
             case ast.Subquery(kind=kind, query=query):
                 return self.subquery(kind, query, row)
@@ -369,16 +375,16 @@ class Oracle:
             return {"-": negative, "+": right, "~": ~int32(float(right))}[operator]
         if isinstance(left, int) and isinstance(right, int):
             match operator:
-                case "+":
-                    return exact(left + right)
-                case "-":
-                    return exact(left - right)
-                case "*":
-                    return exact(left * right)
+                case "+" if fits(left + right):
+                    return left + right
+                case "-" if fits(left - right):
+                    return left - right
+                case "*" if fits(left * right):
+                    return left * right
                 case "/" if right and left % right == 0:
-                    return exact(left // right)
+                    return left // right if fits(left // right) else float(left // right)
                 case "%" if right:
-                    return int(math.copysign(abs(left) % abs(right), left))
+                    return abs(left) % abs(right) * (-1 if left < 0 else 1)
         one, two = float(left), float(right)
         match operator:
             case "+":

@@ -115,6 +115,39 @@ VALUES = [
     ("ALL(SELECT VALUE x FROM x IN (SELECT VALUE [1, 2]) WHERE x > 1)", [False]),
     ("(SELECT VALUE 1 WHERE false)", []),
     ("1 -- b", [1]),
+    # What is not a number counts inside an array, and is left out where results are written.
+    ("ARRAY_LENGTH([0/0])", [1]),
+    ("TOSTRING([0/0, {a: 1/0}])", ['[NaN,{"a":Infinity}]']),
+    ("[0/0] = [0/0]", [False]),
+    ("[0/0, 1, [1/0], {a: 0/0, b: 4/2}]", [[1, [], {"b": 2}]]),
+    ("ARRAY_CONCAT([0/0], [4/2])", [[2]]),
+    ("[[0/0, 1]][0]", [[1]]),
+    ("[0/0][0]", []),
+    ("TOSTRING(SETUNION([0/0], [0/0, 1]))", ["[NaN,NaN,1]"]),
+    ("TOSTRING(ARRAY_MAX([1, 0/0]))", ["NaN"]),
+    ("ARRAY_MIN([0/0, 1])", [1]),
+    # An index is a number of 32 bits.
+    ("[1, 2, 3][-0.5]", [1]),
+    ("[1, 2, 3][4294967297]", [2]),
+    ("[1, 2, 3][-4294967295]", [2]),
+    # Doubles without a fraction have 17 digits.
+    ("TOSTRING(1e23)", ["9.9999999999999992e+22"]),
+    ("TOSTRING(1e17)", ["1e+17"]),
+    ("TOSTRING(1e16)", ["10000000000000000"]),
+    # Integers are summed exactly; what overflows is computed with doubles.
+    ("TOSTRING(ARRAY_SUM([9007199254740993]))", ["9007199254740993"]),
+    ("TOSTRING(ARRAY_AVG([9007199254740993, 9007199254740994]))", ["9007199254740994"]),
+    ("TOSTRING(ARRAY_MEDIAN([9007199254740993]))", ["9007199254740993"]),
+    ("TOSTRING(SQUARE(9007199254740993))", ["8.1129638414606682e+31"]),
+    # Rounded numbers are integers where 64 bits hold them, and the least one where they do not.
+    ("TOSTRING(ROUND(1e17))", ["100000000000000000"]),
+    ("TOSTRING(ROUND(-0.4))", ["0"]),
+    ("ROUND(123456789.125, 4294967297)", [123456789.12499999]),
+    ("TOSTRING(ROUND(12345, -309))", ["NaN"]),
+    ("ROUND(-1e300)", [-9223372036854775808]),
+    ("ROUND(1e300)", [1e300]),
+    ("TOSTRING(NUMBERBIN(1e17))", ["100000000000000000"]),
+    ("NUMBERBIN(-9223372036854775808, 3)", [9223372036854775807]),
 ]
 
 
@@ -254,6 +287,7 @@ FAILURES = [
     ("SELECT * FROM c OFFSET 0 LIMIT 4294967296", "SC2061", (31, 41)),
     ("SELECT * FROM c OFFSET 4294967296 LIMIT 0", "SC2062", (23, 33)),
     ("SELECT 1 FROM c JOIN c IN c.tags", "SC2021", (21, 22)),
+    ("SELECT VALUE DATETIMEADD('10', '2020-01-01')", "SC2053", (13, 44)),
     ("SELECT * FROM c ORDER BY LOWER(c.a)", 2206, None),
     ("SELECT FullTextScore(c.a, 'b') FROM c", "SC2240", (7, 30)),
     ("SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.a, 'b'))", "SC2233", (16, 58)),
@@ -370,3 +404,13 @@ def test_order_by_puts_types_in_their_order(run: Run) -> None:
     ordered = run("SELECT c.v FROM c ORDER BY c.v", items)
     assert ordered == [{}, *({"v": value} for value in reversed(values))]
     assert run("SELECT c.v FROM c ORDER BY c.v DESC", items) == ordered[::-1]
+
+
+def test_what_is_not_a_number_stays_out_of_lists_and_keys_of_groups(
+    limits: Limits, context: QueryContext
+) -> None:
+    items = [{"n": 1}, {"n": 0}, {"n": 0}]
+    listed = compile_query("SELECT VALUE MAKELIST({x: [c.n / 0]}) FROM c", limits)
+    assert listed.run(items, {}, context) == [[{"x": []}, {"x": []}, {"x": []}]]
+    grouped = compile_query("SELECT COUNT(1) AS n, [c.n / 0] AS k FROM c GROUP BY [c.n / 0]", limits)
+    assert grouped.run(items, {}, context) == [{"n": 3, "k": []}]

@@ -223,9 +223,9 @@ class QueryJob:
         self.pace.worked(ROW_STEPS + row.size_bytes // BYTES_OF_A_STEP)
         return value
 
-    def loaded(self, row: Row) -> None:
+    def loaded(self, item_bytes: int) -> None:
         self.tally.items_loaded += 1
-        self.tally.bytes_loaded += row.size_bytes
+        self.tally.bytes_loaded += item_bytes
 
     def evaluated(self, row: Row, steps: int) -> None:
         """Counts the evaluation of an item, unless an earlier page has paid for it."""

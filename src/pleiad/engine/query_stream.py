@@ -243,7 +243,7 @@ def _take_all(job: QueryJob, stream: StreamPage, rows: Sequence[Row]) -> int:
         whole = stream.take(row)
         if not whole:
             return number
-        job.loaded(row)
+        job.loaded(row.size_bytes)
         if job.pace.pauses and job.is_out_of_time():
             return number + 1
     return len(rows)

@@ -16,7 +16,7 @@ from collections.abc import Hashable
 from pleiad.limits import Limits
 from pleiad.query import ast, errors, plan
 from pleiad.query.bind_expressions import ExpressionBinder, Scope, is_aggregate, own_nodes
-from pleiad.query.bind_order import check_sort_path, is_path_like
+from pleiad.query.bind_order import check_sort_path, is_distance, is_path_like
 from pleiad.query.bind_rank import bind_rank, complain_about_rank
 from pleiad.query.parser import count_problem
 from pleiad.query.shape import shape
@@ -240,9 +240,12 @@ class Binder(ExpressionBinder):
         keys: list[plan.SortKey] = []
         for item in query.order_by:
             expression = self.bind(item.expression, clause)
-            is_distance = isinstance(expression, plan.Call) and expression.function.name == "VECTORDISTANCE"
-            if is_distance and item.direction is not None:
-                self.complain("SC2210 order", item)
+            if is_distance(expression):
+                if item.direction is not None:
+                    self.complain("SC2210 order", item)
+                for vector in expression.arguments[1:3]:
+                    if isinstance(vector, plan.Parameter):
+                        self.parameter_rules.append(plan.ParameterRule("2206", vector.name, 0, 0))
             keys.append(plan.SortKey(expression, item.direction == "DESC"))
         return tuple(keys)
 

@@ -5,24 +5,17 @@ service wants to see as literals.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import ast, plan
 from pleiad.query.functions.dates import is_timespan
-from pleiad.query.functions.numbers import number_text
 from pleiad.query.functions.registry import Function
+from pleiad.query.vector_options import option_problems
 
 if TYPE_CHECKING:
     from pleiad.query.bind_expressions import ExpressionBinder
 
-_TEXT_OPTIONS: Final = {
-    "distanceFunction": ("cosine", "dotproduct", "euclidean"),
-    "dataType": ("float32", "float16", "int8", "uint8"),
-}
-_COUNT_OPTIONS: Final = {
-    "searchListSizeMultiplier": ("SC2213", 100),
-    "quantizedVectorListMultiplier": ("SC2214", 50),
-}
 FULL_TEXT_SCORE: Final = "FULLTEXTSCORE"
 FUSIONS: Final = ("RRF", "COMBINEDSCORE")
 
@@ -86,6 +79,9 @@ class CallRules:
         is_legal = True
         for row, argument, least in zip(("SC2051", "SC2052"), node.arguments[1:], (1, 0), strict=False):
             value = argument.value if isinstance(argument, ast.Literal) else None
+            # No modulo may be asked for in front of a seed.
+            if value is UNDEFINED and argument is node.arguments[1] and len(node.arguments) == 3:
+                continue
             if type(value) is not int or abs(value) < least:
                 self._binder.complain(row, argument)
                 is_legal = False
@@ -115,30 +111,12 @@ class CallRules:
             options = node.arguments[3]
             if isinstance(options, ast.ObjectLiteral):
                 for name, value in options.properties:
-                    self._option(options, name, value)
+                    known = value.value if isinstance(value, ast.Literal) else None
+                    for row, facts in option_problems(name, known):
+                        binder.complain(row, options, **facts)
+            elif isinstance(options, ast.Parameter):
+                place = plan.ParameterRule("SC2210 object", options.name, options.start, options.end)
+                binder.parameter_rules.append(place)
             else:
                 binder.complain("SC2210 object", options)
         return len(binder.complaints) == before
-
-    def _option(self, place: ast.Node, name: str, node: ast.Expression) -> None:
-        complain = self._binder.complain
-        value: Any = node.value if isinstance(node, ast.Literal) else None
-        is_number = type(value) is int or type(value) is float
-        if name in _TEXT_OPTIONS:
-            if type(value) is not str:
-                complain("SC2210 kind", place, name=name, kind="string")
-            elif value.lower() not in _TEXT_OPTIONS[name]:
-                complain("SC2210 value", place, name=name, value=value)
-        elif name not in _COUNT_OPTIONS and name != "filterPriority":
-            complain("SC2210 name", place, name=name)
-        elif not is_number:
-            complain("SC2210 kind", place, name=name, kind="number")
-        elif name == "filterPriority":
-            if not 0 <= value <= 1:
-                complain("SC2215", place)
-        else:
-            row, most = _COUNT_OPTIONS[name]
-            if value != int(value):
-                complain(row + " whole", place)
-            elif not 1 <= value <= most:
-                complain(row, place, value=number_text(value))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeGuard
 
 from pleiad.query import ast, errors, plan
+from pleiad.query.fold import Folder
+from pleiad.query.values import is_number
 
 _SCORES: Final = ("VECTORDISTANCE", "_FULLTEXTSCORE", "_VECTORSCORE")
 
@@ -68,9 +70,11 @@ def check_sort_path(
     """2206 for a key that is no path; one row, or no row of items, is not sorted at all."""
     if not query.sources or (is_grouped and not query.group_by):
         return
-    if len(order_by) == 1 and _is_score(order_by[0].expression):
-        return
     blocks = row_blocks(sources)
+    if len(order_by) == 1 and _is_score(score := order_by[0].expression):
+        if is_distance(score) and not _is_from_vector(score, blocks):
+            raise errors.refusal("2206")
+        return
     group_keys = query.group_by
     for key in order_by:
         if not is_document_path(key.expression, blocks) or (
@@ -79,8 +83,28 @@ def check_sort_path(
             raise errors.refusal("2206")
 
 
-def _is_score(node: plan.Expression) -> bool:
+def _is_score(node: plan.Expression) -> TypeGuard[plan.Call]:
     return isinstance(node, plan.Call) and node.function.name in _SCORES
+
+
+def is_distance(node: plan.Expression) -> TypeGuard[plan.Call]:
+    """Whether an expression is a VectorDistance."""
+    return isinstance(node, plan.Call) and node.function.name == "VECTORDISTANCE"
+
+
+def _is_from_vector(call: plan.Call, blocks: dict[int, plan.Block]) -> bool:
+    """Whether a VectorDistance is that of a path from a vector that is known when the query begins."""
+    one, two = call.arguments[1:3]
+    if is_document_path(one, blocks):
+        one, two = two, one
+    if is_document_path(one, blocks) or not is_document_path(two, blocks):
+        return False
+    if isinstance(one, plan.Parameter):
+        return True
+    vector = Folder({}).fold(one)
+    if not isinstance(vector, plan.Constant) or not isinstance(vector.value, list):
+        return False
+    return all(map(is_number, vector.value))
 
 
 def is_correlated(block: plan.Block) -> bool:

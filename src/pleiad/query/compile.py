@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import errors, plan
+from pleiad.query.aggregate import LIST_STATES
 from pleiad.query.compile_expressions import BUILDING, ExpressionEmitter
 from pleiad.query.pace import worked
 from pleiad.query.plan import SourceKind
@@ -109,10 +110,10 @@ class PlanEmitter(ExpressionEmitter):
         if block.group_by:
             keys = "keys"
             lines.append(f"    def keys({row_arguments}):")
-            lines.append(f"        return ({self._list(block.group_by)},)")
+            lines.append(f"        return {self._keys(block)}")
         self.level = 0
         lines.append(f"    def arguments({row_arguments}):")
-        lines.append(f"        return {self._tuple([each.argument for each in block.aggregates])}")
+        lines.append(f"        return {self._arguments(block)}")
         kinds = self.fresh("k")
         self.environment[kinds] = tuple(each.kind for each in block.aggregates)
         groups = (f"K{block.scope}", f"G{block.scope}")
@@ -122,6 +123,17 @@ class PlanEmitter(ExpressionEmitter):
         )
         self.frame = (*outer, *groups)
         self._yield_value(block, lines, 2)
+
+    def _keys(self, block: plan.Block) -> str:
+        """The keys of a group, which are seen in the output."""
+        return f"({self._joined(self.output, block.group_by)},)"
+
+    def _arguments(self, block: plan.Block) -> str:
+        """The arguments of the aggregates; what lists and sets are made of is seen in the output."""
+        seen = {id(each.argument) for each in block.aggregates if each.kind in LIST_STATES}
+        arguments = [each.argument for each in block.aggregates]
+        listed = self._joined(lambda node: (self.output if id(node) in seen else self.value)(node), arguments)
+        return f"({listed},)" if listed else "()"
 
     def _tuple(self, nodes: list[plan.Expression]) -> str:
         listed = self._list(tuple(nodes))
@@ -158,11 +170,11 @@ class PlanEmitter(ExpressionEmitter):
         name = f"a{source.slot}"
         if source.kind is SourceKind.VALUE and source.expression is not None:
             self._mark(source, lines, pad)
-            lines.append(f"{pad}{name} = {self.value(source.expression)}")
+            lines.append(f"{pad}{name} = {self.output(source.expression)}")
             lines.append(f"{pad}if {name} is not U:")
             return depth + 1
         if source.kind is SourceKind.ELEMENTS and source.expression is not None:
-            lines.append(f"{pad}s{source.slot} = {self.value(source.expression)}")
+            lines.append(f"{pad}s{source.slot} = {self.output(source.expression)}")
             lines.append(f"{pad}if s{source.slot}.__class__ is list:")
             self._mark(source, lines, pad + "    ")
             lines.append(f"{pad}    for {name} in s{source.slot}:")
@@ -204,15 +216,14 @@ class PlanEmitter(ExpressionEmitter):
 
     def sort_keys(self, block: plan.Block) -> str:
         """The values to sort by: those of the expressions, but nearness for vector distances."""
-        parts: list[str] = []
-        for key in block.order_by:
-            node = key.expression
+        self.environment["nearness"] = nearness
+
+        def key_of(node: plan.Expression) -> str:
             if isinstance(node, plan.Call) and node.function.name in ("VECTORDISTANCE", "_VECTORSCORE"):
-                self.environment["nearness"] = nearness
-                parts.append(self._call("nearness", True, node.arguments))
-            else:
-                parts.append(self.value(node))
-        return f"({', '.join(parts)},)" if parts else "()"
+                return self._call("nearness", True, node.arguments)
+            return self.value(node)
+
+        return f"({self._joined(key_of, [key.expression for key in block.order_by])},)"
 
     def roles(self) -> dict[str, str]:
         """Defines the functions of the plan; returns the name of each by its role."""
@@ -223,10 +234,8 @@ class PlanEmitter(ExpressionEmitter):
         if block.is_grouped:
             names["keys"] = "None"
             if block.group_by:
-                names["keys"] = self.function(own, lambda: self._tuple(list(block.group_by)))
-            names["arguments"] = self.function(
-                own, lambda: self._tuple([each.argument for each in block.aggregates])
-            )
+                names["keys"] = self.function(own, lambda: self._keys(block))
+            names["arguments"] = self.function(own, lambda: self._arguments(block))
             row_frame: tuple[str, ...] = (f"K{block.scope}", f"G{block.scope}")
         else:
             row_frame = own

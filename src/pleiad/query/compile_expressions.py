@@ -25,7 +25,7 @@ from pleiad.query.ast import SubqueryKind
 from pleiad.query.compile_support import ENVIRONMENT, membership, tag_of
 from pleiad.query.functions.registry import LARGE, Function
 from pleiad.query.pace import worked
-from pleiad.query.values import EXACT_INT
+from pleiad.query.values import array_index, is_number
 
 _NESTING_MAX: Final = 12
 _TEXT_CHARS_MAX: Final = 1_500
@@ -92,6 +92,22 @@ _MAY_BE_INFINITE: Final = (
 )
 
 
+def _holds_numbers(node: plan.Expression) -> bool:
+    """Whether a computed number may stand inside an array or object that the expression makes and reads."""
+    if isinstance(node, plan.Constant | plan.Slot | plan.Parameter):
+        return False
+    for each in plan.walk(node):
+        if isinstance(each, plan.MakeArray) and any(
+            isinstance(part, _MAY_BE_INFINITE) for part in each.items
+        ):
+            return True
+        if isinstance(each, plan.MakeObject) and any(
+            isinstance(part, _MAY_BE_INFINITE) for _, part in each.properties
+        ):
+            return True
+    return False
+
+
 class ExpressionEmitter:
     """Generates expressions; the statement part adds ``block``."""
 
@@ -141,10 +157,13 @@ class ExpressionEmitter:
         self.definitions.append(f"def {name}({arguments}):\n    return {body}")
         return f"{name}({arguments})"
 
-    def once(self, prefix: str, body: str) -> str:
-        """Define a value that is computed once for an execution; returns its name."""
+    def once(self, prefix: str, body: Callable[[], str]) -> str:
+        """Define a value that is computed once for an execution, outside of any row; returns its name."""
+        saved, self.frame = self.frame, ()
+        text = body()
+        self.frame = saved
         name = self.fresh(prefix)
-        self.definitions.append(f"{name} = {body}")
+        self.definitions.append(f"{name} = {text}")
         return name
 
     def _groups(self, emit: Callable[[Any], str], nodes: Sequence[Any]) -> Iterator[list[str]]:
@@ -259,12 +278,12 @@ class ExpressionEmitter:
             case plan.Like(value=value, pattern=pattern, escape=escape):
                 if self.tag(pattern) is None:
                     return f"like3({self.value(value)}, {self.value(pattern)}, {escape!r})"
-                matcher = self.once("l", f"like_matcher({self.value(pattern)}, {escape!r})")
+                matcher = self.once("l", lambda: f"like_matcher({self.value(pattern)}, {escape!r})")
                 return f"{matcher}({self.value(value)})"
             case plan.MakeArray(items=items):
-                return f"make_array({self._joined(self.output, items)})"
+                return f"make_array({self._list(items)})"
             case plan.MakeObject(properties=properties):
-                return f"make_object({self._pairs(properties)})"
+                return f"make_object({self._pairs(properties, self.value)})"
             case plan.Call(function=function, arguments=arguments):
                 return self._weighed_call(function, arguments)
             case plan.UdfCall(name=name, arguments=arguments):
@@ -287,11 +306,15 @@ class ExpressionEmitter:
     def _list(self, nodes: tuple[plan.Expression, ...]) -> str:
         return self._joined(self.value, nodes)
 
-    def _pairs(self, properties: tuple[tuple[str, plan.Expression], ...]) -> str:
+    def _pairs(
+        self,
+        properties: tuple[tuple[str, plan.Expression], ...],
+        form: Callable[[plan.Expression], str],
+    ) -> str:
         """A dict of the properties."""
 
         def pair(each: tuple[str, plan.Expression]) -> str:
-            return f"{self.constant(each[0])}: {self.output(each[1])}"
+            return f"{self.constant(each[0])}: {form(each[1])}"
 
         groups = ["{" + ", ".join(group) + "}" for group in self._groups(pair, properties)]
         if len(groups) <= 1:
@@ -300,7 +323,13 @@ class ExpressionEmitter:
 
     def output(self, node: plan.Expression) -> str:
         """A value that goes into the output, where a number that is not finite is left out."""
+        if isinstance(node, plan.MakeArray):
+            return f"make_array({self._joined(self.output, node.items)})"
+        if isinstance(node, plan.MakeObject):
+            return f"make_object({self._pairs(node.properties, self.output)})"
         text = self.value(node)
+        if _holds_numbers(node):
+            return f"all_finite({text})"
         if isinstance(node, _MAY_BE_INFINITE) and self.tag(node) in (None, "other"):
             return f"finite({text})"
         return text
@@ -346,7 +375,7 @@ class ExpressionEmitter:
             self.environment[name] = membership(known)
             return name
         given = tuple(item for item in items if not isinstance(item, plan.Constant))
-        return self.once("m", f"membership(({self._list(given)}, *{self.constant(list(known))}))")
+        return self.once("m", lambda: f"membership(({self._list(given)}, *{self.constant(list(known))}))")
 
     def _member(self, node: plan.Member) -> str:
         target, key = node.target, node.key
@@ -363,9 +392,8 @@ class ExpressionEmitter:
                 return f"{self.value(target)}.get({self.constant(name)}, U)"
             once, again = self.bound(target)
             return f"({again}.get({self.constant(name)}, U) if {once}.__class__ is dict else U)"
-        if type(name) is float and 0 <= name < EXACT_INT:
-            name = int(name)
-        if type(name) is int and name >= 0:
+        if is_number(name):
+            name = array_index(name)
             once, again = self.bound(target)
             return f"({again}[{name}] if {once}.__class__ is list and len({again}) > {name} else U)"
         return f"member({self.value(target)}, {self.value(key)})"

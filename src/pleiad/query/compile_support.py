@@ -132,7 +132,7 @@ def computed_member(computed: Mapping[str, Callable[[Any], Any]], item: Any, key
 _VALUE_FUNCTIONS: Final = (
     *("eq3", "ne3", "lt3", "le3", "gt3", "ge3", "not3", "and3", "or3", "between3", "in3", "member"),
     *("add3", "sub3", "mul3", "div3", "mod3", "neg3", "pos3", "bitnot3", "bitand3", "bitor3", "bitxor3"),
-    *("shl3", "sar3", "shr3", "finite", "make_array", "make_object", "hash_key"),
+    *("shl3", "sar3", "shr3", "finite", "all_finite", "make_array", "make_object", "hash_key"),
 )
 ENVIRONMENT: Final[dict[str, Any]] = {name: getattr(values, name) for name in _VALUE_FUNCTIONS}
 ENVIRONMENT.update(

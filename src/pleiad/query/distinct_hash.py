@@ -58,7 +58,7 @@ def _hash(value: Any, seed: Halves) -> Halves:
     if kind is bool:
         return _of_halves(_TRUE if value else _FALSE, seed)
     if kind is int or kind is float:
-        return _murmur(_number_bytes(value), _of_halves(_NUMBER, seed))
+        return _murmur(number_bytes(value), _of_halves(_NUMBER, seed))
     if value is None:
         return _of_halves(_NULL, seed)
     if value is UNDEFINED:
@@ -83,7 +83,7 @@ def _hash_object(value: dict[str, Any], seed: Halves) -> Halves:
     return _of_halves((low, high), found) if low or high else found
 
 
-def _number_bytes(number: int | float) -> bytes:
+def number_bytes(number: int | float) -> bytes:
     """A number as a double, and for an integer that needs more bits than a double has the ten bits that follow."""
     if number.__class__ is int and -_INT64 < number < _INT64:
         size = abs(number)
@@ -109,31 +109,34 @@ def _murmur(data: bytes, seed: Halves) -> Halves:
         if not (start + 16) & 1023:
             tick(_BLOCKS_STEPS)
         first, second = _unpack_halves(data, start)
-        low ^= _mixed(first, 31, _FACTORS)
-        low = ((_turned(low, 27) + high) * 5 + 0x52DCE729) & _MASK
-        high ^= _mixed(second, 33, _FACTORS[::-1])
-        high = ((_turned(high, 31) + low) * 5 + 0x38495AB5) & _MASK
+        low ^= mixed(first)
+        low = ((turned(low, 27) + high) * 5 + 0x52DCE729) & _MASK
+        high ^= mixed(second, 33, _FACTORS[::-1])
+        high = ((turned(high, 31) + low) * 5 + 0x38495AB5) & _MASK
     if whole < len(data):
         first, second = _unpack_halves(data[whole:].ljust(16, b"\0"))
-        high ^= _mixed(second, 33, _FACTORS[::-1])
-        low ^= _mixed(first, 31, _FACTORS)
+        high ^= mixed(second, 33, _FACTORS[::-1])
+        low ^= mixed(first)
     low, high = low ^ len(data), high ^ len(data)
     low = (low + high) & _MASK
     high = (high + low) & _MASK
-    low, high = _final(low), _final(high)
+    low, high = final(low), final(high)
     low = (low + high) & _MASK
     return low, (high + low) & _MASK
 
 
-def _turned(value: int, bits: int) -> int:
+def turned(value: int, bits: int) -> int:
+    """Rotated to the left in 64 bits."""
     return (value << bits | value >> (64 - bits)) & _MASK
 
 
-def _mixed(part: int, bits: int, factors: tuple[int, int]) -> int:
-    return _turned(part * factors[0] & _MASK, bits) * factors[1] & _MASK
+def mixed(part: int, bits: int = 31, factors: tuple[int, int] = _FACTORS) -> int:
+    """A block of data before it is taken into a lane."""
+    return turned(part * factors[0] & _MASK, bits) * factors[1] & _MASK
 
 
-def _final(value: int) -> int:
+def final(value: int) -> int:
+    """The last mixing of a lane."""
     value ^= value >> 33
     value = value * 0xFF51AFD7ED558CCD & _MASK
     value ^= value >> 33

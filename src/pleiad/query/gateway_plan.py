@@ -15,7 +15,7 @@ from pleiad.errors import PleiadError
 from pleiad.query import ast, errors, plan
 from pleiad.query.bind import output_names
 from pleiad.query.bind_expressions import AGGREGATES, own_nodes
-from pleiad.query.bind_order import is_path_like
+from pleiad.query.bind_order import is_distance, is_path_like
 from pleiad.query.hybrid_plan import hybrid_document
 from pleiad.query.parser import check_count
 from pleiad.query.print import print_expression, print_query
@@ -321,7 +321,7 @@ class _QueryInfo:
 
 
 def _is_distance(key: plan.SortKey) -> bool:
-    return isinstance(key.expression, plan.Call) and key.expression.function.name == "VECTORDISTANCE"
+    return is_distance(key.expression)
 
 
 def _aggregate_of(node: Any) -> plan.AggregateKind | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pleiad.query import errors
 from pleiad.query.parser import count_problem
 from pleiad.query.plan import ParameterRule
+from pleiad.query.values import is_number
+from pleiad.query.vector_options import option_problems
 
 _NAME: Final = re.compile(r"@[^\W\d]\w*")
 
@@ -36,18 +38,26 @@ def parameter_values(given: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def check_parameters(rules: Sequence[ParameterRule], values: Mapping[str, Any]) -> None:
-    """Raise what is wrong with parameters where only some values may stand: counts, brackets, flags."""
-    problems: list[errors.Complaint] = []
-    for rule in rules:
-        value = values.get(rule.name)
-        kind = type(value)
-        if rule.row in ("TOP", "OFFSET", "LIMIT"):
-            problem = count_problem(rule.row, value, rule.start, rule.end)
-        elif (rule.row == "SC2990" and kind in (str, int, float)) or (rule.row == "SC2212" and kind is bool):
-            continue
-        else:
-            problem = errors.complaint(rule.row, rule.start, rule.end)
-        if problem is not None:
-            problems.append(problem)
+    """Raise what is wrong with parameters where only some values may stand: counts, brackets, flags, vectors."""
+    problems = [problem for rule in rules for problem in _problems(rule, values.get(rule.name))]
     if problems:
         raise errors.query_error(problems)
+
+
+def _problems(rule: ParameterRule, value: Any) -> Iterator[errors.Complaint]:
+    kind = type(value)
+    if rule.row in ("TOP", "OFFSET", "LIMIT"):
+        problem = count_problem(rule.row, value, rule.start, rule.end)
+        if problem is not None:
+            yield problem
+    elif rule.row == "2206":
+        if kind is not list or not all(map(is_number, value)):
+            yield errors.complaint(rule.row)
+    elif rule.row == "SC2210 object" and kind is dict:
+        for name, option in value.items():
+            for row, facts in option_problems(name, option):
+                yield errors.complaint(row, rule.start, rule.end, **facts)
+    elif not (rule.row == "SC2990" and kind in (str, int, float)) and not (
+        rule.row == "SC2212" and kind is bool
+    ):
+        yield errors.complaint(rule.row, rule.start, rule.end)

@@ -25,6 +25,8 @@ from pleiad.query.pace import paced, tick
 EXACT_INT: Final = 2**53
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
+NOT_A_NUMBER: Final = -math.nan
+"""With the sign that processors give it where numbers have no quotient; a hash sees it."""
 _NAN_KEY: Final = ("nan",)
 _INT32: Final = 2**32
 
@@ -205,12 +207,19 @@ def in3(needle: Any, items: Iterable[Any]) -> Any:
 
 
 def member(target: Any, key: Any) -> Any:
-    """``target[key]``: a property by name, an array element by a number in range, whose fraction is cut off."""
+    """``target[key]``: a property by name, an array element by a number."""
     if target.__class__ is dict:
         return target.get(key, UNDEFINED) if key.__class__ is str else UNDEFINED
-    if target.__class__ is list and is_number(key) and 0 <= key < len(target):
-        return target[int(key)]
+    if target.__class__ is list and is_number(key) and (index := array_index(key)) < len(target):
+        return target[index]
     return UNDEFINED
+
+
+def array_index(number: int | float) -> int:
+    """The index that a number stands for: its fraction is cut off, and of its whole part 32 bits are taken."""
+    if number.__class__ is float:
+        number = int(number) if INT64_MIN <= number <= INT64_MAX else 0
+    return int(number) % _INT32
 
 
 def _numbers(left: Any, right: Any) -> bool:
@@ -219,14 +228,14 @@ def _numbers(left: Any, right: Any) -> bool:
 
 
 def exact(number: int) -> int | float:
-    """The result of integers: itself, or the double nearest to it when 64 bits do not hold it."""
+    """The integer itself, or the double nearest to it when 64 bits do not hold it."""
     return number if INT64_MIN <= number <= INT64_MAX else as_double(number)
 
 
 def add3(left: Any, right: Any) -> Any:
     """``left + right``."""
-    if left.__class__ is int and right.__class__ is int:
-        return exact(left + right)
+    if left.__class__ is int and right.__class__ is int and INT64_MIN <= (total := left + right) <= INT64_MAX:
+        return total
     if not _numbers(left, right):
         return UNDEFINED
     return as_double(left) + as_double(right)
@@ -234,8 +243,8 @@ def add3(left: Any, right: Any) -> Any:
 
 def sub3(left: Any, right: Any) -> Any:
     """``left - right``."""
-    if left.__class__ is int and right.__class__ is int:
-        return exact(left - right)
+    if left.__class__ is int and right.__class__ is int and INT64_MIN <= (rest := left - right) <= INT64_MAX:
+        return rest
     if not _numbers(left, right):
         return UNDEFINED
     return as_double(left) - as_double(right)
@@ -243,8 +252,8 @@ def sub3(left: Any, right: Any) -> Any:
 
 def mul3(left: Any, right: Any) -> Any:
     """``left * right``."""
-    if left.__class__ is int and right.__class__ is int:
-        return exact(left * right)
+    if left.__class__ is int and right.__class__ is int and INT64_MIN <= (times := left * right) <= INT64_MAX:
+        return times
     if not _numbers(left, right):
         return UNDEFINED
     return as_double(left) * as_double(right)
@@ -259,7 +268,7 @@ def div3(left: Any, right: Any) -> Any:
     one, two = as_double(left), as_double(right)
     if two == 0:
         if one == 0 or math.isnan(one):
-            return math.nan
+            return NOT_A_NUMBER
         return math.copysign(math.inf, one) * math.copysign(1.0, two)
     return one / two
 
@@ -273,7 +282,7 @@ def mod3(left: Any, right: Any) -> Any:
         return -rest if left < 0 else rest
     one, two = as_double(left), as_double(right)
     if two == 0 or math.isinf(one):
-        return math.nan
+        return NOT_A_NUMBER
     rest_of_doubles = math.fmod(one, two)
     return rest_of_doubles if rest_of_doubles else 0.0
 
@@ -344,6 +353,17 @@ def finite(value: Any) -> Any:
         if not math.isfinite(value):
             return UNDEFINED
     return value
+
+
+def all_finite(value: Any) -> Any:
+    """A value as output has it, with all that is in it."""
+    if value.__class__ is list:
+        tick(len(value))
+        return make_array(*map(all_finite, value))
+    if value.__class__ is dict:
+        tick(len(value))
+        return make_object({name: all_finite(part) for name, part in value.items()})
+    return finite(value)
 
 
 def make_array(*values: Any) -> list[Any]:

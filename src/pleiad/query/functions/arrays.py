@@ -8,15 +8,18 @@ import math
 from typing import Any
 
 from pleiad.keys.undefined import UNDEFINED
-from pleiad.query.functions.numbers import double, whole
+from pleiad.query.functions.numbers import whole
 from pleiad.query.functions.registry import check_array_elements, register
 from pleiad.query.pace import paced
 from pleiad.query.values import (
     NULL_RANK,
     STRING_RANK,
+    add3,
     and3,
+    div3,
     equal,
     hash_key,
+    is_number,
     or3,
     order_key,
     type_rank,
@@ -89,44 +92,42 @@ def array_slice(array: Any, start_value: Any, *count_value: Any) -> Any:
     return array[start : start + max(0, count)]
 
 
-def _doubles(array: Any) -> list[float] | None:
-    if type(array) is not list:
-        return None
-    numbers = []
-    for element in paced(array):
-        number = double(element)
-        if number is None:
-            return None
-        numbers.append(number)
-    return numbers
+def _numbers(array: Any) -> list[int | float]:
+    """The numbers of an array; nothing when it has anything else."""
+    if type(array) is not list or not all(is_number(element) for element in paced(array)):
+        return []
+    return list(array)
 
 
-def _finite(value: float) -> Any:
-    return value if math.isfinite(value) else UNDEFINED
+def _total(numbers: list[int | float]) -> Any:
+    total: Any = numbers[0]
+    for number in paced(numbers[1:]):
+        total = add3(total, number)
+    return total
 
 
 @register(_FAMILY, "ARRAY_SUM", 1, 1)
 def array_sum(array: Any) -> Any:
-    numbers = _doubles(array)
-    return _finite(sum(numbers)) if numbers else UNDEFINED
+    numbers = _numbers(array)
+    return _total(numbers) if numbers else UNDEFINED
 
 
 @register(_FAMILY, "ARRAY_AVG", 1, 1)
 def array_avg(array: Any) -> Any:
-    numbers = _doubles(array)
-    return _finite(sum(numbers) / len(numbers)) if numbers else UNDEFINED
+    numbers = _numbers(array)
+    return div3(_total(numbers), len(numbers)) if numbers else UNDEFINED
 
 
 @register(_FAMILY, "ARRAY_MEDIAN", 1, 1)
 def array_median(array: Any) -> Any:
-    numbers = _doubles(array)
+    numbers = _numbers(array)
     if not numbers:
         return UNDEFINED
     numbers.sort()
     middle = len(numbers) // 2
     if len(numbers) % 2:
-        return _finite(numbers[middle])
-    return _finite((numbers[middle - 1] + numbers[middle]) / 2)
+        return numbers[middle]
+    return div3(add3(numbers[middle - 1], numbers[middle]), 2)
 
 
 def _all_primitive(array: Any) -> bool:
@@ -135,14 +136,19 @@ def _all_primitive(array: Any) -> bool:
     return all(NULL_RANK <= type_rank(value) <= STRING_RANK for value in paced(array))
 
 
+def _size(value: Any) -> tuple[Any, ...]:
+    """What is not a number is taken for larger than any."""
+    return order_key(math.inf if value != value else value)
+
+
 @register(_FAMILY, "ARRAY_MAX", 1, 1)
 def array_max(array: Any) -> Any:
-    return max(paced(array), key=order_key) if _all_primitive(array) else UNDEFINED
+    return max(paced(array), key=_size) if _all_primitive(array) else UNDEFINED
 
 
 @register(_FAMILY, "ARRAY_MIN", 1, 1)
 def array_min(array: Any) -> Any:
-    return min(paced(array), key=order_key) if _all_primitive(array) else UNDEFINED
+    return min(paced(array), key=_size) if _all_primitive(array) else UNDEFINED
 
 
 @register(_FAMILY, "OBJECTTOARRAY", 1, 3)
@@ -162,7 +168,8 @@ def _members(array: Any) -> dict[Any, Any] | None:
         return None
     members: dict[Any, Any] = {}
     for element in paced(array):
-        members.setdefault(hash_key(element), element)
+        # What is not a number is not equal to itself.
+        members.setdefault(hash_key(element) if element == element else object(), element)
     return members
 
 

@@ -23,7 +23,7 @@ _TICKS_PER_MILLISECOND = 10_000
 _SPAN_DIGITS_MAX = 18
 _BIN_ORIGIN_TEXT = "1970-01-01T00:00:00.0000000Z"
 _FORMAT_TOKEN = re.compile(r"\\(.?)|y+|M+|d+|H+|h+|m+|s+|t+|f+|F+|[^\\yMdHhmstfF]+", re.DOTALL)
-_TIMESPAN = re.compile(r"(-?)([0-9]+)(.+)", re.DOTALL)
+_TIMESPAN = re.compile(r"(-?)([0-9]+)([^0-9].*)", re.DOTALL)
 
 
 def _text(ticks: int | None) -> Any:

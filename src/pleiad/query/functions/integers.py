@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pleiad.keys.undefined import UNDEFINED
-from pleiad.query.functions.numbers import INT64_MAX, INT64_MIN, whole
+from pleiad.query.functions.numbers import INT64_MIN, whole, wrapped
 from pleiad.query.functions.registry import register
 
 _FAMILY = "integers"
@@ -41,11 +41,6 @@ def _right_shift(a: int, places: int) -> int:
     return a >> (places & 63)
 
 
-def _wrapped(number: int) -> int:
-    word = number & (2**64 - 1)
-    return word - 2**64 if word > INT64_MAX else word
-
-
 _PAIR_FUNCTIONS: dict[str, Callable[[int, int], int | None]] = {
     "INTADD": operator.add,
     "INTSUB": operator.sub,
@@ -66,7 +61,7 @@ def _of_pair(compute: Callable[[int, int], int | None]) -> Callable[[Any, Any], 
         if a is None or b is None:
             return UNDEFINED
         result = compute(a, b)
-        return UNDEFINED if result is None else _wrapped(result)
+        return UNDEFINED if result is None else wrapped(result)
 
     return call
 

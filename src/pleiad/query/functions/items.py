@@ -1,7 +1,7 @@
-"""Functions about an item as a whole, and the two whose values only the service has.
+"""Functions about an item or a value as a whole, and the one whose value only the service has.
 
-HASH and GENERATEEMBEDDINGS are accepted in plans, with the service's rules for their arguments. To run them needs the
-service's own hash, which nothing publishes, or a model: a query that gets to one is refused with a text that says so.
+GENERATEEMBEDDINGS is accepted in plans, with the service's rules for its argument. To run it needs a model: a query
+that gets to it is refused with a text that says so.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from pleiad.errors import QUERY_ERROR, PleiadError
 from pleiad.item.rid import document_parts
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.functions.registry import register
+from pleiad.query.value_hash import value_hash
+from pleiad.query.values import mod3
 
 
 @register("items", "DOCUMENTID", 1, 1)
@@ -26,10 +28,13 @@ def document_id(item: Any) -> Any:
         return UNDEFINED
 
 
-@register("items", "HASH", 1, 3, deterministic=False)
-def hash_of(*_: Any) -> Any:
-    """The service's hash of a value."""
-    raise QUERY_ERROR(reason="The HASH function is not supported: the service's hash is not published.")
+@register("items", "HASH", 1, 3)
+def hash_of(value: Any, modulo: Any = UNDEFINED, seed: Any = 0) -> Any:
+    """The hash of a value with a seed; with a modulo what is left of a division that cuts towards zero."""
+    if type(seed) is not int or (modulo is not UNDEFINED and (type(modulo) is not int or not modulo)):
+        return UNDEFINED
+    found = value_hash(value, seed)
+    return found if modulo is UNDEFINED else mod3(found, modulo)
 
 
 @register("items", "GENERATEEMBEDDINGS", 1, 1, deterministic=False)

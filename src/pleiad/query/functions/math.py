@@ -12,11 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 from pleiad.keys.undefined import UNDEFINED
-from pleiad.query.functions.numbers import INT64_MIN, double, whole
+from pleiad.query.functions.numbers import INT64_MIN, double, whole, wrapped
 from pleiad.query.functions.registry import register
-from pleiad.query.values import div3, exact, is_number, mul3
+from pleiad.query.values import div3, is_number, mul3
 
 _FAMILY = "math"
+_ROUND_DIGITS_MAX = 17
+_ABOVE_INT64 = 2.0**63
 _OWN_LOGARITHMS: dict[float, Callable[[float], float]] = {2.0: math.log2, 10.0: math.log10}
 """Bases whose logarithm is no quotient of two others."""
 
@@ -120,10 +122,24 @@ def trunc(value: Any) -> Any:
 
 
 def _half_away_from_zero(x: float) -> float:
+    if not math.isfinite(x):
+        return x
     towards_zero = math.trunc(x)
     if abs(x - towards_zero) < 0.5:
         return float(towards_zero)
     return float(towards_zero + (1 if x > 0 else -1))
+
+
+def _as_integer(rounded: float, origin: float) -> int | float:
+    """A rounded number as an integer of 64 bits, when the number it comes from is not above them all.
+
+    What does not fit becomes the least integer, as processors convert doubles and as the service answers.
+    """
+    if rounded != math.floor(rounded) if math.isfinite(rounded) else math.isnan(rounded):
+        return rounded
+    if origin >= _ABOVE_INT64:
+        return rounded
+    return int(rounded) if -_ABOVE_INT64 <= rounded < _ABOVE_INT64 else INT64_MIN
 
 
 @register(_FAMILY, "ROUND", 1, 2)
@@ -133,14 +149,13 @@ def round_half_away(value: Any, *digits_value: Any) -> Any:
     x = double(value)
     if x is None or digits is None:
         return UNDEFINED
-    if digits == 0 or not math.isfinite(x):
-        return value if type(value) is int or not math.isfinite(x) else _half_away_from_zero(x)
-    scale = power(10, digits)
-    if (type(value) is int and digits > 0) or math.isinf(scale):
+    if type(value) is int and digits >= 0:
         return value
-    moved = x * scale
-    rounded = _half_away_from_zero(moved) if math.isfinite(moved) else moved
-    return div3(rounded, scale)
+    if digits > 0:
+        scale = power(10, min(digits, _ROUND_DIGITS_MAX))
+        return _as_integer(_half_away_from_zero(x * scale) / scale, x)
+    scale = power(10, -digits)
+    return _as_integer(_half_away_from_zero(x / scale) * scale, x)
 
 
 @register(_FAMILY, "ATN2", 2, 2)
@@ -169,14 +184,14 @@ def logarithm(value: Any, *base_value: Any) -> Any:
 def number_bin(value: Any, size_value: Any = 1) -> Any:
     """The multiple of the size at or below the number (above it for a negative size)."""
     if type(value) is int and type(size_value) is int and size_value:
-        return exact(value // size_value * size_value)
+        return wrapped(value // size_value * size_value)
     x, size = double(value), double(size_value)
     if x is None or size is None or size == 0.0 or not (math.isfinite(x) and math.isfinite(size)):
         return UNDEFINED
-    bins = x / size
-    if not math.isfinite(bins):
-        return UNDEFINED
-    return float(math.floor(bins)) * size
+    if size == 1.0:
+        return value if type(value) is int else _as_integer(float(math.floor(x)), x)
+    bins = div3(x, size)
+    return (float(math.floor(bins)) if math.isfinite(bins) else bins) * size
 
 
 @register(_FAMILY, "SQUARE", 1, 1)

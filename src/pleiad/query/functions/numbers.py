@@ -10,10 +10,7 @@ from typing import Any
 
 from pleiad.query.values import EXACT_INT, INT64_MAX, INT64_MIN, as_double
 
-_WHOLE_TEXT_MAX = 1e17
-"""Whole doubles below are written in full."""
-
-__all__ = ["INT64_MAX", "INT64_MIN", "double", "number_text", "whole"]
+__all__ = ["INT64_MAX", "INT64_MIN", "double", "number_text", "whole", "wrapped"]
 
 
 def double(value: Any) -> float | None:
@@ -34,15 +31,23 @@ def whole(value: Any) -> int | None:
     return value if INT64_MIN <= value <= INT64_MAX else None
 
 
+def wrapped(number: int) -> int:
+    """The integer that a word of 64 bits holds of a number."""
+    word = number & (2**64 - 1)
+    return word - 2**64 if word > INT64_MAX else word
+
+
 def number_text(value: int | float) -> str:
-    """The text of a number: integers in full, doubles with 15 digits, or 17 where 15 do not give the value back."""
+    """The text of a number: integers in full, doubles without a fraction with 17 digits, others with 15, or with 17
+    where 15 do not give the value back.
+    """
     if type(value) is int:
         if INT64_MIN <= value <= INT64_MAX:
             return str(value)
         value = as_double(value)
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if value and abs(value) < _WHOLE_TEXT_MAX and value == int(value):
-        return str(int(value))
+    if value == int(value):
+        return f"{value:.17g}"
     text = f"{value:.15g}"
     return text if float(text) == value else f"{value:.17g}"
