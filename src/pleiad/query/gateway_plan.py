@@ -160,7 +160,8 @@ class _QueryInfo:
         }
         if self._is_distinct_count:
             return dict.fromkeys(counts)
-        if self._is_pinned and not syntax.distinct and not syntax.group_by:
+        is_single_value = self._block.is_grouped and isinstance(syntax.selection, ast.SelectValue)
+        if self._is_pinned and not syntax.distinct and not syntax.group_by and not is_single_value:
             counts["OFFSET"] = counts["LIMIT"] = None
         return counts
 
