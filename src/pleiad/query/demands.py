@@ -26,6 +26,7 @@ from pleiad.query.kinds import (
     TRUE,
     Path,
     first_argument,
+    kind_of_value,
     kinds,
     path_of,
 )
@@ -89,6 +90,8 @@ class Reader:
         if path is not None:
             return self._path(path, mask)
         match node:
+            case plan.Constant(value=value):
+                return {} if kind_of_value(value) & mask else None
             case plan.Unary(operator="NOT", operand=operand):
                 turned = (TRUE if mask & FALSE else 0) | (FALSE if mask & TRUE else 0)
                 return self.of(operand, turned)

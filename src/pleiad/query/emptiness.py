@@ -39,7 +39,11 @@ def gives_nothing(bound: plan.Plan, parameters: Mapping[str, Any]) -> bool:
     if demanded is None:
         return True
     if block.aggregates and not block.group_by:
-        return all(_counts_nothing(each, folder, slots, demanded) for each in block.aggregates)
+        counts: tuple[plan.AggregateKind, ...] = (plan.AggregateKind.COUNT,)
+        if block.is_value and isinstance(block.selection, plan.AggregateResult):
+            # They are undefined where nothing was counted, and then there is no row.
+            counts = (*counts, plan.AggregateKind.MIN, plan.AggregateKind.MAX)
+        return all(_counts_nothing(each, folder, slots, demanded, counts) for each in block.aggregates)
     if not block.is_value or block.is_grouped:
         return False
     selection = folder.fold(block.selection)
@@ -48,15 +52,17 @@ def gives_nothing(bound: plan.Plan, parameters: Mapping[str, Any]) -> bool:
 
 
 def _counts_nothing(
-    aggregate: plan.Aggregate, folder: Folder, slots: Collection[int], demanded: demands.Demands
+    aggregate: plan.Aggregate,
+    folder: Folder,
+    slots: Collection[int],
+    demanded: demands.Demands,
+    counts: tuple[plan.AggregateKind, ...],
 ) -> bool:
-    """Whether an aggregate counts no row, or its paths can have no value in any row."""
+    """Whether an aggregate of some kinds has nothing to count, or the paths of any can have no value in any row."""
     argument = folder.fold(aggregate.argument)
     is_conditional = aggregate.kind is plan.AggregateKind.COUNTIF
     found = kinds(argument, slots)
-    if (is_conditional and not found & TRUE) or (
-        aggregate.kind is plan.AggregateKind.COUNT and found == MISSING
-    ):
+    if (is_conditional and not found & TRUE) or (aggregate.kind in counts and found == MISSING):
         return True
     wanted = demands.Reader(slots).of(argument, TRUE if is_conditional else demands.DEFINED)
     return wanted is not None and not demands.meets(demanded, wanted)
