@@ -50,6 +50,9 @@ class QueryPage(NamedTuple):
     is_falling: bool | None
     """For an ordered query whether its first key is descending."""
     milliseconds: float
+    """The time it took to run."""
+    prepared_ms: float = 0.0
+    """The time before, in which it was compiled and routed."""
 
     @property
     def own_ru(self) -> float:
@@ -75,11 +78,14 @@ async def run(container: Container, request: QueryRequest) -> QueryPage:
             async with compile_turn(pace, request.text):
                 job = await pace.run(_prepared, container, request, pace)
         if isinstance(job, QueryJob):
+            job.asked_at = began_at
             if short is not None and short.partition is container.map.find(request.span.min):
                 job.first_rows = rows
             return await _run(job)
         async with functions_of(container, job.plan.udfs, pace) as functions:
-            return await _run(await pace.run(prepare, container, request, pace, functions))
+            job = await pace.run(prepare, container, request, pace, functions)
+            job.asked_at = began_at
+            return await _run(job)
 
 
 def _prepared(container: Container, request: QueryRequest, pace: Pace) -> QueryJob | Query:
@@ -224,5 +230,8 @@ def _page(
         if not job.request.is_confined:
             token = as_json(token, *job.request.span.to_hex())
     milliseconds = (time.perf_counter() - job.began_at) * 1000
+    prepared_ms = (job.began_at - job.asked_at) * 1000
     is_falling = job.query.order_by[0].descending if job.query.order_by else None
-    return QueryPage(results, cost, page_ru, token, _partitions(job), tally, is_falling, milliseconds)
+    return QueryPage(
+        results, cost, page_ru, token, _partitions(job), tally, is_falling, milliseconds, prepared_ms
+    )
