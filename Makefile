@@ -41,7 +41,7 @@ conformance: $(READY)  ## the official Python and Go clients' own tests against 
 	@if command -v go >/dev/null; then $(BIN)/python -m conformance.go.suite --write; \
 	else echo "Go is not installed here: the Go client's own tests are left out."; fi
 
-# The programs over the official clients. A first build downloads what it needs: Java about a minute, Rust six.
+# The programs over the official clients. A first build downloads what it needs: Go and Java a minute, Rust four.
 CLIENTS ?= dotnet javascript go java rust
 
 clients: $(READY)  ## the program over each official client whose tools are installed; CLIENTS="dotnet go" chooses
