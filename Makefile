@@ -44,7 +44,7 @@ conformance: $(READY)  ## the official Python and Go clients' own tests against 
 # The programs over the official clients. A first build downloads what it needs: Go and Java a minute, Rust four.
 CLIENTS ?= dotnet javascript go java rust
 
-clients: $(READY)  ## the program over each official client whose tools are installed; CLIENTS="dotnet go" chooses
+clients: $(READY)  ## the program over each official client whose tools are installed; CLIENTS="dotnet javascript go" chooses, as a landing does
 	$(BIN)/python -m conformance.clients $(CLIENTS)
 
 javascript: $(READY)  ## every operation of the official JavaScript client; needs Node and npm
