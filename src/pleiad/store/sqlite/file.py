@@ -313,7 +313,7 @@ class SegmentFile:
         """What the caller is told of a failure."""
         if self._examine(error, is_read):
             return SegmentOutOfServiceError()
-        if is_disk(error):
+        if is_disk(error) and not is_read:
             self._registry.disk.failed(f"the disk takes no writes: {error}")
             return errors.STORE_FULL()
         return error
