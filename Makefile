@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test test-postgres lint bench oracle attack conformance javascript dotnet crash simulate truth isolation requirements clean
+.PHONY: run test test-postgres lint bench oracle attack conformance clients javascript dotnet go java rust crash simulate truth isolation requirements clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -39,11 +39,26 @@ conformance: $(READY)  ## the official Python SDK's own tests against Pleiad on 
 	$(BIN)/python -m conformance.python_suite --select all --write
 	$(BIN)/python -m conformance.python_suite --store postgres --select all --write
 
-javascript: $(READY)  ## every operation of the official JavaScript SDK; needs Node and npm
+# The programs over the official clients. A first build downloads what it needs: Java about a minute, Rust six.
+CLIENTS ?= dotnet javascript go java rust
+
+clients: $(READY)  ## the program over each official client whose tools are installed; CLIENTS="dotnet go" chooses
+	$(BIN)/python -m conformance.clients $(CLIENTS)
+
+javascript: $(READY)  ## every operation of the official JavaScript client; needs Node and npm
 	$(BIN)/python -m conformance.javascript.run
 
-dotnet: $(READY)  ## every operation of the official .NET SDK; needs its SDK, or the kit beside the checkout
+dotnet: $(READY)  ## every operation of the official .NET client; needs its SDK, or the kit beside the checkout
 	$(BIN)/python -m conformance.dotnet.run
+
+go: $(READY)  ## every operation of the official Go client; needs Go
+	$(BIN)/python -m conformance.go.run
+
+java: $(READY)  ## every operation of the official Java client; needs a JDK of version 17 or later and Maven
+	$(BIN)/python -m conformance.java.run
+
+rust: $(READY)  ## every operation of the official Rust client; needs Cargo, and minutes for the first build
+	$(BIN)/python -m conformance.rust.run
 
 crash: $(READY)  ## kill -9 the real server, and PostgreSQL beneath two, a hundred times under load and in splits
 	PLEIAD_CRASH_KILLS=100 $(BIN)/python -m pytest tests/crash tests/splits/test_kills.py --store both

@@ -27,6 +27,13 @@ def signed_parts(segments: Sequence[str]) -> tuple[str, str]:
     return segments[-2], "/".join(segments)
 
 
+def signature(key: str, method: str, kind: str, link: str, date: str) -> str:
+    """The authorization header of a request signed with a key."""
+    text = f"{method.lower()}\n{kind.lower()}\n{link}\n{date.lower()}\n\n"
+    digest = hmac.digest(base64.b64decode(key), text.encode("utf-8", "surrogatepass"), "sha256")
+    return quote(f"type=master&ver=1.0&sig={base64.b64encode(digest).decode()}", safe="")
+
+
 @dataclass(frozen=True, slots=True)
 class Key:
     """A caller who signs every request: with the master key, the read-only one, or one the server never had."""
@@ -41,9 +48,7 @@ class Key:
     def headers_for(self, method: str, kind: str, link: str) -> dict[str, str]:
         """The headers for any resource type and link, also such as no honest client signs."""
         date = formatdate(time.time(), usegmt=True)
-        text = f"{method.lower()}\n{kind.lower()}\n{link}\n{date.lower()}\n\n"
-        digest = hmac.digest(base64.b64decode(self.key), text.encode("utf-8", "surrogatepass"), "sha256")
-        proof = quote(f"type=master&ver=1.0&sig={base64.b64encode(digest).decode()}", safe="")
+        proof = signature(self.key, method, kind, link, date)
         return {"x-ms-date": date, "authorization": proof, "x-ms-version": "2020-07-15"}
 
 

@@ -168,7 +168,8 @@ def _run_pytest(suite: Suite, options: argparse.Namespace, endpoint: str, output
     output.selection.write_text(json.dumps(_pytest_free_arguments()), encoding="utf-8")
     command = [str(suite.python), "-m", "pytest", "-c", str(suite.pytest_ini), "--rootdir", "."]
     command += ["-p", "no:cacheprovider", "-p", "conformance.pytest_recording"]
-    command += ["-q", "--tb=short", "-W", "ignore", "--show-capture=no"]
+    # Native tracebacks: for its own, pytest parses the sources, which fails where an error is one of recursion.
+    command += ["-q", "--tb=native", "-W", "ignore", "--show-capture=no"]
     command += ["--timeout", str(options.timeout), "--timeout-method", "signal"]
     command += ["--junit-xml", str(output.junit), "--continue-on-collection-errors"]
     if options.expression:

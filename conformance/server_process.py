@@ -117,6 +117,7 @@ def running_server(
     limits: str = "default",
     store: str = "sqlite",
     throttle: str = "observe",
+    read_only_key: str | None = None,
 ) -> Iterator[ServerProcess]:
     """Start an ephemeral server on the port, yield it once it answers, and stop it at the end.
 
@@ -125,6 +126,8 @@ def running_server(
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [_pleiad_command(), "serve", "--ephemeral", "--port", str(port), "--limits", limits]
     command += ["--throttle", throttle, "--store", store]
+    if read_only_key is not None:
+        command += ["--read-only-key", read_only_key]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,

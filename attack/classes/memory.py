@@ -13,7 +13,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from attack.classes.stall import GRACE_SECONDS, Fired, chosen, fire
+from attack.classes.stall import volley
 from attack.ground import point_reads
 from attack.hostile.shots import prepare
 from attack.report import Outcome
@@ -22,7 +22,6 @@ from attack.target import READ_ONLY, Launch, Target, is_well, serving
 from attack.watch import Watch
 from attack.wire import LOOPBACK, path_of, request_bytes, trusting
 
-AT_ONCE = 24
 UNREAD_REQUESTS = 20
 UNREAD_SECONDS = 2.0
 BODY_BYTES = 4 * 1024 * 1024 - 1000
@@ -38,7 +37,7 @@ def run(settings: Settings, store: str, data: Path) -> Outcome:
         prepare(connection)
         connection.close()
         with Watch(target, reads) as watch:
-            fired = _volley(target, settings)
+            fired = volley(target, settings)
             strangers = _strangers(target, settings.bodies)
             strangers += _unread(target, settings.bodies)
         for each in fired:
@@ -50,14 +49,6 @@ def run(settings: Settings, store: str, data: Path) -> Outcome:
             outcome.breaks("the server did not recover")
         outcome.took_tracebacks(target.tracebacks(), target.said())
     return outcome
-
-
-def _volley(target: Target, settings: Settings) -> list[Fired]:
-    """The whole list, so many at a time that their wants add up."""
-    seconds = settings.operation_seconds * AT_ONCE + GRACE_SECONDS
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        volleys = pool.map(lambda shot: fire(target, shot, seconds, pages=1), chosen(settings))
-        return [each for volley in volleys for each in volley]
 
 
 def _unread(target: Target, count: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from attack.classes import slots
@@ -21,6 +22,7 @@ from attack.watch import Watch
 from attack.wire import NoAnswerError
 
 PAGES = 2
+AT_ONCE = 24
 GRACE_SECONDS = 10.0
 """An answer may come so much later than the limit on an operation: pages are written, processes ended."""
 
@@ -68,7 +70,7 @@ BRIEF_SHOTS = (
     "procedure: loop",
     "function that spins",
 )
-"""One of each family, for a short run."""
+"""One of each family, for a short run, which sends them all at once."""
 
 
 def chosen(settings: Settings) -> list[Shot]:
@@ -77,6 +79,26 @@ def chosen(settings: Settings) -> list[Shot]:
     if settings.brief:
         return [shot for shot in shots if shot.name in BRIEF_SHOTS]
     return shots[: settings.shots] if settings.shots else shots
+
+
+def volley(target: Target, settings: Settings) -> list[Fired]:
+    """All hostile requests, so many at a time that their wants add up."""
+    seconds = settings.operation_seconds * AT_ONCE + GRACE_SECONDS
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        sent = pool.map(lambda shot: fire(target, shot, seconds, pages=1), chosen(settings))
+        return [each for fired in sent for each in fired]
+
+
+def _one_by_one(target: Target, settings: Settings, outcome: Outcome) -> list[Fired]:
+    """All hostile requests, none beside another, so that each can be blamed for what it does."""
+    seconds = settings.operation_seconds * 3 + GRACE_SECONDS
+    fired: list[Fired] = []
+    for number, shot in enumerate(chosen(settings)):
+        fired += fire(target, shot, seconds, tls=number % 4 == 0)
+        if not target.is_running:
+            outcome.breaks(f"the server ended at '{shot.name}'")
+            break
+    return fired
 
 
 def run(settings: Settings, store: str, data: Path) -> Outcome:
@@ -88,15 +110,8 @@ def run(settings: Settings, store: str, data: Path) -> Outcome:
         reads = point_reads(connection)
         prepare(connection)
         connection.close()
-        fired: list[Fired] = []
         with Watch(target, reads) as watch:
-            for number, shot in enumerate(chosen(settings)):
-                seconds = settings.operation_seconds * 3 + GRACE_SECONDS
-                pages = 1 if settings.brief else PAGES
-                fired += fire(target, shot, seconds, pages, tls=number % 4 == 0)
-                if not target.is_running:
-                    outcome.breaks(f"the server ended at '{shot.name}'")
-                    break
+            fired = volley(target, settings) if settings.brief else _one_by_one(target, settings, outcome)
         for each in fired:
             outcome.answered(each.status, each.name)
             if each.status == 0:

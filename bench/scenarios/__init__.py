@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from bench.load import LoadProcess
 from bench.report import FamilyReport
-from bench.scenarios import feed, governor, language, point, postgres, query, split, transactions
+from bench.scenarios import checksum, feed, governor, language, point, postgres, query, split, transactions
 from bench.settings import Settings
 
 Family = Callable[[Settings, LoadProcess], FamilyReport]
@@ -18,6 +18,7 @@ Family = Callable[[Settings, LoadProcess], FamilyReport]
 FAMILIES: dict[str, Family] = {
     "point": point.run,
     "language": language.run,
+    "checksum": checksum.run,
     "query": query.run,
     "feed": feed.run,
     "transactions": transactions.run,

@@ -51,8 +51,8 @@ def run(settings: Settings, load: LoadProcess) -> FamilyReport:
 
     own, other = float("inf"), float("inf")
     for _ in range(max(5, settings.rounds)):
-        own = min(own, _seconds(read))
-        other = min(other, _seconds(yardstick))
+        own = min(own, seconds_of(read))
+        other = min(other, seconds_of(yardstick))
     return FamilyReport(
         lines=(),
         bars=(
@@ -66,7 +66,8 @@ def run(settings: Settings, load: LoadProcess) -> FamilyReport:
     )
 
 
-def _seconds(call: Callable[[], None]) -> float:
+def seconds_of(call: Callable[[], object]) -> float:
+    """Processor time of one call."""
     started = time.process_time()
     for _ in range(REPEATS):
         call()

@@ -1,5 +1,5 @@
 // Uses the operations of the official .NET client against a server, and says what came back wrong.
-// Arguments: the endpoint, the key, and the names of sections, separated by commas (all of them without).
+// Variables: ACCOUNT_HOST, ACCOUNT_KEY, and SECTIONS, names separated by commas (all of them without).
 // Exit code 1 when a check failed.
 
 var sections = new (string Name, Func<Server, Task> Run)[]
@@ -16,15 +16,17 @@ var sections = new (string Name, Func<Server, Task> Run)[]
     ("binary", BinaryEncoding.Run),
     ("splits", Splits.Run),
 };
-var asked = args.Length > 2 ? args[2].Split(',', StringSplitOptions.TrimEntries) : sections.Select(each => each.Name).ToArray();
+var (host, key) = (Environment.GetEnvironmentVariable("ACCOUNT_HOST"), Environment.GetEnvironmentVariable("ACCOUNT_KEY"));
+var names = Environment.GetEnvironmentVariable("SECTIONS");
+var asked = names?.Split(',', StringSplitOptions.TrimEntries) ?? sections.Select(each => each.Name).ToArray();
 var unknown = asked.Except(sections.Select(each => each.Name)).ToArray();
-if (args.Length < 2 || unknown.Length > 0)
+if (host is null || key is null || unknown.Length > 0)
 {
-    Console.Error.WriteLine($"usage: ENDPOINT KEY [SECTIONS]; there are {string.Join(", ", sections.Select(each => each.Name))}");
+    Console.Error.WriteLine($"set ACCOUNT_HOST, ACCOUNT_KEY and SECTIONS; there are {string.Join(", ", sections.Select(each => each.Name))}");
     return 2;
 }
 
-var server = new Server(args[0], args[1]);
+var server = new Server(host, key);
 foreach (var section in sections.Where(each => asked.Contains(each.Name)))
 {
     try

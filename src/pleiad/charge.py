@@ -19,7 +19,7 @@ query                 2.5 RU for each physical partition, once; 0.020 + 0.0072 a
                       0.100 + 0.05 a KB for each item returned; 0.01 for each index look-up beyond
                       the first of each physical partition; 0.02 for each user-defined function
                       that it names and item loaded; 1 RU for each 1,000 steps of evaluation that an item
-                      takes beyond 1,000 and one for each 16 bytes of it
+                      takes beyond 1,000 and one for each 16 bytes of it; a read of 1 KB at least for each page
 script                1 RU + 0.95 of its operations; a trigger is charged like this beside its operation
 metadata              1 RU to read, 4.95 RU to write
 ====================  ====================================================================================
@@ -171,6 +171,11 @@ def query(
             ("evaluation", multiplier * steps_beyond / _STEPS_OF_A_RU),
         )
     )
+
+
+def query_page_least(multiplier: int = 1) -> float:
+    """The least a page of a query is charged, in request units."""
+    return read_missing(multiplier).ru
 
 
 def evaluation(steps: int) -> Charge:

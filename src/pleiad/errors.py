@@ -48,6 +48,8 @@ class PleiadError(Exception):
         self.range_id: str | None = None
         self.session_token: str | None = None
         self.lsn: int | None = None
+        self.number: int | None = None
+        """The number that a script gave its error, which is told in place of the row's own."""
 
     @property
     def status(self) -> int:
@@ -55,7 +57,7 @@ class PleiadError(Exception):
 
     @property
     def substatus(self) -> int:
-        return self.row.substatus
+        return self.row.substatus if self.number is None else self.number
 
     @property
     def code(self) -> str:

@@ -220,7 +220,7 @@ def test_a_hold_that_nobody_released_does_not_keep_the_server_from_ending(start_
         until_met(hold)
         began = time.monotonic()
     splitting.join(20)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
 
 
 @pytest.mark.parametrize(

@@ -232,6 +232,26 @@ def test_the_charge_is_the_sum_of_the_operations_charged_alone(
     assert float(failed.headers["x-ms-request-charge"]) == sum(e["requestCharge"] for e in failed.json) == 1.0
 
 
+@pytest.mark.parametrize(
+    "operation",
+    [
+        create("x"),
+        create("a/b\\c"),
+        {"operationType": "Create", "resourceBody": {"pk": "a"}},
+        {"operationType": "Patch", "id": "x", "resourceBody": {"operations": [{"op": "none", "path": "/n"}]}},
+        {"operationType": "Replace", "id": "x", "resourceBody": item("x"), "ifMatch": '"other"'},
+    ],
+    ids=["conflict", "bad id", "no id", "bad patch", "other version"],
+)
+def test_a_failed_batch_has_the_charge_of_the_operation_that_failed(
+    wire: BatchWire, container: ContainerProxy, operation: Any
+) -> None:
+    container.create_item(item("x"))
+    failed = wire.batch(container.container_link, [create("y"), operation])
+    charges = [entry["requestCharge"] for entry in failed.json]
+    assert charges[0] == 0 < charges[1] == float(failed.headers["x-ms-request-charge"])
+
+
 def test_a_batch_moves_the_session_token_once_and_reading_does_not(
     wire: BatchWire, container: ContainerProxy
 ) -> None:
@@ -264,6 +284,19 @@ def test_numbers_keep_their_digits_in_the_shortest_form(wire: BatchWire, contain
     assert reply.statuses == [201, 200, 200]
     assert reply.body.count(b'"n":1.1,"big":12345678901234567890') == 3
     assert reply.body.count(b'"m":2.5') == 2
+
+
+def test_of_a_property_named_twice_in_an_item_the_last_value_counts(
+    wire: BatchWire, container: ContainerProxy
+) -> None:
+    create = b'{"operationType":"Create","resourceBody":{"id":"x","pk":"a","n":1,"n":2.50,"s":"a"}}'
+    patch = b'{"op":"set","path":"/o","value":{"v":1,"v":2}}'
+    update = b'{"operationType":"Patch","id":"x","resourceBody":{"operations":[%b]}}' % patch
+    reply = wire.batch(container.container_link, b"[" + create + b"," + update + b"]")
+    assert [entry["statusCode"] for entry in reply.json] == [201, 200]
+    item = reply.json[1]["resourceBody"]
+    assert (item["n"], item["o"]) == (2.5, {"v": 2})
+    assert reply.body.count(b'"n":') == 2
 
 
 def test_a_batch_has_one_to_a_hundred_operations(wire: BatchWire, container: ContainerProxy) -> None:

@@ -45,6 +45,7 @@ def link(pleiad_database: Any) -> str:
         {"x_ms_start_epk": "30", "x_ms_end_epk": "20"},
         {"x_ms_documentdb_partitionkeyrangeid": "0", "x_ms_start_epk": "3F", "x_ms_end_epk": "FF"},
         {"x_ms_consistency_level": "Strong"},
+        {"x_ms_cosmos_changefeed_wire_format_version": "2020-01-01"},
     ],
     ids=str,
 )
@@ -75,6 +76,30 @@ def test_a_place_is_bound_to_its_range_unless_it_is_a_number(link: str, wire: Fe
 def test_places_beyond_the_end_wait_there(link: str, wire: FeedWire) -> None:
     reply = wire.get(link, If_None_Match='"1000"', x_ms_documentdb_partitionkeyrangeid="0")
     assert (reply.status, reply.place, reply.body) == (304, '"1000"', b"")
+
+
+def test_a_place_may_be_as_far_beyond_the_end_as_a_number_of_64_bits(link: str, wire: FeedWire) -> None:
+    for number in (2**31, 2**62, 2**63 - 1):
+        assert wire.get(link, If_None_Match=f'"{number}"').status == 304
+        of_one = wire.get(link, If_None_Match=f'"{number}"', x_ms_documentdb_partitionkeyrangeid="0")
+        assert (of_one.status, of_one.body) == (304, b"")
+        assert wire.get(link, If_None_Match=of_one.place).status == 304
+
+
+def test_a_client_that_names_the_wire_format_has_items_apart_from_their_metadata(
+    link: str, wire: FeedWire
+) -> None:
+    plain = wire.get(link)
+    apart = wire.get(link, x_ms_cosmos_changefeed_wire_format_version="2021-09-15")
+    assert [set(entry) for entry in apart.entries] == [{"current", "metadata"}] * 4
+    for entry, item in zip(apart.entries, plain.entries, strict=True):
+        lsn = item.pop("_lsn")
+        assert entry == {"current": item, "metadata": {"lsn": lsn, "crts": item["_ts"]}}
+    assert apart.place == plain.place
+    filtered = wire.get(
+        link, {"query": "SELECT * FROM c"}, x_ms_cosmos_changefeed_wire_format_version="2021-09-15"
+    )
+    assert filtered.entries == apart.entries
 
 
 def test_the_scopes_agree(link: str, wire: FeedWire) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import dataclasses
-import hmac
 import http.client
 import itertools
 import json
@@ -21,6 +19,7 @@ from urllib.parse import quote
 
 import pytest
 
+from attack.callers import signature, signed_parts
 from pleiad.node import Node, Settings
 from pleiad.server.lifecycle import new_loop
 from pleiad.testing.start import RunningServer
@@ -49,26 +48,6 @@ class Answer:
     @property
     def substatus(self) -> int:
         return int(self.headers.get("x-ms-substatus", "0"))
-
-
-def signature(key: str, method: str, resource_type: str, link: str, date: str) -> str:
-    """The authorization header of the master key."""
-    text = f"{method.lower()}\n{resource_type}\n{link}\n{date.lower()}\n\n"
-    digest = hmac.digest(base64.b64decode(key), text.encode(), "sha256")
-    return quote(f"type=master&ver=1.0&sig={base64.b64encode(digest).decode()}", safe="")
-
-
-def signed_parts(segments: Sequence[str]) -> tuple[str, str]:
-    """The resource type and link that a client signs for a path."""
-    if not segments:
-        return "", ""
-    if segments[0] == "offers":
-        return "offers", "".join(segments[1:]).lower()
-    if len(segments) == 6 and segments[4] == "operations":
-        segments = segments[:4]
-    if len(segments) % 2:
-        return segments[-1], "/".join(segments[:-1])
-    return segments[-2], "/".join(segments)
 
 
 class Wire:

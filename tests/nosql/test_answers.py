@@ -201,6 +201,28 @@ def test_the_ranges_of_a_container_answer_304_to_their_etag(spread_place: Any, w
     assert wire.send("GET", path, headers={"if-none-match": '"other"'}).status == 200
 
 
+def test_who_follows_the_ranges_is_told_only_what_is_new_since(spread_place: Any, wire: Any) -> None:
+    path = [*spread_place.path, "pkranges"]
+
+    def follow(etag: str) -> Any:
+        return wire.send("GET", path, headers={"a-im": "Incremental Feed", "if-none-match": etag})
+
+    etag = wire.send("GET", path, headers={"a-im": "Incremental Feed"}).headers["etag"]
+    split = wire.send("POST", ["_pleiad", "v1", *spread_place.path, "split"], {"partition": "1"})
+    assert split.status == 201, split.body
+    news = follow(etag)
+    assert {each["id"]: each["parents"] for each in news.json["PartitionKeyRanges"]} == {
+        "5": ["1"],
+        "6": ["1"],
+    }
+    assert follow(news.headers["etag"]).status == 304
+    for forgotten in ("", '"other"', '"999"', '"-1"', '"²"'):
+        assert follow(forgotten).json["_count"] == 6, "an etag of no map that was is told the whole one"
+    assert wire.send("GET", path, headers={"if-none-match": etag}).json["_count"] == 6, (
+        "no follower, the whole map"
+    )
+
+
 def test_the_ranges_of_a_container_tile_the_hash_space(spread_place: Any, wire: Any) -> None:
     feed = wire.send("GET", [*spread_place.path, "pkranges"]).json
     ranges = feed["PartitionKeyRanges"]

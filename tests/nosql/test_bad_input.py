@@ -23,8 +23,6 @@ TOO_NESTED = b'{"id":"1","pk":"a","x":' + b"[" * 128 + b"]" * 128 + b"}"
         (b'{"id":"1","pk":"a","s":"\x01"}', "not valid JSON"),
         (b'{"id":"1","pk":"a","s":"\xff"}', "UTF-8"),
         (b'{"id":"1","pk":"a","s":"\xed\xa0\x80"}', "UTF-8"),
-        (b'{"id":"1","pk":"a","id":"2"}', "occurs twice"),
-        (b'{"id":"1","pk":"a","x":{"y":1,"y" :2}}', "occurs twice"),
         (b"[]", "must be a JSON object"),
         (b'"text"', "must be a JSON object"),
         (b"null", "must be a JSON object"),
@@ -270,7 +268,7 @@ def test_a_large_body_is_answered_like_a_small_one(count: int, place: Any, wire:
     }
     assert wire.send("POST", item[:-1], query, asked, ["a"]).json["Documents"] == ["1"]
     double = b'{"id":"2","pk":"a","n":[%s],"x":1,"x":2}' % b",".join([b"0"] * count)
-    assert place.create(double, ["a"]).status == 400
+    assert place.create(double, ["a"]).json["x"] == 2
     assert wire.send("POST", ["dbs"], b'{"id":"large","x":[%s]' % b",".join([b"0"] * count)).status == 400
 
 

@@ -157,3 +157,11 @@ def test_a_permission_for_a_key_that_shares_its_hash_with_others_is_refused(wire
             "resourcePartitionKey": ["x" * size],
         }
         assert wire.send("POST", [*user, "u", "permissions"], permission).status == status
+
+
+def test_the_account_is_told_for_versions_of_the_protocol_only(wire: Any) -> None:
+    for version in ("2014-08-21", "2018-12-31", "2020-07-15", "2020-11-05", "2031-01-01"):
+        assert wire.send("GET", [], headers={"x-ms-version": version}).status == 200
+    for version in ("2015-01-01", "2018-12-30", "latest", "20200715", "1"):
+        answer = wire.send("GET", [], headers={"x-ms-version": version})
+        assert (answer.status, "x-ms-version" in answer.message) == (400, True)

@@ -10,6 +10,7 @@ CROSS = {"x-ms-documentdb-query-enablecrosspartition": "True", "content-type": "
 CAPABILITIES = {"x-ms-cosmos-sdk-supportedcapabilities": "1"}
 GO = {**CAPABILITIES, "user-agent": "azsdk-go-azcosmos/v1.4.1 (go1.24; linux)"}
 PYTHON = {**CAPABILITIES, "user-agent": "azsdk-python-cosmos/4.14.2 Python/3.11.7"}
+JAVASCRIPT = {"x-ms-useragent": "azure-cosmos-js/4.9.3 Node.js/20"}
 ROWS = 'SELECT c._rid, [{"item": c.n}] AS orderByItems, c.id AS payload FROM c WHERE (true) ORDER BY c.n'
 
 
@@ -68,6 +69,31 @@ def test_a_client_that_merges_gets_the_plan(filled: Any) -> None:
         answer = ask(filled, {"query": "SELECT * FROM c ORDER BY c.n"}, **announced)
         assert (answer.status, answer.substatus) == (400, 1004)
         assert "additionalErrorInfo" in answer.json
+
+
+@pytest.mark.parametrize(
+    ("text", "by_python", "by_javascript"),
+    [
+        ("SELECT VALUE MAX(c.n) FROM c", 400, 200),
+        ("SELECT VALUE COUNT(1) FROM c", 400, 200),
+        ("SELECT COUNT(1) AS n FROM c WHERE c.pk = 'p1'", 400, 400),
+        ("SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'p1'", 200, 200),
+        ("SELECT DISTINCT VALUE c.n FROM c", 400, 200),
+        ("SELECT c.n, COUNT(1) AS many FROM c GROUP BY c.n", 200, 200),
+        ("SELECT TOP 3 * FROM c", 200, 200),
+        ("SELECT * FROM c WHERE c.n = 1", 200, 200),
+        ("SELECT DISTINCT VALUE c.n FROM c WHERE c.pk = 'p1'", 200, 200),
+    ],
+)
+def test_what_a_client_merges_depends_on_what_it_can(
+    filled: Any, text: str, by_python: int, by_javascript: int
+) -> None:
+    assert ask(filled, {"query": text}, **PYTHON).status == by_python
+    assert ask(filled, {"query": text}, **CAPABILITIES, **JAVASCRIPT).status == by_javascript
+    assert ask(filled, {"query": text}, **GO).status == 200
+    if "DISTINCT" in text:
+        paged = ask(filled, {"query": text}, **PYTHON, x_ms_max_item_count="2")
+        assert paged.status == 200, "it may want to go on by the token"
 
 
 def test_a_page_without_limit_is_asked_for_by_the_largest_number(filled: Any) -> None:

@@ -18,7 +18,7 @@ SECONDS_MAX = 1.0
 
 def attempt(text: str, parameters: dict[str, Any], items: list[Any]) -> None:
     """Run and plan the text; anything but a result or a 400 escapes."""
-    started = time.perf_counter()
+    started = time.thread_time()
     status = 200
     try:
         query = Query(text, Limits())
@@ -27,7 +27,7 @@ def attempt(text: str, parameters: dict[str, Any], items: list[Any]) -> None:
     except PleiadError as error:
         status = error.status
     assert status in (200, 400), text
-    assert time.perf_counter() - started < SECONDS_MAX, text
+    assert time.thread_time() - started < SECONDS_MAX, text
 
 
 def test_random_pieces_give_a_result_or_a_400(generator: Any) -> None:

@@ -42,8 +42,16 @@ class Answer:
     """All pages of a query."""
 
     results: list[Any]
-    charge_ru: float
     pages: list[QueryPage]
+
+    @property
+    def charge_ru(self) -> float:
+        """What the pages are charged together, without what the least charge of a page adds."""
+        return round(sum(page.own_ru for page in self.pages), 2)
+
+    @property
+    def added_ru(self) -> float:
+        return sum(page.charge_ru - page.own_ru for page in self.pages)
 
 
 class World:
@@ -86,8 +94,7 @@ class World:
             pages.append(page)
             results += map(orjson.loads, page.results)
             if page.token is None:
-                charge_ru = round(sum(page.charge_ru for page in pages), 2)
-                return Answer(results, charge_ru, pages)
+                return Answer(results, pages)
             token = page.token
         raise AssertionError("the pages of the query do not end")
 

@@ -65,7 +65,7 @@ async def fill(world: Any) -> None:
         await world.put(item(number))
 
 
-@pytest.mark.parametrize("page_items", [1, 7])
+@pytest.mark.parametrize("page_items", [1, 7, 15])
 async def test_the_charges_of_the_pages_add_up_to_the_charge_of_the_query(
     world: Any, page_items: int
 ) -> None:
@@ -77,6 +77,35 @@ async def test_the_charges_of_the_pages_add_up_to_the_charge_of_the_query(
             assert len(whole.pages) == 1
             assert paged.results == whole.results, text
             assert paged.charge_ru == whole.charge_ru, text
+            assert min(page.charge_ru for page in paged.pages) >= 1, text
+            if page_items > 7:
+                assert paged.added_ru == pytest.approx(0), text
+
+
+async def test_a_page_costs_one_request_unit_however_little_is_on_it(world: Any) -> None:
+    """As the service charges no less for any request."""
+    async with world() as w:
+        for number in range(5):
+            await w.put(item(number))
+        for text in ("SELECT * FROM c", "SELECT VALUE c.n FROM c ORDER BY c.n"):
+            whole = await w.query(text)
+            paged = await w.query(text, page_items=lambda: 1)
+            charges = [page.charge_ru for page in paged.pages]
+            assert paged.results == whole.results
+            assert charges[0] > 1
+            assert charges[1:] == [1.0] * 5, "the last of them is empty"
+
+
+async def test_a_page_that_ends_by_the_clock_makes_no_query_dearer(world: Any) -> None:
+    text = "SELECT c.n, COUNT(1) AS many FROM c GROUP BY c.n"
+    async with world() as w:
+        await fill(w)
+        whole = await w.query(text)
+    async with world(limits=NO_TIME) as w:
+        cut = await w.query(text, page_items=lambda: 1_000)
+    assert len(cut.pages) > ITEMS / 2, "each ends at its first item"
+    assert cut.charge_ru == whole.charge_ru
+    assert cut.added_ru == pytest.approx(0)
 
 
 async def test_a_physical_index_changes_neither_the_answer_nor_the_charge(

@@ -6,7 +6,7 @@ import asyncio
 import random
 from typing import Any
 
-ITEMS = 5_000
+ITEMS = 2_500
 QUERIES = (
     "SELECT VALUE c.id FROM c WHERE c.n = 3",
     "SELECT VALUE c.id FROM c WHERE c.n > 10",

@@ -71,7 +71,7 @@ async def paged(world: Any, text: str, items_max: int, between: Between = nothin
         page = await world.page(text, items_max=items_max, token=token)
         assert len(page.results) <= items_max
         results += map(orjson.loads, page.results)
-        charge_ru += page.charge_ru
+        charge_ru += page.own_ru
         if page.token is None:
             return results, round(charge_ru, 2)
         token = page.token
@@ -135,7 +135,7 @@ async def test_the_pages_of_a_query_outlive_restarts(world: Any) -> None:
                 for _ in range(9):
                     page = await w.page(text, items_max=4, token=tokens[text])
                     found[text] += map(orjson.loads, page.results)
-                    charges[text] += page.charge_ru
+                    charges[text] += page.own_ru
                     if page.token is None:
                         del tokens[text]
                         break

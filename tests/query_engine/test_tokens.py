@@ -123,6 +123,16 @@ async def test_a_damaged_token_is_refused(world: Any) -> None:
         for text in QUERIES:
             for token in ("x", "bm9wZQ==", "e30=", "W10=", "\u00e9", "=" * 9, "A" * 5000):
                 await refused(w, text, token)
+            for token in (
+                "[",
+                "[]",
+                "[1]",
+                "[{}]",
+                '[{"token":1}]',
+                '[{"token":"\u00e9"}]',
+                '[{"token":"x"}]',
+            ):
+                await refused(w, text, token)
 
 
 def forged_with(secret: bytes, mark: int, state: dict[str, Any]) -> str:

@@ -106,6 +106,9 @@ def test_an_or_is_served_only_when_each_branch_is(compiled: Any, policy: Any) ->
     [
         ("SELECT * FROM c ORDER BY c.a", "/a/?"),
         ("SELECT VALUE MAX(c.a) FROM c", "/a/?"),
+        ("SELECT VALUE SUM(c.a) FROM c", "/a/?"),
+        ("SELECT * FROM c ORDER BY c.a, c.b", "/a/?"),
+        ("SELECT * FROM c ORDER BY c['größe']", "/größe/?"),
         ("SELECT VALUE t FROM c JOIN t IN c.tags WHERE t.x = 1", "/tags/[]/x/?"),
         ("SELECT VALUE STARTSWITH(c.a, 'x') FROM c", "/a/?"),
     ],
@@ -208,6 +211,20 @@ def test_both_formats_are_header_text_for_any_name(compiled: Any, policy: Any) -
     for text in (to_v1_header(use), to_v2_header(use)):
         assert text.isascii()
         assert text.isprintable()
+
+
+def test_letters_beyond_ascii_stand_as_they_are(compiled: Any, policy: Any) -> None:
+    use = use_of(compiled, "c['größe'] = 1 AND c['a b'] = 2", policy())
+    assert "gr%C3%B6%C3%9Fe" in to_v2_header(use)
+    assert "größe" in base64.b64decode(to_v1_header(use)).decode()
+    assert specs(use)[0] == ['/"a b"/?', "/größe/?"]
+
+
+def test_a_report_that_no_client_could_read_in_a_header_is_cut(compiled: Any, policy: Any) -> None:
+    long = use_of(compiled, " AND ".join(f"c['{'é' * 400}{n}'] = 1" for n in range(30)), policy())
+    for text in (to_v1_header(long), to_v2_header(long)):
+        assert len(text) <= 5_000
+    assert json.loads(base64.b64decode(to_v1_header(long)))["UtilizedSingleIndexes"]
 
 
 def test_the_lists_are_bounded(compiled: Any, policy: Any) -> None:

@@ -45,6 +45,28 @@ def test_the_metrics_header_has_every_name_with_its_value_and_no_semicolon_at_th
     assert found["indexUtilizationRatio"] == "1.00"
 
 
+@pytest.mark.parametrize("run_ms", [0.0, 0.004, 3.0, 5000.0])
+@pytest.mark.parametrize(("loaded", "output"), [(0, 0), (0, 1), (5, 0), (5, 3)])
+def test_what_a_page_did_took_time(run_ms: float, loaded: int, output: int) -> None:
+    metrics = QueryMetrics.of_page(
+        prepared_ms=0.0,
+        run_ms=run_ms,
+        loaded=loaded,
+        loaded_bytes=300 * loaded,
+        output=output,
+        output_bytes=10 * output,
+    )
+    shown = {
+        name: float(value) for name, value in (pair.split("=") for pair in metrics.to_header().split(";"))
+    }
+    assert shown["queryCompileTimeInMs"] > 0
+    assert (shown["documentLoadTimeInMs"] > 0) == (loaded > 0)
+    assert (shown["writeOutputTimeInMs"] > 0) == (output > 0)
+    inner = shown["indexLookupTimeInMs"] + shown["documentLoadTimeInMs"] + shown["writeOutputTimeInMs"]
+    assert shown["VMExecutionTimeInMs"] > inner
+    assert shown["totalExecutionTimeInMs"] > shown["VMExecutionTimeInMs"]
+
+
 @pytest.mark.parametrize(
     ("text", "ids"),
     [

@@ -172,7 +172,7 @@ def compare(text: str, parameters: dict[str, Any], candidates: list[dict[str, An
     return found.is_whole
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(filters(), items)
 def test_a_pushdown_keeps_every_item_that_the_query_returns(
     given_filter: tuple[str, dict[str, Any]], candidates: list[dict[str, Any]]

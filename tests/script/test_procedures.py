@@ -10,6 +10,9 @@ from azure.cosmos import DatabaseProxy, PartitionKey
 
 from tests.script.conftest import Refused, Scripted
 
+COUNT = """function (text) {
+  __.queryDocuments(__.getSelfLink(), text, function (error, found) { __.response.setBody(found); });
+}"""
 IMPORT = """function (docs) {
   var collection = getContext().getCollection(), count = 0;
   next();
@@ -63,7 +66,7 @@ def test_a_procedure_changes_several_items_as_one_transaction(scripted: Scripted
 @pytest.mark.requirement("R79")
 def test_a_procedure_that_throws_changes_nothing(scripted: Scripted, refused: Refused) -> None:
     scripted.run(IMPORT, docs(3))
-    with refused(400, 0, "already exists"):
+    with refused(400, 409, "already exists"):
         scripted.run(IMPORT, [{"id": "new", "pk": "a"}, {"id": "1", "pk": "a"}])
     assert scripted.ids() == ["0", "1", "2"]
 
@@ -71,7 +74,7 @@ def test_a_procedure_that_throws_changes_nothing(scripted: Scripted, refused: Re
 @pytest.mark.requirement("R80")
 def test_a_procedure_cannot_touch_another_logical_partition(scripted: Scripted, refused: Refused) -> None:
     scripted.container.create_item({"id": "theirs", "pk": "b"})
-    with refused(400, 0, "doesn't match"):
+    with refused(400, 400, "doesn't match"):
         scripted.run(IMPORT, docs(1, pk="b"), pk="a")
     look = """function () {
       __.queryDocuments(__.getSelfLink(), "SELECT * FROM c", function (error, found) {
@@ -147,6 +150,17 @@ def test_charges_are_the_operations_and_a_base_and_do_not_vary(scripted: Scripte
         )
 
 
+def test_a_query_in_a_procedure_is_charged_for_its_evaluation(scripted: Scripted) -> None:
+    scripted.scripts.create_stored_procedure({"id": "count", "body": COUNT})
+    scripted.container.create_item({"id": "0", "pk": "a", "t": list(range(300))})
+    charges = []
+    for joins in ("", "JOIN x IN c.t JOIN y IN c.t", "JOIN x IN c.t JOIN y IN c.t"):
+        scripted.scripts.execute_stored_procedure("count", "a", [f"SELECT VALUE COUNT(1) FROM c {joins}"])
+        charges.append(float(scripted.headers["x-ms-request-charge"]))
+    assert charges[1] > charges[0] + 50
+    assert charges[1] == charges[2]
+
+
 def test_a_session_sees_what_its_procedure_wrote(scripted: Scripted) -> None:
     scripted.scripts.create_stored_procedure({"id": "import", "body": IMPORT})
     scripted.scripts.execute_stored_procedure("import", "a", [docs(2)])
@@ -159,7 +173,7 @@ def test_a_session_sees_what_its_procedure_wrote(scripted: Scripted) -> None:
     ("body", "substatus", "text"),
     [
         ("function () { throw new Error('on purpose'); }", 0, "Exception = Error: on purpose"),
-        ("function () { throw new Error(404, 'numbered'); }", 0, "numbered"),
+        ("function () { throw new Error(404, 'numbered'); }", 404, "numbered"),
         ("function () { throw { reason: 'an object' }; }", 0, '{\\"reason\\":\\"an object\\"}'),
         ("function () { throw null; }", 0, "null"),
         (
@@ -170,13 +184,13 @@ def test_a_session_sees_what_its_procedure_wrote(scripted: Scripted) -> None:
         ("function () { nowhere(); }", 0, "ReferenceError"),
         ("function () { getContext().abort(new Error('stopped')); }", 0, "stopped"),
         ("async function () { throw new Error('rejected'); }", 0, "rejected"),
-        ("function () { __.createDocument(__.getSelfLink(), 5); }", 0, "must be an object"),
-        ("function () { __.createDocument('dbs/x/colls/y', {}); }", 0, "is not the collection"),
-        ("function () { __.readDocument('nonsense'); }", 0, "Invalid document link"),
-        ("function () { __.readDocument(__.getAltLink() + '/docs/no'); }", 0, "does not exist"),
-        ("function () { __.createDocument(__.getSelfLink(), { pk: 'a', id: 'a\\\\b' }); }", 0, ""),
-        ("function () { __.queryDocuments(__.getSelfLink(), 'SELECT FROM WHERE'); }", 0, "Syntax error"),
-        ("function () { __.request.setBody(1); }", 0, "Not a writable property"),
+        ("function () { __.createDocument(__.getSelfLink(), 5); }", 400, "must be an object"),
+        ("function () { __.createDocument('dbs/x/colls/y', {}); }", 400, "is not the collection"),
+        ("function () { __.readDocument('nonsense'); }", 400, "Invalid document link"),
+        ("function () { __.readDocument(__.getAltLink() + '/docs/no'); }", 404, "does not exist"),
+        ("function () { __.createDocument(__.getSelfLink(), { pk: 'a', id: 'a\\\\b' }); }", 400, ""),
+        ("function () { __.queryDocuments(__.getSelfLink(), 'SELECT FROM WHERE'); }", 400, "Syntax error"),
+        ("function () { __.request.setBody(1); }", 403, "Not a writable property"),
         ("function () { var o = {}; o.o = o; __.response.setBody(o); }", 0, "circular"),
         ("function () { __.response.setBody(10n); }", 0, "BigInt"),
         ("function () { __.response.setBody({ toJSON() { throw new Error('in JSON'); } }); }", 0, "in JSON"),

@@ -167,5 +167,5 @@ def test_user_defined_functions_are_there_for_the_queries_of_scripts(
     twice = "function twice(n) { return 2 * n; }"
     scripted.scripts.create_user_defined_function({"id": "twice", "body": twice})
     assert ask(scripted, f"__.queryDocuments(link, '{query}', done)")[0] == found
-    with refused(400, 0, "no user-defined function 'absent'"):
+    with refused(400, 400, "no user-defined function 'absent'"):
         ask(scripted, "__.queryDocuments(link, 'SELECT VALUE udf.absent() FROM c', done)")

@@ -72,6 +72,23 @@ def test_a_pre_trigger_that_throws_stops_the_write(scripted: Scripted, refused: 
     assert scripted.ids() == ["2"]
 
 
+def test_the_number_of_what_a_script_throws_is_the_sub_status(scripted: Scripted, refused: Refused) -> None:
+    for pre in (
+        "throw new Error(409, 'it is taken')",
+        "throw Object.assign(new Error('it is taken'), {number: 409})",
+    ):
+        check = scripted.trigger(f"function () {{ {pre}; }}")
+        with refused(400, 409, "it is taken"):
+            scripted.container.create_item({"id": "1", "pk": "a"}, pre_trigger_include=check)
+    for strange in ("-1", "1e9", "0.5", "'409'", "NaN"):
+        check = scripted.trigger(
+            f"function () {{ throw Object.assign(new Error('x'), {{number: {strange}}}); }}"
+        )
+        with refused(400, 0):
+            scripted.container.create_item({"id": "1", "pk": "a"}, pre_trigger_include=check)
+    assert scripted.ids() == []
+
+
 def test_a_post_trigger_sees_the_item_and_may_change_the_answer(scripted: Scripted) -> None:
     see = """function () {
       var body = __.response.getBody();
@@ -130,7 +147,7 @@ def test_a_pre_trigger_cannot_move_an_item_to_another_logical_partition(
     with refused(400):
         scripted.container.create_item({"id": "1", "pk": "a"}, pre_trigger_include=spoil)
     early = scripted.trigger("function () { __.response.setBody(1); }")
-    with refused(400, 0, "no response in a pre-trigger"):
+    with refused(400, 403, "no response in a pre-trigger"):
         scripted.container.create_item({"id": "1", "pk": "a"}, pre_trigger_include=early)
     assert scripted.ids("b") == scripted.ids() == []
 

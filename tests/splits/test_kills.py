@@ -18,7 +18,7 @@ from pleiad.testing.start import RunningServer
 from tests.splits.load import Ledger, Mover, Worker, Writer, check, connect, prepare, settled
 from tests.stores import SegmentNames, StartServer
 
-KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "3"))
+KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "2"))
 LIMITS = 'profile = "default"\nphysical_partition_bytes = 150_000\n'
 
 

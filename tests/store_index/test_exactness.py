@@ -39,7 +39,7 @@ pytestmark = pytest.mark.every_store
 NOW = 10_000
 SEGMENTS = itertools.count()
 MISSING = object()
-EXAMPLES = int(os.environ.get("PLEIAD_INDEX_EXAMPLES", "120"))
+EXAMPLES = int(os.environ.get("PLEIAD_INDEX_EXAMPLES", "50"))
 
 NAMES = [
     "a",

@@ -281,5 +281,8 @@ def _ids_changed_after_a_look(operations: Sequence[Operation]) -> set[str]:
 
 def _all_but_one_abandoned(count: int, culprit: int, error: PleiadError) -> list[Answer]:
     answers: list[Answer] = [errors.FAILED_DEPENDENCY() for _ in range(count)]
+    if error.charge_ru is None:
+        # It was refused before it looked at anything, in a batch that was admitted.
+        error.charge_ru = charge.failed().ru
     answers[culprit] = error
     return answers

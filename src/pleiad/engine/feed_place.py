@@ -30,6 +30,8 @@ from pleiad.store.contract import Row, Version
 
 _CHUNK = 100
 _CHUNK_FIRST = 16
+_LSN_MAX = 2**62 - 1
+_INTEGER_MAX = 2**63 - 1
 
 Change = TypeVar("Change", Row, Version)
 Fetch = Callable[[Partition, EpkRange, int, int], Awaitable[Sequence[Change]]]
@@ -68,9 +70,12 @@ def latest_to_text(container: Container, pieces: Sequence[Piece]) -> str:
 
 
 def latest_from_text(container: Container, span: EpkRange, text: str) -> list[Piece]:
-    """The place a client sent; a number stands for every part of the range, as after a split."""
-    if text.isascii() and text.isdigit() and len(text) < 19:
-        return [Piece(span, int(text))]
+    """The place a client sent; a number stands for every part of the range, as after a split.
+
+    A number behind the last change is a place as well, up to the largest of 64 bits: there is nothing new yet.
+    """
+    if text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= _INTEGER_MAX:
+        return [Piece(span, min(int(text), _LSN_MAX))]
     return within(_decoded(container, text, _latest_mark(container))[0], span, text)
 
 

@@ -29,35 +29,38 @@ _CALL_STEPS = 64
 @contextlib.asynccontextmanager
 async def functions_of(container: Container, names: Iterable[str], pace: Pace) -> AsyncIterator[Functions]:
     """The functions that a query names, ready to be called until the end of the block."""
-    sources = _sources(container, names)
     async with container.scripts.pool.lease() as process:
-        yield await _defined(container, process, sources, pace)
+        yield await _defined(container, process, names, pace)
 
 
 async def functions_beside(
     container: Container, process: ScriptProcess, names: Iterable[str], pace: Pace
 ) -> Functions:
     """The functions that a query of a script names, in the process where the script waits for the query."""
-    return await _defined(container, process, _sources(container, names), pace)
+    return await _defined(container, process, names, pace)
 
 
 async def _defined(
-    container: Container, process: ScriptProcess, sources: dict[str, str], pace: Pace
+    container: Container, process: ScriptProcess, names: Iterable[str], pace: Pace
 ) -> Functions:
     limits = container.limits
+    found = {name: container.scripts.find(Kind.USER_DEFINED_FUNCTION, name) for name in names}
+    sources = {name: script.properties["body"] for name, script in found.items() if script is not None}
     answer = await process.ask(worker.DEFINE, orjson.dumps(sources), limits.operation_seconds)
     check_failure(answer, limits)
-    return {name: _function(container, process, name, pace) for name in sources}
+    return {
+        name: _function(container, process, name, pace) if name in sources else _missing(name)
+        for name in found
+    }
 
 
-def _sources(container: Container, names: Iterable[str]) -> dict[str, str]:
-    sources = {}
-    for name in names:
-        found = container.scripts.find(Kind.USER_DEFINED_FUNCTION, name)
-        if found is None:
-            raise errors.QUERY_ERROR(reason=f"There is no user-defined function '{name}' in the container.")
-        sources[name] = found.properties["body"]
-    return sources
+def _missing(name: str) -> Callable[..., Any]:
+    """What is called where a query names a function that is not there: no item, no call, no error."""
+
+    def call(*arguments: Any) -> Any:
+        raise errors.QUERY_ERROR(reason=f"There is no user-defined function '{name}' in the container.")
+
+    return call
 
 
 def _function(container: Container, process: ScriptProcess, name: str, pace: Pace) -> Callable[..., Any]:

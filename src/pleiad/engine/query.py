@@ -5,7 +5,8 @@ out, and order, groups and limits hold over all of them. Pages end by count, by 
 what the next page needs, so any server on the same data can answer it.
 
 Charges follow the logical model: what the indexing policy lets an index answer costs no loading, whichever way the
-rows were found. The charges of all pages add up to the charge of the query.
+rows were found. The charges of all pages add up to the charge of the query, unless its pages are so small that the
+least charge of a page is more.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from operator import add
 from typing import Any, NamedTuple
 
-from pleiad import errors
+from pleiad import charge, errors
 from pleiad.charge import Charge, steps_beyond
 from pleiad.engine import query_stream, query_whole
 from pleiad.engine import token as tokens
@@ -23,6 +24,7 @@ from pleiad.engine.container import Container
 from pleiad.engine.functions import functions_of
 from pleiad.engine.query_job import QueryJob, QueryRequest, Tally, note_use, prepare
 from pleiad.engine.query_value import ValueQuery, value_query
+from pleiad.engine.seal import as_json
 from pleiad.engine.steady import over_moves
 from pleiad.errors import PleiadError
 from pleiad.partition.governor import admit_all, spend_all
@@ -31,6 +33,9 @@ from pleiad.query import Query, compile_query, compile_turn
 from pleiad.query.pace import Pace
 from pleiad.query.run import LONG_TEXT_CHARS
 from pleiad.store.contract import Row
+
+BETWEEN_PAGES = "between pages"
+"""The part of a charge that pages pay for each other, so that each pays something and all together what is due."""
 
 
 class QueryPage(NamedTuple):
@@ -45,6 +50,14 @@ class QueryPage(NamedTuple):
     is_falling: bool | None
     """For an ordered query whether its first key is descending."""
     milliseconds: float
+    """The time it took to run."""
+    prepared_ms: float = 0.0
+    """The time before, in which it was compiled and routed."""
+
+    @property
+    def own_ru(self) -> float:
+        """What the work of the page is worth, without what pages pay for each other."""
+        return self.charge_ru - dict(self.charge.parts).get(BETWEEN_PAGES, 0.0)
 
 
 @over_moves
@@ -65,11 +78,14 @@ async def run(container: Container, request: QueryRequest) -> QueryPage:
             async with compile_turn(pace, request.text):
                 job = await pace.run(_prepared, container, request, pace)
         if isinstance(job, QueryJob):
+            job.asked_at = began_at
             if short is not None and short.partition is container.map.find(request.span.min):
                 job.first_rows = rows
             return await _run(job)
         async with functions_of(container, job.plan.udfs, pace) as functions:
-            return await _run(await pace.run(prepare, container, request, pace, functions))
+            job = await pace.run(prepare, container, request, pace, functions)
+            job.asked_at = began_at
+            return await _run(job)
 
 
 def _prepared(container: Container, request: QueryRequest, pace: Pace) -> QueryJob | Query:
@@ -84,6 +100,7 @@ async def _run(job: QueryJob) -> QueryPage:
     if state:
         job.check_scope(state)
     charged = _charged(state, request.token)
+    job.left_ru = _left(state, request.token)
     query = job.query
     job.loaded_before = charged
     # A page behind the first results of an order or of groups finds again what the first one has paid for.
@@ -109,7 +126,7 @@ async def _run(job: QueryJob) -> QueryPage:
     page = _page(job, results, next_state, charged)
     note_use(job, bool(results) and bool(job.pushdown.predicates))
     visits = job.visits or dict.fromkeys(page.partitions, 0)
-    evenly_ru = dict(page.charge.parts).get("partitions", 0.0)
+    evenly_ru = min(dict(page.charge.parts).get("partitions", 0.0), page.charge_ru)
     spent = [(partition.governor, rows) for partition, rows in visits.items()]
     spend_all(spent, page.charge_ru, evenly_ru, request.lane)
     return page
@@ -161,6 +178,27 @@ def _charged(state: dict[str, Any], token: str) -> Tally:
     return Tally(*counts)
 
 
+def _paid(job: QueryJob, due_ru: float, results: int, has_next: bool) -> tuple[float, float]:
+    """What a page pays of what is due, and what it leaves to the pages behind it, below 0 when it pays ahead for them.
+
+    A page pays at least what the service's cheapest request does. Each but the last leaves as much to the next, so
+    that one without results has something to pay and the sum stays what it is. A page that ended before it was full
+    did so by the time it took or by load; these must not make a query dearer, so it has no least charge.
+    """
+    least_ru = charge.query_page_least(job.request.multiplier)
+    is_cut = has_next and results < job.request.items_max
+    page_ru = round(max(0.0 if is_cut else least_ru, due_ru - (least_ru if has_next else 0.0)), 2)
+    return page_ru, round(due_ru - page_ru, 2)
+
+
+def _left(state: dict[str, Any], token: str) -> float:
+    """What the earlier pages left to pay, in request units."""
+    given = state.get("b", 0)
+    if type(given) is not int or abs(given) >= 2**53:
+        raise tokens.bad(token)
+    return given / 100
+
+
 def _page(
     job: QueryJob, results: list[bytes], next_state: dict[str, Any] | None, charged: Tally
 ) -> QueryPage:
@@ -176,16 +214,24 @@ def _page(
     # A page costs what it adds to the pages before it, so that their sum is the charge of the query exactly.
     multiplier = job.request.multiplier
     cost = total.charge(multiplier)
+    before = charged.charge(multiplier)
+    own_ru = round(cost.ru - before.ru, 2)
+    page_ru, left_ru = _paid(job, own_ru + job.left_ru, len(results), next_state is not None)
     if job.request.token:
-        before = charged.charge(multiplier)
-        page_ru = round(cost.ru - before.ru, 2)
         cost += Charge(tuple((name, -ru) for name, ru in before.parts))
-    else:
-        page_ru = cost.ru
+    if page_ru != own_ru:
+        cost += Charge(((BETWEEN_PAGES, page_ru - own_ru),))
     token = None
     if next_state is not None:
         whole_state = {**next_state, **job.scope_to_state(), "u": total.to_json()}
+        if left_ru:
+            whole_state["b"] = round(left_ru * 100)
         token = job.container.seal.encode(job.mark, whole_state)
+        if not job.request.is_confined:
+            token = as_json(token, *job.request.span.to_hex())
     milliseconds = (time.perf_counter() - job.began_at) * 1000
+    prepared_ms = (job.began_at - job.asked_at) * 1000
     is_falling = job.query.order_by[0].descending if job.query.order_by else None
-    return QueryPage(results, cost, page_ru, token, _partitions(job), tally, is_falling, milliseconds)
+    return QueryPage(
+        results, cost, page_ru, token, _partitions(job), tally, is_falling, milliseconds, prepared_ms
+    )

@@ -92,7 +92,7 @@ def _take_all(work: Gathering, rows: Sequence[Row], pays: bool) -> int:
     for number, row in enumerate(rows):
         _take_paid(work, row)
         if pays:
-            work.job.loaded(row)
+            work.job.loaded(row.size_bytes)
         if work.job.is_out_of_time():
             return number + 1
     return len(rows)
@@ -112,7 +112,7 @@ def _take_paid(work: Gathering, row: Row) -> None:
 async def _of_lookups(job: QueryJob, work: G, pays: bool) -> G:
     for row in await looked_up(job, pays):
         if pays:
-            job.loaded(row)
+            job.loaded(row.size_bytes)
         await job.pace.run(_take_paid, work, row)
     return work
 

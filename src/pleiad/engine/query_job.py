@@ -58,6 +58,8 @@ class QueryRequest(NamedTuple):
     may_fan_out: bool = True
     is_paged: bool = False
     """The client asked for pages of a size of its own, so it wants to go on by their tokens."""
+    merges_values: bool = False
+    """The client can also make one of equal results, and one aggregate of those of partitions."""
     merges_partitions: bool = False
     """The client can merge partitions by a query plan, and expects to for searches and aggregates in objects."""
     token: str = ""
@@ -123,6 +125,7 @@ class QueryJob:
     functions: Functions = field(default_factory=dict)
     now: int = field(default_factory=lambda: int(time.time()))
     began_at: float = field(default_factory=time.perf_counter)
+    asked_at: float = field(default_factory=time.perf_counter)
     tally: Tally = field(default_factory=Tally)
     visits: dict[Partition, int] = field(default_factory=dict)
     """The partitions this page came to, with the rows they gave."""
@@ -132,6 +135,8 @@ class QueryJob:
     """Whether no earlier page has paid for evaluating every candidate."""
     loaded_before: Tally = field(default_factory=Tally)
     """What the earlier pages touched."""
+    left_ru: float = 0.0
+    """What the earlier pages left to pay, or paid ahead where it is below 0."""
     turned: int = 1
     """1 where documents with equal sort keys come by rising number, and -1 where they come by falling number."""
     is_part: bool = False
@@ -218,9 +223,9 @@ class QueryJob:
         self.pace.worked(ROW_STEPS + row.size_bytes // BYTES_OF_A_STEP)
         return value
 
-    def loaded(self, row: Row) -> None:
+    def loaded(self, item_bytes: int) -> None:
         self.tally.items_loaded += 1
-        self.tally.bytes_loaded += row.size_bytes
+        self.tally.bytes_loaded += item_bytes
 
     def evaluated(self, row: Row, steps: int) -> None:
         """Counts the evaluation of an item, unless an earlier page has paid for it."""
@@ -345,10 +350,13 @@ def _spans(
     levels = container.key.levels
     found = None if keys is None else {key[:levels] for key in keys}
     single = found is not None and len(found) <= 1 and all(len(key) == levels for key in found)
-    if not request.is_confined and not single and not container.key.system_key:
-        if not request.may_fan_out:
-            raise errors.CROSS_PARTITION_DISABLED()
-        _check_merged(request, query)
+    if not request.is_confined and not container.key.system_key:
+        if not single:
+            if not request.may_fan_out:
+                raise errors.CROSS_PARTITION_DISABLED()
+            _check_merged(request, query)
+        elif request.may_fan_out:
+            _check_value(request, query)
     if found is None or not query.reads_items or query.ranks_text:
         return [request.span]
     # A filter may name a prefix of a hierarchical key beside keys beneath it.
@@ -365,16 +373,34 @@ def _check_merged(request: QueryRequest, query: Query) -> None:
             else "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported."
         )
         raise errors.QUERY_ERROR(reason=f"One of the input values is invalid. {what}")
-    if not request.merges_partitions:
-        return
-    if query.is_aggregate and not query.block.is_value and not query.group_by:
+    _check_value(request, query)
+    if request.merges_partitions and (is_search or _is_merged(request, query)):
+        raise errors.CROSS_PARTITION_NOT_SERVABLE(
+            reason="Results of partitions that depend on each other are merged by the client, by its query plan."
+        )
+
+
+def _check_value(request: QueryRequest, query: Query) -> None:
+    """Refuses an aggregate in an object to a client that merges, also where the filter names one key."""
+    is_in_object = query.is_aggregate and not query.block.is_value and not query.group_by
+    if request.merges_partitions and is_in_object:
         raise errors.CROSS_PARTITION_NOT_SERVABLE(
             reason="Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates."
         )
-    if is_search or (query.order_by and not request.is_paged):
-        raise errors.CROSS_PARTITION_NOT_SERVABLE(
-            reason="An ordered query over partitions is merged by the client, by its query plan."
-        )
+
+
+def _is_merged(request: QueryRequest, query: Query) -> bool:
+    """Whether a client that can merge the results of partitions is left to do it, as on the service.
+
+    Not where it wants to go on by tokens of the server, since not every client has tokens of its own for an order; nor
+    where groups are made, which not every client can.
+    """
+    if query.group_by:
+        return False
+    if request.merges_values and query.is_aggregate:
+        return True
+    is_ordered = bool(query.order_by) or (request.merges_values and query.distinct)
+    return is_ordered and not request.is_paged
 
 
 def _span_of(container: Container, request: QueryRequest, key: tuple[KeyValue, ...]) -> EpkRange | None:

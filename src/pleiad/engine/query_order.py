@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -33,13 +33,14 @@ from pleiad.store.contract import Row
 from pleiad.store.selection import OrderPosition, PathOrder, Selection
 
 _State = dict[str, Any]
-_OTHER_TOKEN_BYTES = 480
+_OTHER_TOKEN_BYTES = 540
 _PLACE_NAMES = ("k", "t", "e", "c", "q", "a")
 _FOUND_BYTES = 600
-"""What a result that waits for its place takes beside its text and its row, roughly."""
+"""What a result that waits for its place takes beside its text, roughly."""
 _ROWS_AT_ONCE = 16
 """Rows of an index that are worked on together: fewer than a page, since the others may not be needed."""
-_NO_ROW = Row(0, b"", "", 0, 0, None, 0, 0, b"")
+_RESULTS_OF_A_ROW_MAX = 1_000
+"""Where an item gives more, they are found by looking at every candidate: that keeps only the best of them."""
 _RANK_ARRAY = 5
 _RANKS = {type(None): 1, bool: 2, int: 3, float: 3, str: 4}
 
@@ -51,7 +52,7 @@ class Found(NamedTuple):
     tie: tuple[int, int]
     values: tuple[Any, ...]
     text: bytes
-    row: Row
+    item_bytes: int
 
     @property
     def place(self) -> tuple[Any, ...]:
@@ -59,7 +60,7 @@ class Found(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        return _FOUND_BYTES + len(self.text) + self.row.size_bytes
+        return _FOUND_BYTES + len(self.text)
 
 
 class _End(NamedTuple):
@@ -87,7 +88,7 @@ _InOrder = Found | _Evaluated | _End
 
 
 class _IndexEndsError(Exception):
-    """The rows go on with values that the index does not order, or the index is gone."""
+    """The rows go on with values that the index does not order, with too many results, or the index is gone."""
 
 
 async def ordered_page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None]:
@@ -117,10 +118,11 @@ async def ordered_page(job: QueryJob, state: _State) -> tuple[list[bytes], _Stat
     results, used = _cut(job, page, max(offset - emitted, 0))
     if _is_streamed(job):
         for each in page[:used]:
-            job.loaded(each.row)
+            job.loaded(each.item_bytes)
     last: Found | None = page[used - 1] if used else None
     is_complete = used == len(page) and emitted + used == most
-    if used == len(page) and not rest and not is_complete:
+    is_full = len(results) >= job.request.items_max
+    if used == len(page) and not rest and not is_complete and not is_full:
         last = read.end
     if not paid:
         job.tally.steps_beyond += sum(
@@ -189,7 +191,7 @@ class _BestGathering:
         self.count = count
         self.size_bytes = 0
 
-    def parts(self, row: Row) -> list[Found]:
+    def parts(self, row: Row) -> Iterator[Found]:
         return _results_of(self.job, row)
 
     def add(self, row: Row, number: int, part: Found) -> None:
@@ -207,13 +209,12 @@ class _BestGathering:
         return paced_sort(self._found, lambda each: each.place, self.job.pace)[: self.count]
 
 
-def _results_of(job: QueryJob, row: Row) -> list[Found]:
-    """The results of one item with their places, those with equal keys in the order of their places."""
+def _results_of(job: QueryJob, row: Row) -> Iterator[Found]:
+    """The results of one item with their places, one by one: a JOIN may give millions of them."""
     execution, container = job.execution, job.container
     item = job.item_of(row)
     render = execution.renderer(row.size_bytes)
     turned = job.turned
-    found = []
     for index, bound in enumerate(execution.filter_rows(item)):
         if job.query.gives_items:
             text = container.render(row)
@@ -224,17 +225,23 @@ def _results_of(job: QueryJob, row: Row) -> list[Found]:
             text = render(value)
         tie = (turned * row.number, turned * index)
         values = execution.sort_key_values(bound)
-        found.append(Found(execution.order_key(bound), tie, values, text, row))
-    return found[::turned]
+        yield Found(execution.order_key(bound), tie, values, text, row.size_bytes)
 
 
 def _results_of_each(job: QueryJob, rows: Sequence[Row]) -> list[tuple[list[Found], int]]:
-    """The results of items, each with the steps beyond those that are part of loading it."""
+    """The results of items in their order, each with the steps beyond those that are part of loading it."""
     found = []
     for row in rows:
         before = job.pace.steps
-        results = _results_of(job, row)
-        found.append((results, charge.steps_beyond(job.pace.steps - before, 1, row.size_bytes)))
+        results: list[Found] = []
+        for each in _results_of(job, row):
+            if len(results) == _RESULTS_OF_A_ROW_MAX:
+                raise _IndexEndsError
+            job.pace.hold(each.size_bytes)
+            results.append(each)
+        steps_beyond = charge.steps_beyond(job.pace.steps - before, 1, row.size_bytes)
+        # Those with equal keys come in the order of their places.
+        found.append((results[:: job.turned], steps_beyond))
     return found
 
 
@@ -270,6 +277,7 @@ async def _index_stream(
     """The results of a partition in order; an end where it was when the time was over."""
     after = _position(job, behind)
     place = behind.place if behind is not None else None
+    results: list[tuple[list[Found], int]] = []
     while True:
         chunk = await partition.ordered(selection, order, after, min(count, SLICE_ROWS))
         if chunk is None:
@@ -281,6 +289,7 @@ async def _index_stream(
                 raise _IndexEndsError
             if number % _ROWS_AT_ONCE == 0:
                 rows = [each for each, _ in chunk[number : number + _ROWS_AT_ONCE]]
+                job.pace.release(sum(each.size_bytes for given, _ in results for each in given))
                 results = await job.pace.run(_results_of_each, job, rows)
             found, steps_beyond = results[number % _ROWS_AT_ONCE]
             if steps_beyond:
@@ -333,7 +342,7 @@ def _end_at(job: QueryJob, position: OrderPosition, edge: int = BEHIND_ALL) -> F
     if position.rank > 0:
         value = {1: None, 2: bool(position.value)}.get(position.rank, position.value)
     tie = (job.turned * position.number, edge)
-    return Found(_place_of(job, (value,)), tie, (value,), b"", _NO_ROW)
+    return Found(_place_of(job, (value,)), tie, (value,), b"", 0)
 
 
 async def _merge(job: QueryJob, streams: list[AsyncIterator[_InOrder]], known: int, wanted: int) -> _Read:
@@ -394,7 +403,7 @@ def _state_behind(job: QueryJob, last: Found, emitted: int) -> _State:
     """The place of the last result, or how many were given where its place is too long for a token."""
     values = [[] if value is UNDEFINED or value == math.inf else [value] for value in last.values]
     state = {"k": values, "t": list(last.tie), "e": emitted}
-    # Base64 adds a third; the tally, the range, the place of a walk and the fingerprint need some room too.
+    # Base64 adds a third; the tally, the range, the place of a walk, the fingerprint and the JSON around need room too.
     if len(orjson.dumps(state)) * 4 // 3 + _OTHER_TOKEN_BYTES > job.request.token_bytes_max:
         return {"c": emitted, "q": f"{job.rows_mark:x}"}
     return state
@@ -406,7 +415,7 @@ def _resumed(job: QueryJob) -> Found | None:
     if resume is None:
         return None
     key = _turned_keys(job, resume.order_keys)
-    return Found(key, resume.tie(job.turned), resume.values, b"", _NO_ROW)
+    return Found(key, resume.tie(job.turned), resume.values, b"", 0)
 
 
 def _later(one: Found | None, other: Found | None) -> Found | None:
@@ -434,7 +443,7 @@ def _behind(job: QueryJob, state: _State) -> Found | None:
         key[0] if key else math.inf if _is_distance(sort) else UNDEFINED
         for sort, key in zip(order_by, keys, strict=True)
     )
-    return Found(_place_of(job, values), (tie[0], tie[1]), values, b"", _NO_ROW)
+    return Found(_place_of(job, values), (tie[0], tie[1]), values, b"", 0)
 
 
 def _is_distance(key: plan.SortKey) -> bool:

@@ -81,7 +81,12 @@ class StreamPage:
 
     @property
     def is_full(self) -> bool:
-        return len(self.results) >= self._job.request.items_max or self._room_bytes <= 0 or self.left == 0
+        return self.has_all or self._room_bytes <= 0 or self.left == 0
+
+    @property
+    def has_all(self) -> bool:
+        """Whether the page has as many results as were asked for; then there is a next one, be it empty."""
+        return len(self.results) >= self._job.request.items_max
 
     def take_found(self, rows: Sequence[Row]) -> int:
         """Adds rows that are results as they are; how many of them are used up."""
@@ -168,8 +173,10 @@ async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None
     lane = job.request.lane if job.first_rows is None else None
     scan = Scan(job.container, job.spans, begun, job.pushdown.predicates, "d" in state, lane)
     job.visits = scan.rows
+    last: Row | None = None
     while not stream.is_full and not scan.is_done:
         rows = await scan.chunk(_chunk_rows(job), job.first_rows)
+        last = rows[-1] if rows else None
         job.first_rows = None
         taken = await job.pace.run(_take_all, job, stream, rows)
         if taken < len(rows):
@@ -177,9 +184,8 @@ async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None
         if scan.is_done or stream.is_full or job.is_out_of_time() or scan.is_held:
             break
         await job.pace.rest()
-    if job.pushdown.is_whole and stream.left != 0 and not stream.cuts and stream.seen is None:
-        # Every row is a result here, so a look at the next one spares the client an empty last page.
-        await scan.skip_to_next_row()
+    if stream.has_all and last is not None:
+        scan.stay_behind(last)
     job.tally.partitions = scan.partitions_visited
     if scan.is_done or stream.left == 0:
         return stream.results, None
@@ -218,7 +224,7 @@ async def _page_of_lookups(
         for row in found[: len(found) - len(rows)]:
             await job.pace.run(stream.seen.add_results, job, row)
     taken = await job.pace.run(_take_all, job, stream, rows)
-    if taken == len(rows) or stream.left == 0:
+    if (taken == len(rows) and not stream.has_all) or stream.left == 0:
         return stream.results, None
     last = rows[taken - 1].number if taken else after
     return stream.results, stream.state({"n": last})
@@ -237,7 +243,7 @@ def _take_all(job: QueryJob, stream: StreamPage, rows: Sequence[Row]) -> int:
         whole = stream.take(row)
         if not whole:
             return number
-        job.loaded(row)
+        job.loaded(row.size_bytes)
         if job.pace.pauses and job.is_out_of_time():
             return number + 1
     return len(rows)

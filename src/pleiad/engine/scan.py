@@ -187,12 +187,6 @@ class Scan:
             await push(index)
         return found
 
-    async def skip_to_next_row(self) -> None:
-        """Moves on to where the next row is, or to the end when there is none."""
-        rows = await self.chunk(1)
-        if rows:
-            self.stop_after(None, rows)
-
     def stop_after(self, row: Row | None, rows: Sequence[Row]) -> None:
         """Gives back the rest of the last chunk: the walk goes on behind `row`, or with the whole chunk for None."""
         assert self._last
@@ -202,6 +196,10 @@ class Scan:
         self._ahead.clear()
         self._pieces[:0] = self._last if row is None else [_after(piece, row.number) for piece in self._last]
         self._kept = len(self._last)
+
+    def stay_behind(self, row: Row) -> None:
+        """Stands behind the last row of the last chunk, at the end of the walk, where more may come."""
+        self._pieces = self._pieces or [_after(piece, row.number) for piece in self._last]
 
     @property
     def is_next_visited(self) -> bool:

@@ -9,6 +9,7 @@ from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 
 _STACK_CHARS_MAX = 2_000
+_NUMBER_MAX = 65_535
 
 
 def check_failure(answer: dict[str, Any], limits: Limits) -> None:
@@ -25,5 +26,10 @@ def _failure_of(failure: dict[str, Any], limits: Limits) -> PleiadError:
     if message.startswith("InternalError: out of memory"):
         return errors.SCRIPT_LIMIT(reason=f"it needs more than {limits.script_memory_bytes} bytes of memory.")
     reason = message + (f"\r\nStack trace: {stack[:_STACK_CHARS_MAX]}" if stack.strip() else "")
-    row = errors.SCRIPT_NOT_COMPILED if failure.get("isCompile") is True else errors.SCRIPT_FAILED
-    return row(reason=reason)
+    if failure.get("isCompile") is True:
+        return errors.SCRIPT_NOT_COMPILED(reason=reason)
+    error = errors.SCRIPT_FAILED(reason=reason)
+    number = failure.get("number")
+    if type(number) is int and 0 < number <= _NUMBER_MAX:
+        error.number = number
+    return error

@@ -4,6 +4,9 @@ A token is base64 of a seal and a JSON object. The seal is a keyed hash, under t
 and of what was asked, so a token that was damaged, made up, or issued for another request is refused instead of giving
 a wrong page. The secret is kept with the catalog: tokens outlive restarts and new account keys, and every server of
 the account takes those of the others.
+
+The token of a query that the server spreads over partitions stands in a JSON text, with the range it is for, as on the
+service: clients look into such tokens to tell them from their own.
 """
 
 from __future__ import annotations
@@ -44,10 +47,11 @@ class Seal:
         return urlsafe_b64encode(self._proof(mark, text) + text).decode()
 
     def decode(self, token: str, mark: int) -> dict[str, Any]:
-        """The state in a token of the same request; BAD_HEADER for a forged or foreign one."""
+        """The state in a token of the same request, as it is or in JSON; BAD_HEADER for a forged or foreign one."""
         try:
-            raw = urlsafe_b64decode(token.encode("ascii"))
-        except (ValueError, Base64Error):
+            sealed = orjson.loads(token)[0]["token"] if token.startswith("[") else token
+            raw = urlsafe_b64decode(sealed.encode("ascii"))
+        except (ValueError, Base64Error, LookupError, TypeError, AttributeError):
             raise bad(token) from None
         proof, text = raw[:_SEAL_BYTES], raw[_SEAL_BYTES:]
         if not compare_digest(proof, self._proof(mark, text)):
@@ -58,6 +62,11 @@ class Seal:
     def _proof(self, mark: int, text: bytes) -> bytes:
         marked = mark.to_bytes(_MARK_BYTES, "big") + text
         return blake2b(marked, key=self._secret(), digest_size=_SEAL_BYTES).digest()
+
+
+def as_json(token: str, low: str, high: str) -> str:
+    """A token in a JSON text, with the range of hashes it is for."""
+    return f'[{{"token":"{token}","range":{{"min":"{low}","max":"{high}"}}}}]'
 
 
 def bad(token: str) -> PleiadError:

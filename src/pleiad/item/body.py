@@ -87,32 +87,42 @@ def count_members(value: dict[str, Any] | list[Any], depth_max: int) -> int:
     return count
 
 
-def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> None:
-    seen: set[str] = set()
-    for name, _ in pairs:
-        if name in seen:
-            raise errors.BAD_JSON(reason=f"the property name '{name[:100]}' occurs twice in one object.")
-        seen.add(name)
+def with_names_once(raw: bytes, members: int) -> bytes:
+    """The text in which no object names a property twice; ``members`` is what its parsed value holds.
 
-
-def check_names_unique(raw: bytes, members: int) -> None:
-    """Refuse a text in which an object names a property twice; ``members`` is what its parsed value holds.
+    Where one does, its last value counts, as on the service and in most parsers, and the text is written anew: stores
+    and clients differ in which value they would take.
 
     Each member of the text has one quote followed by a colon, unless white space stands between them. When
     the parsed value holds as many members as there are such pairs, no member was lost to a duplicate. Only
     a text that fails this count (a string may contain the pair as well) is parsed a second time to be sure.
     """
     if raw.count(b'":') == members and _SPACE_BEFORE_COLON.search(raw) is None:
-        return
-    json.loads(raw.decode(), object_pairs_hook=_refuse_duplicates, parse_int=str, parse_float=str)
+        return raw
+    is_repeated = False
+
+    def named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal is_repeated
+        named = dict(pairs)
+        is_repeated = is_repeated or len(named) < len(pairs)
+        return named
+
+    value = json.loads(raw, object_pairs_hook=named_once, parse_int=_exact_integer, parse_float=ExactFloat)
+    return dump_exact(value) if is_repeated else raw
 
 
-def parse(raw: bytes, limits: Limits) -> dict[str, Any]:
-    """The item in a request body, for looking at; ``stored_body`` is what to keep.
+def check_names_unique(raw: bytes, members: int) -> None:
+    """Refuse a text in which an object names a property twice, where no value may be lost."""
+    if with_names_once(raw, members) is not raw:
+        raise errors.BAD_JSON(reason="a property name occurs twice in one object.")
 
-    BAD_JSON for malformed text, text that is not UTF-8, numbers beyond an IEEE double, lone surrogates, a
-    value that is not an object and duplicate property names at any depth; BAD_REQUEST for nesting over the
-    limit.
+
+def parse(raw: bytes, limits: Limits) -> tuple[bytes, dict[str, Any]]:
+    """The item in a request body, as its text and for looking at; ``stored_body`` is what to keep.
+
+    BAD_JSON for malformed text, text that is not UTF-8, numbers beyond an IEEE double, lone surrogates and a
+    value that is not an object; BAD_REQUEST for nesting over the limit. Of a property named twice in one object the
+    last value counts, in the text as well.
     """
     try:
         item = orjson.loads(raw)
@@ -120,9 +130,8 @@ def parse(raw: bytes, limits: Limits) -> dict[str, Any]:
         raise _json_error(error) from error
     if item.__class__ is not dict:
         raise errors.BAD_JSON(reason="an item must be a JSON object.")
-    check_names_unique(raw, count_members(item, limits.item_depth))
     checked: dict[str, Any] = item
-    return checked
+    return with_names_once(raw, count_members(item, limits.item_depth)), checked
 
 
 def strip_system(item: dict[str, Any]) -> None:
@@ -134,7 +143,7 @@ def strip_system(item: dict[str, Any]) -> None:
 def stored_body(raw: bytes, item: dict[str, Any]) -> bytes:
     """The text to store for an item: the client's own, without system properties and outer white space.
 
-    ``raw`` was accepted by ``parse`` and ``item`` is its value, before or after ``strip_system``.
+    ``raw`` and ``item`` come from ``parse``, the value before or after ``strip_system``.
     """
     if not item:
         return b"{}"

@@ -162,8 +162,7 @@ def parse_patch(body: bytes, limits: Limits, protected: Iterable[str | Steps]) -
     value = item_body.load(body)
     if not isinstance(value, dict | list):
         raise errors.BAD_JSON(reason="a patch must be a JSON object.")
-    members = item_body.count_members(value, limits.item_depth + _DEPTH_AROUND_VALUE)
-    item_body.check_names_unique(body, members)
+    item_body.count_members(value, limits.item_depth + _DEPTH_AROUND_VALUE)  # for the depth
     return patch_from_value(item_body.parse_exact(body), limits, protected)
 
 

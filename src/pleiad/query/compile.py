@@ -216,15 +216,14 @@ class PlanEmitter(ExpressionEmitter):
 
     def sort_keys(self, block: plan.Block) -> str:
         """The values to sort by: those of the expressions, but nearness for vector distances."""
-        parts: list[str] = []
-        for key in block.order_by:
-            node = key.expression
+        self.environment["nearness"] = nearness
+
+        def key_of(node: plan.Expression) -> str:
             if isinstance(node, plan.Call) and node.function.name in ("VECTORDISTANCE", "_VECTORSCORE"):
-                self.environment["nearness"] = nearness
-                parts.append(self._call("nearness", True, node.arguments))
-            else:
-                parts.append(self.value(node))
-        return f"({', '.join(parts)},)" if parts else "()"
+                return self._call("nearness", True, node.arguments)
+            return self.value(node)
+
+        return f"({self._joined(key_of, [key.expression for key in block.order_by])},)"
 
     def roles(self) -> dict[str, str]:
         """Defines the functions of the plan; returns the name of each by its role."""

@@ -157,10 +157,13 @@ class ExpressionEmitter:
         self.definitions.append(f"def {name}({arguments}):\n    return {body}")
         return f"{name}({arguments})"
 
-    def once(self, prefix: str, body: str) -> str:
-        """Define a value that is computed once for an execution; returns its name."""
+    def once(self, prefix: str, body: Callable[[], str]) -> str:
+        """Define a value that is computed once for an execution, outside of any row; returns its name."""
+        saved, self.frame = self.frame, ()
+        text = body()
+        self.frame = saved
         name = self.fresh(prefix)
-        self.definitions.append(f"{name} = {body}")
+        self.definitions.append(f"{name} = {text}")
         return name
 
     def _groups(self, emit: Callable[[Any], str], nodes: Sequence[Any]) -> Iterator[list[str]]:
@@ -275,7 +278,7 @@ class ExpressionEmitter:
             case plan.Like(value=value, pattern=pattern, escape=escape):
                 if self.tag(pattern) is None:
                     return f"like3({self.value(value)}, {self.value(pattern)}, {escape!r})"
-                matcher = self.once("l", f"like_matcher({self.value(pattern)}, {escape!r})")
+                matcher = self.once("l", lambda: f"like_matcher({self.value(pattern)}, {escape!r})")
                 return f"{matcher}({self.value(value)})"
             case plan.MakeArray(items=items):
                 return f"make_array({self._list(items)})"
@@ -372,7 +375,7 @@ class ExpressionEmitter:
             self.environment[name] = membership(known)
             return name
         given = tuple(item for item in items if not isinstance(item, plan.Constant))
-        return self.once("m", f"membership(({self._list(given)}, *{self.constant(list(known))}))")
+        return self.once("m", lambda: f"membership(({self._list(given)}, *{self.constant(list(known))}))")
 
     def _member(self, node: plan.Member) -> str:
         target, key = node.target, node.key

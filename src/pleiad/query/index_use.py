@@ -1,6 +1,6 @@
 """Index metrics: which indexes of the policy a query uses, and which ones it could use if they were there.
 
-Single indexes: every path that the filter, a sort key, MIN, MAX or COUNT asks for in a form that an
+Single indexes: every path that the filter, the first sort key, MIN, MAX, COUNT or SUM asks for in a form that an
 ordered index can serve. It is utilized when the policy indexes the path, otherwise it is potential. An OR
 is served only when each of its branches is. Of the forms only some narrow the index precisely (equality,
 ranges, prefixes); CONTAINS and its like read all values of the path, so their impact is low.
@@ -11,14 +11,16 @@ nothing. A composite index of the policy is utilized when it is a suggested one,
 equalities for its leading paths and any comparison for its last, when SUM or AVG is over its last path,
 or when ORDER BY has its paths.
 
-What is reported depends on the text and the policy alone. Limit: ENTRIES_MAX entries in each list.
+What is reported depends on the text and the policy alone. Limits: ENTRIES_MAX entries in each list, HEADER_CHARS_MAX
+characters in all.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
@@ -32,6 +34,9 @@ from pleiad.query.order_rules import SortPath, matching_composite, sort_paths
 from pleiad.query.places import IsIndexed, Places, item_block, path_text, policy_paths
 
 ENTRIES_MAX: Final = 32
+HEADER_CHARS_MAX: Final = 5_000
+"""Clients refuse lines of headers that are much longer, and ask again."""
+_SURROGATE: Final = re.compile("[\\ud800-\\udfff]")
 _COMPOSITE_PATHS_MAX: Final = 8
 
 _CONSTANT_CLOCKS: Final = frozenset(
@@ -42,8 +47,13 @@ _NUMBER_FUNCTIONS: Final = frozenset(("ABS", "CEILING", "FLOOR", "ROUND", "TRUNC
 _TEXT_FUNCTIONS: Final = frozenset(("STARTSWITH", "STRINGEQUALS", "CONTAINS", "ENDSWITH", "REGEXMATCH"))
 _ARRAY_FUNCTIONS: Final = frozenset(("ARRAY_CONTAINS", "ARRAY_CONTAINS_ANY", "ARRAY_CONTAINS_ALL"))
 _TYPE_FAMILY_PREFIX: Final = "IS_"
-_INDEX_AGGREGATES: Final = (plan.AggregateKind.MIN, plan.AggregateKind.MAX, plan.AggregateKind.COUNT)
 _SUMS: Final = (plan.AggregateKind.SUM, plan.AggregateKind.AVG)
+_INDEX_AGGREGATES: Final = (
+    plan.AggregateKind.MIN,
+    plan.AggregateKind.MAX,
+    plan.AggregateKind.COUNT,
+    plan.AggregateKind.SUM,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +87,29 @@ class IndexUse:
 
 def to_v1_header(use: IndexUse) -> str:
     """The first wire format: base64 of JSON with one list for each kind."""
+    return _bounded(use, _v1)
+
+
+def to_v2_header(use: IndexUse) -> str:
+    """The second wire format: percent-encoded JSON, with a score only where an index is missing."""
+    return _bounded(use, _v2)
+
+
+def _bounded(use: IndexUse, written: Callable[[IndexUse], str]) -> str:
+    """The text of a report with as many entries in each list as clients can read in a header."""
+    entries = ENTRIES_MAX
+    while len(text := written(use)) > HEADER_CHARS_MAX and entries:
+        entries //= 2
+        use = IndexUse(
+            use.utilized_single[:entries],
+            use.potential_single[:entries],
+            use.utilized_composite[:entries],
+            use.potential_composite[:entries],
+        )
+    return text
+
+
+def _v1(use: IndexUse) -> str:
     document = {
         "UtilizedSingleIndexes": [_single_v1(each) for each in use.utilized_single],
         "PotentialSingleIndexes": [_single_v1(each) for each in use.potential_single],
@@ -86,8 +119,7 @@ def to_v1_header(use: IndexUse) -> str:
     return base64.b64encode(_json(document).encode()).decode("ascii")
 
 
-def to_v2_header(use: IndexUse) -> str:
-    """The second wire format: percent-encoded JSON, with a score only where an index is missing."""
+def _v2(use: IndexUse) -> str:
     document = {
         "UtilizedIndexes": {
             "SingleIndexes": [{"IndexSpec": each.spec} for each in use.utilized_single],
@@ -107,8 +139,9 @@ def to_v2_header(use: IndexUse) -> str:
 
 
 def _json(document: object) -> str:
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     # A name may hold a lone surrogate, which has an escape in JSON but no UTF-8.
-    return json.dumps(document, ensure_ascii=True, separators=(",", ":"))
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _single_v1(index: SingleIndex) -> dict[str, object]:
@@ -175,12 +208,11 @@ def index_use(
     uses = [
         *found.uses,
         *reader.selected(block),
-        *(_Use(place, _Kind.OTHER) for place, _ in order[:1] if len(order) == 1),
         *(_Use(path, _Kind.EQUAL) for path in key_paths),
     ]
     composites = _Composites(policy)
-    if order:
-        composites.add_order(order)
+    if order and not composites.add_order(order):
+        uses.insert(len(uses) - len(key_paths), _Use(order[0][0], _Kind.OTHER))
     for conjunction in (found.conjunction, *found.branches):
         composites.add_filter(conjunction, block, places)
     return IndexUse(
@@ -340,11 +372,12 @@ class _Composites:
         self.utilized: dict[Composite, None] = {}
         self.potential: dict[Composite, None] = {}
 
-    def add_order(self, order: Sequence[SortPath]) -> None:
-        """ORDER BY of several paths."""
+    def add_order(self, order: Sequence[SortPath]) -> bool:
+        """ORDER BY of several paths; False when no composite index serves it, so that it begins with a single one."""
         found = matching_composite(order, self._policy) if len(order) > 1 else None
         if found is not None:
             self.utilized.setdefault(found)
+        return found is not None
 
     def add_filter(self, uses: list[_Use], block: plan.Block, places: Places) -> None:
         """One conjunction of the filter, with the groups and sums of the block it filters."""

@@ -247,6 +247,7 @@ class ExpressionParser(TokenCursor):
 
     def postfix(self, target: ast.Expression, start: int) -> ast.Expression:
         """One member access after a target."""
+        worked(_EXPRESSION_STEPS)
         if self.accept("."):
             begin = self.token.start
             name = self.name()

@@ -19,7 +19,7 @@ POSITION: Final = -1
 
 IsIndexed = Callable[[Steps], bool]
 
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_]+")
+_PLAIN_NAME: Final = re.compile(r"\w+")
 
 
 class Places:

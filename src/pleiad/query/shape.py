@@ -11,10 +11,14 @@ from typing import Any
 
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import ast
+from pleiad.query.pace import worked
+
+_NODE_STEPS = 4
 
 
 def shape(node: Any) -> Hashable:
     """The shape of a syntax tree: everything but places, spelling of names and the form of brackets."""
+    worked(_NODE_STEPS)
     match node:
         case ast.Literal(value=value):
             return ("literal", "undefined" if value is UNDEFINED else (type(value) is bool, value))

@@ -72,7 +72,8 @@
   function describe(error) {
     try {
       const stack = typeof error === "object" && typeof error?.stack === "string" ? error.stack : "";
-      return { message: String(shown(error)).toWellFormed(), stack: ownFrames(stack.toWellFormed()) };
+      const number = typeof error?.number === "number" ? error.number : 0;
+      return { message: String(shown(error)).toWellFormed(), stack: ownFrames(stack.toWellFormed()), number };
     } catch {
       return { message: "a value that cannot be shown as text", stack: "" };
     }

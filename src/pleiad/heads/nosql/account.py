@@ -5,6 +5,7 @@ The endpoint is built from the request's own Host, so that clients behind port m
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pleiad import charge, errors
@@ -27,11 +28,32 @@ _QUERY_ENGINE = (
 )
 
 
+_VERSION = b"x-ms-version"
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_LISTED = frozenset(
+    f"{year}-{day}"
+    for year, days in {
+        2014: ("08-21",),
+        2015: ("04-08", "06-03", "08-06", "12-16"),
+        2016: ("05-30", "07-11", "11-14"),
+        2017: ("01-19", "02-22", "05-03", "11-15"),
+        2018: ("06-18", "08-31", "09-17", "12-31"),
+    }.items()
+    for day in days
+)
+_LISTED_UNTIL = max(_LISTED)
+"""Later versions are taken as clients name them."""
 _STALENESS = {"maxStalenessPrefix": 10, "maxIntervalInSeconds": 5}
 """The bounds of bounded staleness for one region: versions and seconds. On one machine no read comes near them."""
 
 
 async def read(call: Call) -> Response:
+    """The account document, for a version of the protocol that there is, or may be one day."""
+    version = call.text(_VERSION)
+    if version and (not _DATE.fullmatch(version) or (version <= _LISTED_UNTIL and version not in _LISTED)):
+        raise errors.BAD_HEADER(
+            name=_VERSION.decode(), value=version[:100], hint=" There is no such version."
+        )
     # The name it was asked by, which the head has found to be one of the server's own.
     host = call.text(b"host") or "localhost"
     endpoint = f"{'https' if call.request.secure else 'http'}://{host}/"

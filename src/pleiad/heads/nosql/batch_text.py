@@ -17,7 +17,7 @@ from pleiad.engine.container import Container
 from pleiad.engine.items import Key
 from pleiad.heads.nosql.batch_entry import KINDS, Entry, Fields, Result, check_count, entry_of, invalid
 from pleiad.item import scan
-from pleiad.item.body import check_names_unique, count_members, load
+from pleiad.item.body import count_members, load, with_names_once
 from pleiad.limits import Limits
 
 # An item may nest as deep as its limit; it stands in an operation in an array, a patched value three deeper.
@@ -35,12 +35,21 @@ def _read(raw: bytes, key: Key | None, container: Container, limits: Limits) -> 
     if not isinstance(entries, list):
         raise errors.BAD_REQUEST(reason="A batch must be a JSON array of operations.")
     check_count(len(entries), limits.batch_operations)
-    check_names_unique(raw, count_members(entries, limits.item_depth + _DEPTH_AROUND_VALUE))
-    texts = scan.elements(raw)
+    once = with_names_once(raw, count_members(entries, limits.item_depth + _DEPTH_AROUND_VALUE))
+    if once is not raw:
+        _check_fields_once(entries, scan.elements(raw))
+    texts = scan.elements(once)
     return [
         entry_of(index, _fields(index, entry, texts[index]), key, container)
         for index, entry in enumerate(entries)
     ]
+
+
+def _check_fields_once(entries: list[Any], texts: list[bytes]) -> None:
+    """An item may name a property twice, its last value counts; an operation that names its own twice is none."""
+    for index, entry in enumerate(entries):
+        if isinstance(entry, dict) and len(scan.members(texts[index])) > len(entry):
+            raise invalid(index, "a field occurs twice in it.")
 
 
 def _fields(index: int, entry: Any, text: bytes) -> Fields:

@@ -1,7 +1,8 @@
 """The change feed over REST: `GET …/docs` with `A-IM`, or `POST …/docs` with a query that filters the changes.
 
 The place in the feed travels as the etag of the answer, which a client sends back as If-None-Match. An answer of
-latest versions holds items; one of all versions and deletes holds objects with `current`, `previous` and `metadata`.
+latest versions holds items, or, for a client that names the wire format, objects with `current` and `metadata`; one of
+all versions and deletes holds objects with `current`, `previous` and `metadata`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import compile_turn
 from pleiad.query.pace import Pace
 from pleiad.server.message import Response
-from pleiad.store.contract import Verb, Version
+from pleiad.store.contract import Row, Verb, Version
 
 _LATEST = ("incremental feed", "incremental-feed", "incremental")
 _ALL_VERSIONS = ("full-fidelity feed", "full fidelity feed")
@@ -72,9 +73,20 @@ def _place(call: Call) -> str:
     return call.text(b"if-none-match").strip().strip('"')
 
 
+def _names_wire_format(call: Call) -> bool:
+    """Whether a client asks for items apart from their metadata, in the one form there is."""
+    wire_format = call.text(_WIRE_FORMAT)
+    if wire_format not in ("", _WIRE_FORMAT_KNOWN):
+        raise errors.BAD_HEADER(
+            name=_WIRE_FORMAT.decode(), value=wire_format[:100], hint=f" It must be {_WIRE_FORMAT_KNOWN}."
+        )
+    return bool(wire_format)
+
+
 async def _latest_page(
     call: Call, container: Container, span: EpkRange, multiplier: int, wanted: ChangeFilter | None
 ) -> Response:
+    is_enveloped = _names_wire_format(call)
     place = _place(call)
     origin = Origin.NOW if place == _NOW else Origin.BEGINNING
     found = await changes.page(
@@ -88,19 +100,25 @@ async def _latest_page(
         call.lane,
         wanted,
     )
+    show = _enveloped if is_enveloped else _with_lsn
     texts = container.render_all(found.rows)
-    members = [splice(text, b',"_lsn":%d}' % row.lsn) for text, row in zip(texts, found.rows, strict=True)]
+    members = [show(text, row) for text, row in zip(texts, found.rows, strict=True)]
     return _answer(call, container, found, members)
+
+
+def _with_lsn(text: bytes, row: Row) -> bytes:
+    return splice(text, b',"_lsn":%d}' % row.lsn)
+
+
+def _enveloped(text: bytes, row: Row) -> bytes:
+    """A latest version apart from what is told about it: not what kind of change it was, since several may be one."""
+    return b'{"current":%b,"metadata":{"lsn":%d,"crts":%d}}' % (text, row.lsn, row.ts)
 
 
 async def _versions_page(
     call: Call, container: Container, span: EpkRange, multiplier: int, wanted: ChangeFilter | None
 ) -> Response:
-    wire_format = call.text(_WIRE_FORMAT)
-    if wire_format not in ("", _WIRE_FORMAT_KNOWN):
-        raise errors.BAD_HEADER(
-            name=_WIRE_FORMAT.decode(), value=wire_format[:100], hint=f" It must be {_WIRE_FORMAT_KNOWN}."
-        )
+    _names_wire_format(call)
     place = _place(call)
     if call.text(b"if-modified-since"):
         raise errors.VERSIONS_START(origin="a time")

@@ -1,7 +1,8 @@
 """The feed of partition key ranges: how clients learn the partition map.
 
-A client that sends back the feed's etag gets 304 until the map changes, or which ranges of it are splitting; the
-Python client loops until it does.
+A client that sends back the feed's etag gets 304 until the map changes, or which ranges of it are splitting. One that
+reads the feed incrementally is told only the ranges that are new since its etag, and 304 where none is: clients gather
+the pages up to the 304 into one map, and a range that came twice would overlap itself there.
 """
 
 from __future__ import annotations
@@ -24,15 +25,26 @@ async def list_ranges(call: Call) -> Response:
     container = await container_of(call)
     splitting = call.engine.splitting(container)
     etag = '"' + "-".join(map(str, [container.map.version, *sorted(splitting)])) + '"'
-    if call.text(b"if-none-match") == etag:
-        return resource_answer(304, call, charge.metadata_read(), None, etag=etag)
     partitions = container.map.partitions
     total_ru = sum(partition.governor.rate_ru for partition in partitions)
+    if b"a-im" in call.request.headers:
+        seen = _version_seen(call, container.map.version)
+        partitions = [partition for partition in partitions if partition.id >= seen]
+    if not partitions or call.text(b"if-none-match") == etag:
+        return resource_answer(304, call, charge.metadata_read(), None, etag=etag)
     ranges = [_to_json(container, partition, total_ru, partition.id in splitting) for partition in partitions]
     body = {"_rid": container.resource.rid, "PartitionKeyRanges": ranges, "_count": len(ranges)}
     return resource_answer(
         200, call, charge.metadata_read(), body, etag=etag, x_ms_item_count=str(len(ranges))
     )
+
+
+def _version_seen(call: Call, version: int) -> int:
+    """The version of the map that the client has, 0 for none; partitions made later have this number or a higher."""
+    seen = call.text(b"if-none-match").strip('"').partition("-")[0]
+    if not (seen.isascii() and seen.isdigit() and len(seen) <= len(str(version))):
+        return 0
+    return int(seen) if int(seen) <= version else 0
 
 
 def _to_json(

@@ -33,6 +33,8 @@ _SUPPORTED_FEATURES = b"x-ms-cosmos-supported-query-features"
 _CAPABILITIES = b"x-ms-cosmos-sdk-supportedcapabilities"
 _MERGES_NOT = b"azsdk-go-"
 """Part of the name of the Go client, which sends its capabilities and knows no query plans."""
+_MERGES_ROWS_ONLY = "azure-cosmos-js"
+"""Part of the name of the JavaScript client, which finds no end when a partition is divided while it counts."""
 _TOKEN_LIMIT = b"x-ms-documentdb-responsecontinuationtokenlimitinkb"
 _METRICS = b"x-ms-documentdb-populatequerymetrics"
 _INDEX_METRICS = b"x-ms-cosmos-populateindexmetrics"
@@ -54,6 +56,7 @@ async def query(call: Call) -> Response:
     given = body.get(_RESUME)
     span = scope(call, container)
     session.check_span(call.session_token(level), container, span)
+    merges = _merges_partitions(call)
     request = QueryRequest(
         text=text,
         parameters=parameters,
@@ -63,7 +66,8 @@ async def query(call: Call) -> Response:
         may_fan_out=call.flag(CROSS_PARTITION),
         is_paged=b"x-ms-max-item-count" in call.request.headers
         or b"x-ms-continuation" in call.request.headers,
-        merges_partitions=_merges_partitions(call),
+        merges_partitions=merges,
+        merges_values=merges and _MERGES_ROWS_ONLY not in call.text(b"x-ms-useragent"),
         items_max=_page_items(call),
         token=call.text(b"x-ms-continuation"),
         resume=None if given is None else resume_point(given),
@@ -157,14 +161,13 @@ def _index_report(container: Container, request: QueryRequest, is_v1: bool, quer
 
 def _metrics(page: QueryPage) -> QueryMetrics:
     tally = page.tally
-    loaded = tally.items_loaded
-    return QueryMetrics(
-        total_execution_ms=page.milliseconds,
-        retrieved_document_count=loaded,
-        retrieved_document_bytes=tally.bytes_loaded,
-        output_document_count=len(page.results),
-        output_document_bytes=tally.bytes_returned,
-        index_utilization_ratio=min(1.0, len(page.results) / loaded) if loaded else 1.0,
+    return QueryMetrics.of_page(
+        prepared_ms=page.prepared_ms,
+        run_ms=page.milliseconds,
+        loaded=tally.items_loaded,
+        loaded_bytes=tally.bytes_loaded,
+        output=len(page.results),
+        output_bytes=tally.bytes_returned,
     )
 
 

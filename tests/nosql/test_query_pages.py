@@ -1,0 +1,69 @@
+"""The pages of a query on the wire: the form of their tokens, and where the last one ends."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+CROSS = {"x-ms-documentdb-query-enablecrosspartition": "True", "content-type": "application/query+json"}
+TEXTS = (
+    "SELECT VALUE c.id FROM c",
+    "SELECT VALUE c.id FROM c WHERE c.n < 9",
+    "SELECT VALUE c.id FROM c WHERE c.id != 'x' AND LENGTH(c.id) > 0",
+    "SELECT VALUE c.id FROM c ORDER BY c.n",
+    "SELECT DISTINCT VALUE c.id FROM c",
+    "SELECT VALUE c.id FROM c WHERE c.pk IN ('p0', 'p1', 'p2') AND c.id IN ('0', '1', '2', '3', '4', '5')",
+)
+
+
+@pytest.fixture
+def filled(spread_place: Any) -> Any:
+    """Six items in two physical partitions."""
+    for number in range(6):
+        spread_place.create({"id": str(number), "pk": f"p{number % 3}", "n": number}, [f"p{number % 3}"])
+    return spread_place
+
+
+def pages(place: Any, text: str, size: int, key: list[Any] | None = None) -> list[Any]:
+    """Every page of a query, each asked for by the token of the one before."""
+    found: list[Any] = []
+    token = ""
+    while not found or token:
+        sent = {**CROSS, "x-ms-max-item-count": str(size), **({"x-ms-continuation": token} if token else {})}
+        answer = place.wire.send("POST", [*place.path, "docs"], {"query": text}, sent, key)
+        assert answer.status == 200, answer.message
+        found.append(answer)
+        token = answer.headers.get("x-ms-continuation", "")
+    return found
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_last_page_that_is_exactly_full_is_followed_by_an_empty_one(filled: Any, text: str) -> None:
+    for size, counts in ((2, [2, 2, 2, 0]), (6, [6, 0]), (4, [4, 2]), (7, [6])):
+        found = pages(filled, text, size)
+        assert [answer.json["_count"] for answer in found] == counts, size
+        assert sorted(id for answer in found for id in answer.json["Documents"]) == list("012345")
+        assert all(float(answer.headers["x-ms-request-charge"]) >= 1 for answer in found)
+
+
+def test_a_query_whose_end_is_known_has_no_empty_page(filled: Any) -> None:
+    for text in ("SELECT TOP 4 * FROM c", "SELECT * FROM c OFFSET 1 LIMIT 4", "SELECT VALUE COUNT(1) FROM c"):
+        assert all(answer.json["_count"] for answer in pages(filled, text, 1 if "COUNT" in text else 2))
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_token_of_a_query_over_partitions_is_a_json_text_with_its_range(filled: Any, text: str) -> None:
+    token = pages(filled, text, 2)[0].headers["x-ms-continuation"]
+    (part,) = json.loads(token)
+    assert set(part) == {"token", "range"}
+    assert part["range"] == {"min": "", "max": "FF"}
+    within = pages(filled, text, 1, ["p0"])[0].headers["x-ms-continuation"]
+    assert not within.startswith("[")
+    sent = {**CROSS, "x-ms-max-item-count": "2"}
+    for changed in (token.replace('"token":"', '"token":"A'), token[:-1], "[]", '[{"range":{}}]'):
+        docs = [*filled.path, "docs"]
+        refused = filled.wire.send("POST", docs, {"query": text}, {**sent, "x-ms-continuation": changed})
+        assert (refused.status, refused.json["code"]) == (400, "BadRequest")
+        assert "Invalid Continuation Token" in refused.message
