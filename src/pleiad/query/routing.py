@@ -124,7 +124,7 @@ class _Reader:
         return bool(kinds(folded, self._item_slots) & TRUE)
 
     def when_true(self, node: plan.Expression) -> _Boxes:
-        """Where the expression can be exactly true. What was found is kept, and the node with it, whose id is the key."""
+        """Where the expression can be exactly true; what is found is kept, with the node whose id is its key."""
         kept = self._found.get(id(node))
         if kept is None:
             kept = self._found[id(node)] = (node, self._when_true(node))
