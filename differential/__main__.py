@@ -25,16 +25,18 @@ _ENTRY = re.compile(r"^- `(?P<cause>[^`]+)`: ", re.MULTILINE)
 
 
 def known_causes(page: Path = PAGE) -> list[str]:
-    """The causes that the page names under its heading about the planner; a star at the end stands for any rest."""
+    """The causes that the page names under its heading about the planner."""
     text = page.read_text(encoding="utf-8")
     part = text.partition("## The service's query planner")[2].partition("\n## ")[0]
     return _ENTRY.findall(part)
 
 
 def is_known(difference: Difference, known: list[str]) -> bool:
-    """Whether the page names the cause of a difference."""
-    name = f"{difference.measure}: {difference.cause}"
-    return any(name == each or (each.endswith("*") and name.startswith(each[:-1])) for each in known)
+    """Whether the page names the cause of a difference: by its measure, as one of errors, or as one of acceptance."""
+    measures = {difference.measure, "acceptance"}
+    if difference.measure in ("code", "text", "place"):
+        measures.add("errors")
+    return any(f"{measure}: {difference.cause}" in known for measure in measures)
 
 
 def shrink_each(tally: Tally, planner: Planner, shown: int) -> None:

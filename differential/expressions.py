@@ -126,7 +126,6 @@ _LEFT_OUT = frozenset(
             "NOW",
             "AGO",
             "DOCUMENTID",
-            "HASH",
             "REGEXMATCH",
             "REGEXEXTRACT",
             "REGEXEXTRACTALL",

@@ -386,3 +386,32 @@ def test_the_least_and_the_greatest_of_nulls_are_null(run: Run) -> None:
 def test_a_query_without_items_that_asks_for_an_order_has_a_plan(limits: Limits, run: Run) -> None:
     assert run("SELECT VALUE 1 ORDER BY 1") == [1]
     assert plan_of("SELECT VALUE 1 ORDER BY 1", limits)["queryRanges"] == [{"keys": []}]
+
+
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [
+        ("", ["1", "3", "2"]),
+        (", [1, 0]", ["1", "3", "2"]),
+        (", [0, 1]", ["3", "2", "1"]),
+        (", [1, -1]", ["1", "2", "3"]),
+    ],
+)
+def test_a_combined_score_is_the_weighted_sum_of_its_scores(
+    run: Run, weights: str, expected: list[str]
+) -> None:
+    items = [
+        {"id": "1", "t": "red red red blue", "s": "x"},
+        {"id": "2", "t": "blue", "s": "red"},
+        {"id": "3", "t": "green", "s": "red red red"},
+    ]
+    scores = "FullTextScore(c.t, 'red'), FullTextScore(c.s, 'red')"
+    text = f"SELECT TOP 9 VALUE c.id FROM c ORDER BY RANK COMBINEDSCORE({scores}{weights})"
+    assert run(text, items) == expected
+
+
+def test_embeddings_are_refused_where_a_query_runs_and_the_text_says_why(run: Run) -> None:
+    with pytest.raises(PleiadError) as raised:
+        run("SELECT VALUE GENERATEEMBEDDINGS('a') FROM c", [{"id": "1"}])
+    assert raised.value.status == 400
+    assert "GENERATEEMBEDDINGS" in raised.value.message

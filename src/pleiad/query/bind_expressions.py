@@ -20,7 +20,7 @@ from pleiad.query.pace import worked
 from pleiad.query.print import print_expression
 from pleiad.query.rank import INTERNAL_FUNCTIONS
 from pleiad.query.shape import shape
-from pleiad.query.values import finite, is_number, member, neg3
+from pleiad.query.values import is_number, member, neg3
 
 AGGREGATES: Final = {kind.name: kind for kind in plan.AggregateKind}
 _EXPRESSION_STEPS: Final = 8
@@ -388,13 +388,13 @@ def _is_plain(part: plan.Expression) -> bool:
 
 def _array(items: tuple[plan.Expression, ...]) -> plan.Expression:
     if all(map(_is_plain, items)):
-        return plan.Constant([finite(item.value) for item in items if isinstance(item, plan.Constant)])
+        return plan.Constant([item.value for item in items if isinstance(item, plan.Constant)])
     return plan.MakeArray(items)
 
 
 def _object(properties: tuple[tuple[str, plan.Expression], ...]) -> plan.Expression:
     if all(_is_plain(value) for _, value in properties):
         return plan.Constant(
-            {name: finite(value.value) for name, value in properties if isinstance(value, plan.Constant)}
+            {name: value.value for name, value in properties if isinstance(value, plan.Constant)}
         )
     return plan.MakeObject(properties)

@@ -25,7 +25,7 @@ from pleiad.query.ast import SubqueryKind
 from pleiad.query.compile_support import ENVIRONMENT, membership, tag_of
 from pleiad.query.functions.registry import LARGE, Function
 from pleiad.query.pace import worked
-from pleiad.query.values import array_index, is_number
+from pleiad.query.values import all_finite, array_index, is_number
 
 _NESTING_MAX: Final = 12
 _TEXT_CHARS_MAX: Final = 1_500
@@ -94,9 +94,11 @@ _MAY_BE_INFINITE: Final = (
 
 def _holds_numbers(node: plan.Expression) -> bool:
     """Whether a computed number may stand inside an array or object that the expression makes and reads."""
-    if isinstance(node, plan.Constant | plan.Slot | plan.Parameter):
+    if isinstance(node, plan.Slot | plan.Parameter):
         return False
     for each in plan.walk(node):
+        if isinstance(each, plan.Constant) and isinstance(each.value, list | dict):
+            return True
         if isinstance(each, plan.MakeArray) and any(
             isinstance(part, _MAY_BE_INFINITE) for part in each.items
         ):
@@ -327,6 +329,8 @@ class ExpressionEmitter:
             return f"make_array({self._joined(self.output, node.items)})"
         if isinstance(node, plan.MakeObject):
             return f"make_object({self._pairs(node.properties, self.output)})"
+        if isinstance(node, plan.Constant):
+            return self.constant(all_finite(node.value))
         text = self.value(node)
         if _holds_numbers(node):
             return f"all_finite({text})"

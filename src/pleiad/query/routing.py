@@ -30,7 +30,7 @@ _BOXES_MAX: Final = 2_000
 _CHECKED_MAX: Final = 64
 """So many keys are each tried against the whole filter."""
 _CASINGS_MAX: Final = 1_024
-_CHOICES_MAX: Final = 256
+_CHOICES_MAX: Final = 24
 """So many choices of ORs below ANDs are each looked at by themselves."""
 _SCALES: Final = (2.0**-64, 2.0**64)
 _EXACT: Final = (2.0**-900, 2.0**900)
@@ -64,7 +64,7 @@ def key_values(
     if where is None or not key_paths:
         return None
     reader = _Reader(block.sources[0].slot, bound.root_slots, tuple(key_paths))
-    boxes = reader.of_types(reader.when_true(where), demanded)
+    boxes = reader.of_rows(where, demanded)
     keys = None if boxes is None else _expand(boxes)
     if not keys or len(keys) > _CHECKED_MAX:
         return keys
@@ -103,6 +103,13 @@ class _Reader:
         self._key_paths = key_paths
         self._demands = demands.Reader(item_slots)
         self._choices_left = _CHOICES_MAX
+        self._found: dict[int, tuple[plan.Expression, _Boxes]] = {}
+        self._known: tuple[plan.Expression | None, demands.Demands] = (None, {})
+
+    def of_rows(self, where: plan.Expression, demanded: demands.Demands) -> _Boxes:
+        """Where the whole filter can be true, given what rows demand."""
+        self._known = (where, demanded)
+        return self.of_types(self.when_true(where), demanded)
 
     def allows(self, where: plan.Expression, key: tuple[Any, ...]) -> bool:
         """Whether the filter can be true for items of a key: not when it folds to something else with its values."""
@@ -117,7 +124,13 @@ class _Reader:
         return bool(kinds(folded, self._item_slots) & TRUE)
 
     def when_true(self, node: plan.Expression) -> _Boxes:
-        """Where the expression can be exactly true."""
+        """Where the expression can be exactly true; what is found is kept, with the node whose id is its key."""
+        kept = self._found.get(id(node))
+        if kept is None:
+            kept = self._found[id(node)] = (node, self._when_true(node))
+        return kept[1]
+
+    def _when_true(self, node: plan.Expression) -> _Boxes:
         if not kinds(node, self._item_slots) & TRUE:
             return []
         match node:
@@ -156,13 +169,16 @@ class _Reader:
 
     def _conjunction(self, node: plan.Expression, operands: tuple[plan.Expression, ...]) -> _Boxes:
         """An AND: with an OR among its operands each choice of that by itself, as long as the choices are few."""
-        demanded = self._demands.of(node, TRUE)
+        demanded = self._known[1] if self._known[0] is node else self._demands.of(node, TRUE)
         if demanded is None or is_contradiction(operands):
             return []
         for place, operand in enumerate(operands):
             if not isinstance(operand, plan.Chain) or operand.operator != "OR":
                 continue
             if len(operand.operands) > self._choices_left:
+                continue
+            # Only where a choice speaks of the key is it worth the while.
+            if all(self.when_true(each) is None for each in operand.operands):
                 continue
             self._choices_left -= len(operand.operands)
             rest = (*operands[:place], *operands[place + 1 :])

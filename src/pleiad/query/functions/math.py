@@ -193,7 +193,8 @@ def number_bin(value: Any, size_value: Any = 1) -> Any:
     if size == 1.0:
         return value if type(value) is int else _as_integer(float(math.floor(x)), x)
     bins = div3(x, size)
-    return (float(math.floor(bins)) if math.isfinite(bins) else bins) * size
+    # A zero has no sign here.
+    return (float(math.floor(bins)) if math.isfinite(bins) else bins) * size + 0.0
 
 
 @register(_FAMILY, "SQUARE", 1, 1)

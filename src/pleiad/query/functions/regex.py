@@ -4,10 +4,9 @@ time limit.
 A wrong pattern or modifier makes the result undefined. A pattern that is too long, uses what this engine does
 not have, or takes too long on a text fails the query: a client must not take an unfinished search for "no".
 
-The planner of the service knows the names of REGEXEXTRACT(ALL) and REGEXREPLACE(ALL) and their counts of arguments but
-evaluates none of them, so what they give here is what their names say: the text of the first match, or an array of
-all; the text with the first match, or all of them, replaced. A fourth argument of an extraction is the number of the
-group whose text is wanted.
+REGEXEXTRACT(ALL) and REGEXREPLACE(ALL) follow their documentation: the text of the first match, or an array of all; the
+text with the first match, or all of them, replaced by a text that stands for itself. The fourth argument of an
+extraction is the number of the group whose text is wanted.
 """
 
 from __future__ import annotations
