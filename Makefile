@@ -40,7 +40,7 @@ conformance: $(READY)  ## the official Python SDK's own tests against Pleiad on 
 	$(BIN)/python -m conformance.python_suite --store postgres --select all --write
 
 # The programs over the official clients. A first build downloads what it needs: Java about a minute, Rust six.
-CLIENTS ?= dotnet javascript go java
+CLIENTS ?= dotnet javascript go java rust
 
 clients: $(READY)  ## the program over each official client whose tools are installed; CLIENTS="dotnet go" chooses
 	$(BIN)/python -m conformance.clients $(CLIENTS)

@@ -11,7 +11,7 @@ import time
 
 from conformance.client_program import EXIT_LEFT_OUT
 
-NAMES = ("dotnet", "javascript", "go", "java")
+NAMES = ("dotnet", "javascript", "go", "java", "rust")
 
 
 def main(arguments: list[str] | None = None) -> int:

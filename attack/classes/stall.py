@@ -69,8 +69,12 @@ BRIEF_SHOTS = (
     "patch: joins",
     "procedure: loop",
     "function that spins",
+    "262 KB of order by",
+    "10,000 parameters",
+    "body of empty objects",
+    "order by a million rows, over partitions",
 )
-"""One of each family, for a short run, which sends them all at once."""
+"""One of each family and what broke a promise once, for a short run, which sends them all at once."""
 
 
 def chosen(settings: Settings) -> list[Shot]:

@@ -372,7 +372,7 @@ class Oracle:
             return UNDEFINED
         if is_unary:
             negative = -right if right != -(2**63) else right
-            return {"-": negative, "+": right, "~": ~int32(float(right))}[operator]
+            return {"-": negative, "+": right, "~": float(~int32(float(right)))}[operator]
         if isinstance(left, int) and isinstance(right, int):
             match operator:
                 case "+" if fits(left + right):
@@ -401,13 +401,13 @@ class Oracle:
             case "%":
                 return math.nan if two == 0 or math.isinf(one) else math.fmod(one, two)
             case "&":
-                return int32(one) & int32(two)
+                return float(int32(one) & int32(two))
             case "|":
-                return int32(one) | int32(two)
+                return float(int32(one) | int32(two))
             case "^":
-                return int32(one) ^ int32(two)
+                return float(int32(one) ^ int32(two))
             case "<<":
-                return int32(int32(one) << (int32(two) & 31))
+                return float(int32(int32(one) << (int32(two) & 31)))
             case ">>":
-                return int32(one) >> (int32(two) & 31)
-        return int32((int32(one) & 0xFFFFFFFF) >> (int32(two) & 31))
+                return float(int32(one) >> (int32(two) & 31))
+        return float(int32((int32(one) & 0xFFFFFFFF) >> (int32(two) & 31)))

@@ -148,6 +148,20 @@ VALUES = [
     ("ROUND(1e300)", [1e300]),
     ("TOSTRING(NUMBERBIN(1e17))", ["100000000000000000"]),
     ("NUMBERBIN(-9223372036854775808, 3)", [9223372036854775807]),
+    ("NUMBERBIN(-9223372036854775808, 1e15)", [9222744073709551616]),
+    # Bit operators give doubles, SIGN and texts without a fraction integers.
+    ("TOSTRING((1 | 0) * 9007199254740993)", ["9007199254740992"]),
+    ("TOSTRING(~2 * 9007199254740991)", ["-27021597764222972"]),
+    ("3 & 1", [1]),
+    ("TOSTRING(SIGN(5) * 9007199254740993)", ["9007199254740993"]),
+    ("SIGN(0/0)", []),
+    ("TOSTRING(STRINGTONUMBER('9007199254740993.0'))", ["9007199254740993"]),
+    # A set that is not closed matches nothing, not even itself.
+    ("'[' LIKE '['", [False]),
+    ("'x[' LIKE 'x%['", [False]),
+    ("'[]' LIKE '[]'", [False]),
+    ("']' LIKE '[]]'", [True]),
+    ("'[' LIKE '[[]'", [True]),
 ]
 
 
@@ -277,7 +291,10 @@ FAILURES = [
     ("SELECT c.a FROM c GROUP BY c.b", "SC2102", (7, 10)),
     ("SELECT c.a, COUNT(1) FROM c", "SC2102", (7, 10)),
     ("SELECT c.b FROM c GROUP BY c.b ORDER BY c.a", "SC2103", (40, 43)),
+    ("SELECT 1 FROM c GROUP BY c.tags[0] ORDER BY c.tags[0]", "SC2103", (44, 50)),
     ("SELECT SUM(COUNT(1)) FROM c", "SC2101", (7, 20)),
+    ("SELECT * FROM c ORDER BY VectorDistance(c.v, [1, 'a'])", 2206, None),
+    ("SELECT * FROM c ORDER BY VectorDistance(c.v, c.w)", 2206, None),
     ("SELECT 1 FROM c WHERE COUNT(1) > 1", "SC2104", (22, 30)),
     ("SELECT (SELECT VALUE 1 FROM c ORDER BY c.a) FROM c", "SC2202", (30, 42)),
     ("SELECT (SELECT TOP 1 VALUE 1) FROM c", "SC2203", (15, 20)),
@@ -414,3 +431,30 @@ def test_what_is_not_a_number_stays_out_of_lists_and_keys_of_groups(
     assert listed.run(items, {}, context) == [[{"x": []}, {"x": []}, {"x": []}]]
     grouped = compile_query("SELECT COUNT(1) AS n, [c.n / 0] AS k FROM c GROUP BY [c.n / 0]", limits)
     assert grouped.run(items, {}, context) == [{"n": 3, "k": []}]
+
+
+@pytest.mark.parametrize(
+    ("call", "given", "problem"),
+    [
+        ("VectorDistance(c.v, @given)", [1, 2], None),
+        ("VectorDistance(@given, c.v)", [], None),
+        ("VectorDistance(c.v, @given)", [1, "a"], "2206"),
+        ("VectorDistance(c.v, @given)", "a", "2206"),
+        ("VectorDistance(c.v, [1], false, @given)", {}, None),
+        ("VectorDistance(c.v, [1], false, @given)", {"distanceFunction": "euclidean"}, None),
+        ("VectorDistance(c.v, [1], false, @given)", {"x": 1}, "'x' is not a valid option name"),
+        ("VectorDistance(c.v, [1], false, @given)", {"searchListSizeMultiplier": 101}, "SC2213"),
+        ("VectorDistance(c.v, [1], false, @given)", 1, "SC2210"),
+    ],
+)
+def test_a_vector_and_options_of_nearness_may_be_parameters_of_the_right_kind(
+    run: Run, call: str, given: Any, problem: str | None
+) -> None:
+    items = [{"id": "far", "v": [5]}, {"id": "near", "v": [1]}]
+    text = f"SELECT VALUE c.id FROM c ORDER BY {call}"
+    if problem is None:
+        assert sorted(run(text, items, {"@given": given})) == ["far", "near"]
+        return
+    with pytest.raises(PleiadError) as raised:
+        run(text, items, {"@given": given})
+    assert problem in raised.value.message

@@ -6,6 +6,7 @@ it, and is compared with the interpreter, which cuts nothing.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -99,3 +100,9 @@ def test_a_construct_may_be_nested(oracle: Any, construct: str, place: str) -> N
 def test_a_long_list_of_parameters_is_answered() -> None:
     text = f"SELECT VALUE c.id FROM c WHERE c.n IN ({parameters(130)})"
     assert Query(text, Limits()).run(ITEMS, PARAMETERS, QueryContext()) == ["a", "b"]
+
+
+def test_a_text_with_countless_errors_is_told_the_first_thousand() -> None:
+    with pytest.raises(PleiadError) as refused:
+        Query(f"SELECT {', '.join(['c.n'] * 5_000)} FROM c", Limits())
+    assert len(json.loads(refused.value.message)["errors"]) == 1_000

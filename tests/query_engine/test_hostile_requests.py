@@ -148,3 +148,24 @@ async def test_evaluation_is_charged_by_its_steps(world: Any) -> None:
     assert dict(plain.pages[0].charge.parts)["evaluation"] == 0
     assert heavy.charge_ru > plain.charge_ru + 200
     assert heavy.charge_ru == again.charge_ru
+
+
+async def test_the_condition_of_a_patch_is_charged_by_its_steps(world: Any) -> None:
+    async def patched(condition: str) -> float:
+        patch = {"condition": condition, "operations": [{"op": "set", "path": "/x", "value": 1}]}
+        try:
+            answer = await items.patch(w.container, "i", orjson.dumps(patch), ("p",), items.NO_CONDITIONS)
+        except PleiadError as error:
+            return error.charge_ru or 0.0
+        return answer.charge.ru
+
+    many = "(SELECT VALUE COUNT(1) FROM a IN c.t JOIN b IN c.t)"
+    async with world() as w:
+        await w.put({"id": "i", "pk": "p", "t": list(range(300)), "x": 1})
+        plain = await patched("FROM c WHERE c.x = 1")
+        heavy = [await patched(f"FROM c WHERE {many} > 1") for _ in range(2)]
+        refused = await patched("FROM c WHERE c.x = 2")
+        refused_heavy = await patched(f"FROM c WHERE {many} = 1")
+    assert heavy[0] == heavy[1]
+    assert heavy[0] > plain + 50
+    assert refused_heavy > refused + 50

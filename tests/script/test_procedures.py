@@ -10,6 +10,9 @@ from azure.cosmos import DatabaseProxy, PartitionKey
 
 from tests.script.conftest import Refused, Scripted
 
+COUNT = """function (text) {
+  __.queryDocuments(__.getSelfLink(), text, function (error, found) { __.response.setBody(found); });
+}"""
 IMPORT = """function (docs) {
   var collection = getContext().getCollection(), count = 0;
   next();
@@ -145,6 +148,17 @@ def test_charges_are_the_operations_and_a_base_and_do_not_vary(scripted: Scripte
         assert float(scripted.headers["x-ms-request-charge"]) == pytest.approx(
             1 + 0.95 * 10 * single_ru, abs=0.1
         )
+
+
+def test_a_query_in_a_procedure_is_charged_for_its_evaluation(scripted: Scripted) -> None:
+    scripted.scripts.create_stored_procedure({"id": "count", "body": COUNT})
+    scripted.container.create_item({"id": "0", "pk": "a", "t": list(range(300))})
+    charges = []
+    for joins in ("", "JOIN x IN c.t JOIN y IN c.t", "JOIN x IN c.t JOIN y IN c.t"):
+        scripted.scripts.execute_stored_procedure("count", "a", [f"SELECT VALUE COUNT(1) FROM c {joins}"])
+        charges.append(float(scripted.headers["x-ms-request-charge"]))
+    assert charges[1] > charges[0] + 50
+    assert charges[1] == charges[2]
 
 
 def test_a_session_sees_what_its_procedure_wrote(scripted: Scripted) -> None:

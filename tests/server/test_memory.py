@@ -325,28 +325,58 @@ def test_a_client_that_reads_slowly_is_not_cut_for_others(serve: Serve) -> None:
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+WINDOW = b"\x00\x00\x04\x08\x00\x00\x00\x00\x00\x00\x0f\x00\x01"
+REQUEST = b"\x00\x00\x05\x01\x05\x00\x00\x00\x01\x82\x86\x84\x41\x8a"
 HTTP_1_1_REQUIRED = 13
 
 
-@pytest.mark.parametrize("cut", [0, 1, 10, 20])
+def frames_of(received: bytes) -> list[tuple[int, int, bytes]]:
+    """Kind, stream and payload of each frame."""
+    frames = []
+    while received:
+        length = int.from_bytes(received[:3], "big")
+        frames.append((received[3], int.from_bytes(received[5:9], "big"), received[9 : 9 + length]))
+        received = received[9 + length :]
+    return frames
+
+
+@pytest.mark.parametrize("cut", [0, 1, 10, 20, 23, 24, 30, 40, 47, 52])
 def test_a_client_that_begins_with_http_2_is_told_to_use_http_1_1(serve: Serve, cut: int) -> None:
     running = serve(who)
     client = running.connect()
-    hello = PREFACE + SETTINGS + b"\x00\x00\x04\x08\x00\x00\x00\x00\x00\x00\x0f\x00\x01"
+    hello = PREFACE + SETTINGS + WINDOW + REQUEST
     for part in filter(None, (hello[:cut], hello[cut:])):
         client.send(part)
         threading.Event().wait(0.02)
     received = b""
     while piece := client.socket.recv(65536):
         received += piece
-    frames = []
-    while received:
-        length = int.from_bytes(received[:3], "big")
-        frames.append((received[3], received[9 : 9 + length]))
-        received = received[9 + length :]
-    kinds = [kind for kind, _ in frames]
-    assert kinds == [4, 7], "settings first, then GOAWAY"
-    assert int.from_bytes(frames[1][1][4:8], "big") == HTTP_1_1_REQUIRED
-    # The client goes on to send its request before it has read the answer; it must not be reset for that.
-    client.send(b"\x00\x00\x05\x01\x05\x00\x00\x00\x01\x82\x86\x84\x41\x8a")
+    settings, reset, goaway = frames_of(received)
+    assert settings == (4, 0, b""), "settings first"
+    assert reset == (3, 1, HTTP_1_1_REQUIRED.to_bytes(4, "big")), (
+        "the request is reset, which is what its sender sees"
+    )
+    assert goaway == (7, 0, b"\x00\x00\x00\x01" + HTTP_1_1_REQUIRED.to_bytes(4, "big"))
+    # The client goes on to send before it has read the answer; it must not be reset for that.
+    client.send(b"\x00\x00\x05\x00\x01\x00\x00\x00\x01hello")
     assert running.connect().send(GET).read().status == 200
+
+
+def test_a_client_that_begins_with_http_2_keeps_its_connection_until_its_request_is_there(
+    serve: Serve,
+) -> None:
+    client = serve(who).connect()
+    client.send(PREFACE + SETTINGS)
+    assert client.socket.recv(65536) == SETTINGS
+    client.send(WINDOW + REQUEST)
+    assert [kind for kind, _, _ in frames_of(client.socket.recv(65536))] == [3, 7]
+
+
+def test_http_2_behind_another_request_is_refused_behind_its_answer(serve: Serve) -> None:
+    client = serve(who).connect()
+    client.send(GET + PREFACE + SETTINGS + REQUEST)
+    received = b""
+    while piece := client.socket.recv(65536):
+        received += piece
+    assert received.startswith(b"HTTP/1.1 200")
+    assert [kind for kind, _, _ in frames_of(received[-26:])] == [4, 7]

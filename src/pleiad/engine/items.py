@@ -76,6 +76,8 @@ class NewItem(NamedTuple):
     size_bytes: int
     terms: int
     ttl: int | None
+    condition_steps: int = 0
+    """What the condition of the patch that made it took."""
 
 
 class PlannedPatch(NamedTuple):
@@ -310,7 +312,8 @@ def write_charge(container: Container, old: Row | None, item: NewItem, patched: 
         return charge.create(item.size_bytes, item.terms)
     removed, added = container.terms.changed(bodies.load(old.body), item.value)
     if patched:
-        return charge.patch(old.size_bytes, item.size_bytes, removed, added, patched)
+        cost = charge.patch(old.size_bytes, item.size_bytes, removed, added, patched)
+        return cost + charge.evaluation(item.condition_steps)
     return charge.replace(old.size_bytes, item.size_bytes, removed, added)
 
 
@@ -334,11 +337,15 @@ async def plan_patch(container: Container, raw: bytes, pace: Pace) -> PlannedPat
 
 async def apply_patch(container: Container, partition: Partition, planned: PlannedPatch, row: Row) -> NewItem:
     """The item a patch makes of a row, unless its condition does not hold."""
+    before = planned.pace.steps
     if planned.condition is not None:
         seen, context = bodies.load(container.render(row)), container.condition_context(planned.pace)
         if not await planned.pace.run(planned.condition.matches, seen, {}, context):
-            raise failed(container, partition, errors.PATCH_CONDITION_FAILED(), charge.failed())
-    return await beside(len(row.body) + planned.size_bytes, _patched, container, planned, row)
+            cost = charge.failed() + charge.evaluation(planned.pace.steps - before)
+            raise failed(container, partition, errors.PATCH_CONDITION_FAILED(), cost)
+    steps = planned.pace.steps - before
+    item = await beside(len(row.body) + planned.size_bytes, _patched, container, planned, row)
+    return item._replace(condition_steps=steps)
 
 
 def _patched(container: Container, planned: PlannedPatch, row: Row) -> NewItem:

@@ -147,6 +147,7 @@ class ScriptQueries:
         container, query, parameters = self._container, execution.query, execution.parameters
         results: list[bytes] = []
         loaded: list[int] = []
+        looked_at: list[int] = []
         room_bytes = container.limits.response_bytes
         is_indexed = pushdown(query.plan, parameters, container.is_indexed, container.computed_names).is_whole
         last: Row | None = None
@@ -157,11 +158,12 @@ class ScriptQueries:
                 break
             texts = await execution.context.pace.run(self._results_of, execution, row)
             last = row
+            looked_at.append(row.size_bytes)
             if texts or not is_indexed:
                 loaded.append(row.size_bytes)
             results += texts
             room_bytes -= sum(map(len, texts))
-        cost = _query_charge(execution, loaded, results, is_first=not after)
+        cost = _query_charge(execution, loaded, looked_at, results, is_first=not after)
         return ScriptPage(results, cost, str(last.number) if more and last is not None else None)
 
     def _results_of(self, execution: Execution, row: Row) -> list[bytes]:
@@ -188,7 +190,7 @@ class ScriptQueries:
             results.append(text)
             room_bytes -= len(text)
         end = given + len(results)
-        cost = _query_charge(execution, [] if given else loaded, results, is_first=not given)
+        cost = _query_charge(execution, [] if given else loaded, loaded, results, is_first=not given)
         return ScriptPage(results, cost, f"{_WHOLE}{end}" if end < len(texts) else None)
 
     async def _grouped(self, execution: Execution) -> tuple[list[Any], list[int]]:
@@ -221,7 +223,10 @@ def _is_whole(query: Query, execution: Execution) -> bool:
     )
 
 
-def _query_charge(execution: Execution, loaded: list[int], results: list[bytes], is_first: bool) -> Charge:
+def _query_charge(
+    execution: Execution, loaded: list[int], looked_at: list[int], results: list[bytes], is_first: bool
+) -> Charge:
+    """The charge of a page, of which the sizes of items are given: those it pays for, and all it evaluated."""
     return charge.query(
         partitions=int(is_first),
         items_loaded=len(loaded),
@@ -229,6 +234,7 @@ def _query_charge(execution: Execution, loaded: list[int], results: list[bytes],
         items_returned=len(results),
         bytes_returned=sum(map(len, results)),
         udf_calls=max(len(loaded), int(is_first)) * len(execution.query.plan.udfs),
+        steps_beyond=charge.steps_beyond(execution.context.pace.steps, len(looked_at), sum(looked_at)),
     )
 
 

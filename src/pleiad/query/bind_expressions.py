@@ -20,7 +20,7 @@ from pleiad.query.pace import worked
 from pleiad.query.print import print_expression
 from pleiad.query.rank import INTERNAL_FUNCTIONS
 from pleiad.query.shape import shape
-from pleiad.query.values import finite, member, neg3
+from pleiad.query.values import finite, is_number, member, neg3
 
 AGGREGATES: Final = {kind.name: kind for kind in plan.AggregateKind}
 _EXPRESSION_STEPS: Final = 8
@@ -122,7 +122,7 @@ class ExpressionBinder:
         kind = node.__class__
         if kind is ast.Literal:
             return plan.Constant(node.value)  # type: ignore[union-attr]
-        if scope.group_shapes:
+        if scope.group_shapes and not (scope.clause == "ORDER BY" and _is_numbered(node)):
             index = scope.group_shapes.get(shape(node))
             if index is not None:
                 return plan.GroupKey(index, scope.number)
@@ -207,9 +207,9 @@ class ExpressionBinder:
         if scope.clause == "GROUP BY":
             self.complain("SC2111", node)
             return NOTHING
-        before = len(self.complaints)
         block = self.block(query, scope, root_allowed=False)
-        is_sound = len(self.complaints) == before
+        # With a fault before or in it an aggregate is not seen.
+        is_sound = not self.complaints
         if kind is ast.SubqueryKind.SCALAR and _gives_many(query, is_sound):
             self.complain("SC2201", node)
         return plan.Subquery(kind, block)
@@ -263,7 +263,8 @@ class ExpressionBinder:
         current = node
         for position in range(len(steps) + 1):
             index = shapes.get(shape(current))
-            if index is not None:
+            is_refused = position == 0 and scope.clause == "ORDER BY" and _is_numbered(current)
+            if index is not None and not is_refused:
                 return with_steps(plan.GroupKey(index, holder.number), steps[:position])
             if isinstance(current, ast.Property | ast.Element):
                 current = current.target
@@ -349,6 +350,13 @@ def own_nodes(node: Any) -> list[Any]:
         if not isinstance(current, ast.Subquery):
             stack.extend(ast.children(current))
     return found
+
+
+def _is_numbered(node: ast.Expression) -> bool:
+    """Whether an expression is an element of an array by its number, by which groups cannot be ordered."""
+    return (
+        isinstance(node, ast.Element) and isinstance(node.index, ast.Literal) and is_number(node.index.value)
+    )
 
 
 def _gives_many(query: ast.Query, is_sound: bool = True) -> bool:

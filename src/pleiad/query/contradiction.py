@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from pleiad.query import plan
-from pleiad.query.values import eq3, ge3, gt3, le3, lt3
+from pleiad.query.values import eq3, ge3, gt3, le3, lt3, ne3
 
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {"<": lt3, "<=": le3, ">": gt3, ">=": ge3}
@@ -28,12 +28,18 @@ def is_contradiction(operands: Sequence[plan.Expression]) -> bool:
 
 def _comparisons(node: plan.Expression) -> list[tuple[str, plan.Expression, Any]]:
     match node:
+        case plan.Unary(operator="NOT", operand=plan.Binary(operator="=", left=left, right=right)):
+            return _comparisons(plan.Binary("!=", left, right))
         case plan.Binary(
-            operator="=" | "<" | "<=" | ">" | ">=" as operator, left=left, right=plan.Constant(value=value)
+            operator="=" | "!=" | "<" | "<=" | ">" | ">=" as operator,
+            left=left,
+            right=plan.Constant(value=value),
         ):
             return [(operator, left, value)]
         case plan.Binary(
-            operator="=" | "<" | "<=" | ">" | ">=" as operator, left=plan.Constant(value=value), right=right
+            operator="=" | "!=" | "<" | "<=" | ">" | ">=" as operator,
+            left=plan.Constant(value=value),
+            right=right,
         ):
             return [(_FLIPPED.get(operator, operator), right, value)]
         case plan.Between(value=value, low=plan.Constant(value=low), high=plan.Constant(value=high)):
@@ -55,7 +61,7 @@ def _path_of(node: plan.Expression) -> tuple[Any, ...] | None:
 
 def _can_hold(asked: list[tuple[str, Any]]) -> bool:
     """Whether one value passes all comparisons: an equal one is tried, else the highest low and the lowest high."""
-    compare = {**_COMPARE, "=": eq3}
+    compare = {**_COMPARE, "=": eq3, "!=": ne3}
     for operator, value in asked:
         if operator == "=":
             return all(compare[other](value, limit) is True for other, limit in asked)

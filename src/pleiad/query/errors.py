@@ -17,6 +17,7 @@ from pleiad.errors import QUERY_ERROR, PleiadError
 
 _SHOWN_CHARS_MAX: Final = 127
 """Of a token as long as a text the service shows this much."""
+_COMPLAINTS_TOLD_MAX: Final = 1_000
 
 _RANK: Final = "not allowed with the ORDER BY RANK clause."
 _GROUPED: Final = "because it is not contained in either an aggregate function or the GROUP BY clause."
@@ -269,8 +270,8 @@ def _shown(value: Any) -> str:
 
 
 def query_error(complaints: Sequence[Complaint]) -> PleiadError:
-    """The exception that carries these complaints in the service's JSON form."""
-    document = {"errors": [each.document() for each in complaints]}
+    """The exception that carries these complaints in the service's JSON form, as far as anybody reads them."""
+    document = {"errors": [each.document() for each in complaints[:_COMPLAINTS_TOLD_MAX]]}
     return QUERY_ERROR(reason=json.dumps(document, ensure_ascii=False, separators=(",", ":")))
 
 

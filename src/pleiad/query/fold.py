@@ -15,6 +15,7 @@ from pleiad.errors import PleiadError
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan, values
 from pleiad.query.ast import SubqueryKind
+from pleiad.query.functions.numbers import whole
 
 _BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "+": values.add3,
@@ -176,6 +177,11 @@ class Folder:
         function = node.function
         if function.name == "IIF":
             return self._conditional(*arguments)
+        if function.name == "CHOOSE" and isinstance(arguments[0], plan.Constant):
+            place = whole(arguments[0].value)
+            if place is None or not 1 <= place < len(arguments):
+                return plan.Constant(UNDEFINED)
+            return arguments[place]
         is_pure = function.deterministic and not function.needs_context and function.name not in _KEPT
         if is_pure and _is_constant(*arguments):
             try:

@@ -16,12 +16,13 @@ from pleiad.query import ast, errors, plan
 from pleiad.query.bind import output_names
 from pleiad.query.bind_expressions import AGGREGATES, own_nodes
 from pleiad.query.bind_order import is_distance, is_path_like
+from pleiad.query.emptiness import gives_nothing
 from pleiad.query.hybrid_plan import hybrid_document
 from pleiad.query.parser import check_count
 from pleiad.query.print import print_expression, print_query
 from pleiad.query.rank import more_is_nearer
 from pleiad.query.rewrite import group_items, ordered_rewrite
-from pleiad.query.routing import gives_nothing, key_values
+from pleiad.query.routing import key_values
 from pleiad.query.run import Query
 
 VERSION: Final = 2
@@ -159,7 +160,8 @@ class _QueryInfo:
         }
         if self._is_distinct_count:
             return dict.fromkeys(counts)
-        if self._is_pinned and not syntax.distinct and not syntax.group_by:
+        is_single_value = self._block.is_grouped and isinstance(syntax.selection, ast.SelectValue)
+        if self._is_pinned and not syntax.distinct and not syntax.group_by and not is_single_value:
             counts["OFFSET"] = counts["LIMIT"] = None
         return counts
 

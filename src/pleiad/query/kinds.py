@@ -12,11 +12,12 @@ from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan
 from pleiad.query.ast import SubqueryKind
 from pleiad.query.functions.registry import Function
+from pleiad.query.values import array_index, is_number
 
 MISSING, NULL, FALSE, TRUE, NUMBER, STRING, ARRAY, OBJECT = (1 << place for place in range(8))
 BOOLEAN: Final = FALSE | TRUE
 ANYTHING: Final = 255
-_COMPARABLE: Final = NULL | BOOLEAN | NUMBER | STRING
+COMPARABLE: Final = NULL | BOOLEAN | NUMBER | STRING
 
 _BY_FAMILY: Final[dict[str, int]] = {
     "types": BOOLEAN,
@@ -59,7 +60,7 @@ _BY_NAME: Final[dict[str, int]] = {
         NUMBER | MISSING,
     ),
     **dict.fromkeys(("STRINGSPLIT", "REGEXEXTRACTALL", "STRINGTOARRAY"), ARRAY | MISSING),
-    **dict.fromkeys(("ARRAY_MIN", "ARRAY_MAX"), _COMPARABLE | MISSING),
+    **dict.fromkeys(("ARRAY_MIN", "ARRAY_MAX"), COMPARABLE | MISSING),
     **dict.fromkeys(("STRINGTOOBJECT", "ST_ISVALIDDETAILED"), OBJECT | MISSING),
     "STRINGTONULL": NULL | MISSING,
     "TOSTRING": STRING | MISSING,
@@ -96,6 +97,24 @@ _FIRST_BY_NAME: Final[dict[str, int | None]] = {
 }
 
 
+TEXT_PAIRS: Final = frozenset(
+    (
+        *(
+            "CONCAT",
+            "CONTAINS",
+            "ENDSWITH",
+            "STARTSWITH",
+            "STRINGEQUALS",
+            "INDEX_OF",
+            "LASTINDEXOF",
+            "REPLACE",
+        ),
+        *("DATETIMEPART", "DATETIMEFORMAT", "STRINGSPLIT"),
+    )
+)
+"""Functions that have a value only where their first two arguments are strings."""
+
+
 def kind_of_value(value: Any) -> int:
     """The type of a value."""
     if value is UNDEFINED:
@@ -111,13 +130,39 @@ def kind_of_value(value: Any) -> int:
     return ARRAY if isinstance(value, list) else OBJECT
 
 
+Path = tuple[int | str, ...]
+"""A slot, and the names and places below it."""
+
+
+def path_of(node: plan.Expression) -> Path | None:
+    """The path that an expression is, None when it is more than that."""
+    steps: list[int | str] = []
+    while isinstance(node, plan.Member):
+        key = node.key.value if isinstance(node.key, plan.Constant) else None
+        if isinstance(key, str):
+            steps.append(key)
+        elif isinstance(key, int | float) and is_number(key):
+            steps.append(array_index(key))
+        else:
+            return None
+        node = node.target
+    return (node.index, *reversed(steps)) if isinstance(node, plan.Slot) else None
+
+
+def first_argument(function: Function) -> int | None:
+    """What the first argument of a function has to be for it to have a value, None for anything."""
+    if function.name in _FIRST_BY_NAME:
+        return _FIRST_BY_NAME[function.name]
+    return _FIRST_BY_FAMILY.get(function.family)
+
+
 def kinds(node: plan.Expression, items: Collection[int] = ()) -> int:
     """The types that an expression can have. An item is taken for anything but an array, as the service does."""
     match node:
         case plan.Constant(value=value):
             return kind_of_value(value)
         case plan.Slot(index=index):
-            return OBJECT | _COMPARABLE if index in items else ANYTHING
+            return OBJECT | COMPARABLE if index in items else ANYTHING
         case plan.Member(target=target):
             return ANYTHING if kinds(target, items) & (ARRAY | OBJECT) else MISSING
         case plan.Unary(operator="NOT", operand=operand):
@@ -129,6 +174,10 @@ def kinds(node: plan.Expression, items: Collection[int] = ()) -> int:
             )
         case plan.Unary(operand=operand):
             return _number_or_missing(kinds(operand, items))
+        case plan.Binary(operator="<" | "<=" | ">" | ">=", left=left, right=right) if _is_not_a_number(
+            left
+        ) or _is_not_a_number(right):
+            return MISSING
         case plan.Binary(operator=operator, left=left, right=right):
             return _binary(operator, kinds(left, items), kinds(right, items))
         case plan.Chain(operator=operator, operands=operands):
@@ -164,11 +213,16 @@ def _compound(node: plan.Expression, items: Collection[int]) -> int:
             return _call(function, [kinds(each, items) for each in arguments])
         case plan.Subquery(kind=kind, block=block):
             if kind is SubqueryKind.EXISTS:
-                return BOOLEAN
+                is_never = block.where is not None and not kinds(block.where, items) & TRUE
+                return FALSE if is_never and not block.is_grouped else BOOLEAN
             return ARRAY if kind is SubqueryKind.ARRAY else kinds(block.selection, items) | MISSING
         case plan.Let(body=body):
             return kinds(body, items)
     return ANYTHING
+
+
+def _is_not_a_number(node: plan.Expression) -> bool:
+    return isinstance(node, plan.Constant) and isinstance(node.value, float) and node.value != node.value
 
 
 def _number_or_missing(inner: int) -> int:
@@ -214,9 +268,9 @@ def _call(function: Function, arguments: list[int]) -> int:
         for each in arguments[1:]:
             found |= each
         return found
-    wanted = _FIRST_BY_FAMILY.get(function.family)
-    if function.name in _FIRST_BY_NAME:
-        wanted = _FIRST_BY_NAME[function.name]
+    wanted = first_argument(function)
+    if function.name in TEXT_PAIRS and not all(each & STRING for each in arguments[:2]):
+        return MISSING
     if wanted is not None and arguments and not arguments[0] & wanted:
         return MISSING
     return _BY_NAME.get(function.name, _BY_FAMILY.get(function.family, ANYTHING))

@@ -21,6 +21,7 @@ Matcher = Callable[[Any], Any]
 PATTERN_CHARS_MAX: Final = 65_536
 PART_CHARS_MAX: Final = 8_192
 _KEPT_CHARS_MAX: Final = 500
+_NEVER: Final = "(?!)"
 
 
 def like_parts(pattern: str, escape: str | None) -> list[list[str]]:
@@ -37,9 +38,11 @@ def like_parts(pattern: str, escape: str | None) -> list[list[str]]:
             parts.append([])
         elif char == "_":
             parts[-1].append("(?s:.)")
-        elif char == "[" and (end := pattern.find("]", position + 1)) > 0:
-            parts[-1].append(_set(pattern[position:end]))
-            position = end + 1
+        elif char == "[":
+            end = pattern.find("]", position + 1)
+            # A set that is not closed matches nothing.
+            parts[-1].append(_set(pattern[position:end]) if end > 0 else _NEVER)
+            position = end + 1 if end > 0 else len(pattern)
         else:
             parts[-1].append(re.escape(char))
     return parts
@@ -62,8 +65,13 @@ def _set(body: str) -> str:
             pieces.append(re.escape(low))
             position += 1
     if not pieces:
-        return "(?s:.)" if negated else "(?!)"
+        return "(?s:.)" if negated else _NEVER
     return f"[{'^' if negated else ''}{''.join(pieces)}]"
+
+
+def can_match(pattern: str, escape: str | None) -> bool:
+    """Whether some text matches the pattern."""
+    return not any(_NEVER in part for part in like_parts(pattern, escape))
 
 
 def literal_of(pattern: str, escape: str | None) -> str | None:
@@ -122,7 +130,7 @@ def _longest_text(pieces: list[str]) -> tuple[str, int]:
     """The longest run of plain characters, and where it begins."""
     best, best_at = "", 0
     run: list[str] = []
-    for number, piece in enumerate([*pieces, "(?!)"]):
+    for number, piece in enumerate([*pieces, _NEVER]):
         char = piece[1:] if len(piece) == 2 and piece[0] == "\\" else piece
         if len(char) == 1:
             run.append(char)

@@ -13,7 +13,7 @@ import orjson
 
 from pleiad import errors
 from pleiad.limits import MB, size_text
-from pleiad.query.pace import Pace, worked
+from pleiad.query.pace import STEPS_OF_A_LOOK, Pace, in_turns, worked
 
 RESULT_BYTES_MAX: Final = 16 * MB
 """One result, as text: four times what a page has room for."""
@@ -33,15 +33,17 @@ def size_of(value: Any, bytes_max: int = 1 << 62) -> int:
         return _SCALAR_BYTES
     size_bytes = 0
     left = [value]
+    count = 0
     while left and size_bytes <= bytes_max:
         each = left.pop()
         size_bytes += _STRING_BYTES + _PART_BYTES * len(each)
-        if len(each) > BYTES_OF_A_STEP:
-            worked(len(each))
+        count += 1
+        if not count % STEPS_OF_A_LOOK:
+            worked(STEPS_OF_A_LOOK)
         if each.__class__ is dict:
             size_bytes += sum(map(len, each))
             each = each.values()
-        for part in each:
+        for part in in_turns(each):
             kind = part.__class__
             if kind is str:
                 size_bytes += _STRING_BYTES + len(part)

@@ -19,7 +19,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Final, NamedTuple, ParamSpec, Self, TypeVar
 
@@ -381,6 +381,19 @@ def _ticked(values: Sequence[_Answer]) -> Iterator[_Answer]:
     for start in range(0, len(values), STEPS_OF_A_LOOK):
         pace.tick(STEPS_OF_A_LOOK)
         yield from values[start : start + STEPS_OF_A_LOOK]
+
+
+def in_turns(values: Collection[_Answer]) -> Iterable[_Answer]:
+    """The values one by one, with turns for others where there are many, in work that no charge counts."""
+    return values if len(values) < STEPS_OF_A_LOOK else _worked(values)
+
+
+def _worked(values: Iterable[_Answer]) -> Iterator[_Answer]:
+    pace = _CURRENT.get()
+    for number, value in enumerate(values):
+        if not number % STEPS_OF_A_LOOK:
+            pace.worked(STEPS_OF_A_LOOK)
+        yield value
 
 
 def tick(steps: int) -> None:

@@ -2,32 +2,39 @@
 
 The answer is a superset: every item that the query returns has one of the keys. It is found from the folded filter:
 equalities, IN lists, OR and AND of them, ranges that leave one value, types that can never be true, and the functions
-that can be turned round exactly. Arithmetic is not turned round: two doubles can have the same sum with a third. What
-is found is then tried against the whole filter.
+that can be turned round exactly. Sums are not turned round: two doubles can have the same sum with a third. What is
+found is then tried against the whole filter.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import product
 from typing import Any, Final, TypeGuard
 
 from pleiad.keys.undefined import UNDEFINED
-from pleiad.query import plan
+from pleiad.query import demands, plan
 from pleiad.query.ast import SubqueryKind
 from pleiad.query.contradiction import is_contradiction
+from pleiad.query.filters import demanded_by, whole_filter
 from pleiad.query.fold import Folder
 from pleiad.query.functions import casing
-from pleiad.query.kinds import ARRAY, BOOLEAN, FALSE, MISSING, TRUE, kinds
-from pleiad.query.like import literal_of
+from pleiad.query.kinds import ANYTHING, ARRAY, BOOLEAN, FALSE, MISSING, OBJECT, TRUE, kind_of_value, kinds
+from pleiad.query.like import can_match, literal_of
 from pleiad.query.places import item_block
-from pleiad.query.values import eq3, ge3, gt3, hash_key, is_number, le3, lt3, neg3
+from pleiad.query.values import div3, eq3, ge3, gt3, hash_key, is_number, le3, lt3, mul3, neg3
 
 KEYS_MAX: Final = 20_000
 _BOXES_MAX: Final = 2_000
 _CHECKED_MAX: Final = 64
 """So many keys are each tried against the whole filter."""
 _CASINGS_MAX: Final = 1_024
+_CHOICES_MAX: Final = 256
+"""So many choices of ORs below ANDs are each looked at by themselves."""
+_SCALES: Final = (2.0**-64, 2.0**64)
+_EXACT: Final = (2.0**-900, 2.0**900)
+"""Where products of doubles with powers of two are exact."""
 _NEGATED: Final = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {"<": lt3, "<=": le3, ">": gt3, ">=": ge3}
@@ -50,76 +57,18 @@ def key_values(
     block = item_block(bound)
     if not block.reads_items:
         return []
-    where = _whole_filter(bound, parameters)
+    folder, where = whole_filter(bound, parameters)
+    demanded = demanded_by(bound, folder, where)
+    if demanded is None:
+        return []
     if where is None or not key_paths:
         return None
     reader = _Reader(block.sources[0].slot, bound.root_slots, tuple(key_paths))
-    boxes = reader.when_true(where)
+    boxes = reader.of_types(reader.when_true(where), demanded)
     keys = None if boxes is None else _expand(boxes)
     if not keys or len(keys) > _CHECKED_MAX:
         return keys
     return [key for key in keys if reader.allows(where, key)]
-
-
-def _whole_filter(bound: plan.Plan, parameters: Mapping[str, Any]) -> plan.Expression | None:
-    """The filters of the query and of the subqueries that stand first in FROM as one, over the item's own alias."""
-    filters: list[plan.Expression] = []
-    slots: dict[int, plan.Expression] = {}
-    block: plan.Block | None = bound.block
-    while block is not None:
-        slots.update(_meanings(block))
-        if block.where is not None:
-            filters.append(block.where)
-        inner = block.sources[0].block if block.sources else None
-        # What groups give is no row of their source.
-        if inner is not None and inner.is_grouped:
-            filters.clear()
-            slots.clear()
-        block = inner
-    if not filters:
-        return None
-    folder = Folder(parameters, slots=slots)
-    return folder.fold(filters[0] if len(filters) == 1 else plan.Chain("AND", tuple(filters)))
-
-
-def _meanings(block: plan.Block) -> dict[int, plan.Expression]:
-    """The aliases of a block that stand for one expression."""
-    found: dict[int, plan.Expression] = {}
-    for source in block.sources:
-        if source.kind is plan.SourceKind.VALUE and source.expression is not None:
-            found[source.slot] = source.expression
-        elif source.kind is plan.SourceKind.ROWS and source.block is not None and not source.block.is_grouped:
-            found[source.slot] = source.block.selection
-            found.update(_meanings(source.block))
-    return found
-
-
-def gives_nothing(bound: plan.Plan, parameters: Mapping[str, Any]) -> bool:
-    """Whether the query can have no row whatever the items are: a filter that is never true, a value that is never
-    defined, a count of nothing, or a source whose rows are never arrays.
-    """
-    block = bound.block
-    folder = Folder(parameters)
-    slots = bound.root_slots
-    current: plan.Block | None = block
-    while current is not None:
-        if current.where is not None and not kinds(folder.fold(current.where), slots) & TRUE:
-            return True
-        for source in current.sources:
-            rows = source.block
-            is_iterated = (
-                source.kind is plan.SourceKind.ROW_ELEMENTS and rows is not None and not rows.is_grouped
-            )
-            if is_iterated and rows and not kinds(folder.fold(rows.selection), slots) & ARRAY:
-                return True
-        first = current.sources[0].block if current.sources else None
-        current = first
-    if len(block.aggregates) == 1 and not block.group_by:
-        counted = kinds(folder.fold(block.aggregates[0].argument), slots)
-        is_conditional = block.aggregates[0].kind is plan.AggregateKind.COUNTIF
-        return counted == MISSING or (is_conditional and not counted & TRUE)
-    is_value = block.is_value and not block.is_grouped
-    return is_value and kinds(folder.fold(block.selection), slots) == MISSING
 
 
 def _expand(boxes: list[_Levels]) -> list[tuple[Any, ...]] | None:
@@ -152,6 +101,8 @@ class _Reader:
         self._slot = slot
         self._item_slots = item_slots
         self._key_paths = key_paths
+        self._demands = demands.Reader(item_slots)
+        self._choices_left = _CHOICES_MAX
 
     def allows(self, where: plan.Expression, key: tuple[Any, ...]) -> bool:
         """Whether the filter can be true for items of a key: not when it folds to something else with its values."""
@@ -173,9 +124,7 @@ class _Reader:
             case plan.Constant(value=value):
                 return None if value is True else []
             case plan.Chain(operator="AND", operands=operands):
-                if is_contradiction(operands):
-                    return []
-                return self._all([*map(self.when_true, operands), *self._closed_ranges(operands)])
+                return self._conjunction(node, operands)
             case plan.Chain(operator="OR", operands=operands):
                 return self._any([self.when_true(operand) for operand in operands])
             case plan.Unary(operator="NOT", operand=operand):
@@ -193,6 +142,8 @@ class _Reader:
                 return self._any([self._equality(needle, item) for item in items])
             case plan.Like(value=value, pattern=pattern, escape=escape):
                 text = pattern.value if isinstance(pattern, plan.Constant) else None
+                if isinstance(text, str) and not can_match(text, escape):
+                    return []
                 literal = literal_of(text, escape) if isinstance(text, str) else None
                 return None if literal is None else self.one_of(value, [literal])
             case plan.Call():
@@ -202,6 +153,38 @@ class _Reader:
             case plan.Subquery(kind=SubqueryKind.EXISTS, block=block) if block.where is not None:
                 return None if block.is_grouped else self.when_true(block.where)
         return None
+
+    def _conjunction(self, node: plan.Expression, operands: tuple[plan.Expression, ...]) -> _Boxes:
+        """An AND: with an OR among its operands each choice of that by itself, as long as the choices are few."""
+        demanded = self._demands.of(node, TRUE)
+        if demanded is None or is_contradiction(operands):
+            return []
+        for place, operand in enumerate(operands):
+            if not isinstance(operand, plan.Chain) or operand.operator != "OR":
+                continue
+            if len(operand.operands) > self._choices_left:
+                continue
+            self._choices_left -= len(operand.operands)
+            rest = (*operands[:place], *operands[place + 1 :])
+            chosen = [plan.Chain("AND", (*_flat(each), *rest)) for each in operand.operands]
+            return self.of_types(self._any([self.when_true(each) for each in chosen]), demanded)
+        boxes = self._all([*map(self.when_true, operands), *self._closed_ranges(operands)])
+        return self.of_types(boxes, demanded)
+
+    def of_types(self, boxes: _Boxes, demanded: demands.Demands) -> _Boxes:
+        """The boxes without the values of types that the key may not have."""
+        if boxes is None:
+            return None
+        masks = [demanded.get((self._slot, *path), ANYTHING) for path in self._key_paths]
+        found: list[_Levels] = []
+        for box in boxes:
+            levels = [
+                level if level is None else {key: each for key, each in level.items() if _kind(each) & mask}
+                for level, mask in zip(box, masks, strict=True)
+            ]
+            if all(level is None or level for level in levels):
+                found.append(tuple(levels))
+        return found
 
     def _when_false(self, node: plan.Expression) -> _Boxes:
         if not kinds(node, self._item_slots) & FALSE:
@@ -237,8 +220,9 @@ class _Reader:
                 return self.one_of(first, [False, True])
             case "STRINGEQUALS":
                 return self._string_equality(arguments)
-            case "ARRAY_CONTAINS" if len(arguments) == 2:
-                return self.one_of(arguments[1], first.value) if _is_list(first) else None
+            case "ARRAY_CONTAINS" if _is_list(first):
+                # What matches in part is an object, and all objects are one key here.
+                return self.one_of(arguments[1], first.value)
             case "ARRAY_CONTAINS_ANY" if _is_list(first):
                 return self._any([self.one_of(each, first.value) for each in arguments[1:]])
             case "ARRAY_CONTAINS_ALL" if _is_list(first):
@@ -310,6 +294,10 @@ class _Reader:
                 return self._path(node, values)
             case plan.Unary(operator="-", operand=operand):
                 return self.one_of(operand, [neg3(each) for each in values if is_number(each)])
+            case plan.Binary(operator="??", left=left, right=right):
+                return self._any([self.one_of(left, values), self.one_of(right, values)])
+            case plan.Binary(operator="*" | "/" as operator, left=left, right=plan.Constant(value=scale)):
+                return self._scaled(operator, left, scale, values)
             case plan.Call(function=function, arguments=arguments):
                 sources = _sources_of(function.name, values)
                 if sources is not None:
@@ -321,6 +309,20 @@ class _Reader:
             case plan.Conditional(test=test, then=then, otherwise=otherwise):
                 return self._conditional(test, then, otherwise, values)
         return self._truths(node, values)
+
+    def _scaled(self, operator: str, node: plan.Expression, scale: Any, values: Sequence[Any]) -> _Boxes:
+        """A product with a power of two, or a quotient by one, is exact, so it has one other factor."""
+        if (
+            not is_number(scale)
+            or abs(math.frexp(scale)[0]) != 0.5
+            or not _SCALES[0] <= abs(scale) <= _SCALES[1]
+        ):
+            return None
+        numbers = [each for each in values if is_number(each)]
+        if not all(_EXACT[0] <= abs(each) <= _EXACT[1] for each in numbers):
+            return None
+        turn = div3 if operator == "*" else mul3
+        return self.one_of(node, [turn(each, scale) for each in numbers])
 
     def _truths(self, node: plan.Expression, values: Sequence[Any]) -> _Boxes:
         """An expression that is true or false where it is anything."""
@@ -414,6 +416,16 @@ class _Reader:
                 crossed = [_intersection(one, two) for one in result for two in part]
                 result = [box for box in crossed if box is not None]
         return result
+
+
+def _flat(node: plan.Expression) -> tuple[plan.Expression, ...]:
+    """The operands of an AND, or the expression alone."""
+    return node.operands if isinstance(node, plan.Chain) and node.operator == "AND" else (node,)
+
+
+def _kind(value: Any) -> int:
+    """The types of a key; arrays and objects are one key, which is written as UNDEFINED."""
+    return ARRAY | OBJECT if value is UNDEFINED else kind_of_value(value)
 
 
 def _is_list(node: plan.Expression) -> TypeGuard[plan.Constant]:

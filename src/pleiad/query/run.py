@@ -27,7 +27,7 @@ from pleiad.query.compile import Factory, builds, compile_plan
 from pleiad.query.compile_support import tag_of
 from pleiad.query.context import QueryContext
 from pleiad.query.measure import RESULT_BYTES_MAX, rendered, size_of
-from pleiad.query.pace import Pace
+from pleiad.query.pace import Pace, in_turns
 from pleiad.query.parameters import check_parameters
 from pleiad.query.parser import check_count, parse
 from pleiad.query.print import print_query
@@ -484,8 +484,8 @@ def _check_depth(name: str, value: Any, depth_max: int) -> None:
     for _ in range(depth_max):
         level = [
             part
-            for each in level
-            for part in (each.values() if each.__class__ is dict else each)
+            for each in in_turns(level)
+            for part in in_turns(each.values() if each.__class__ is dict else each)
             if part.__class__ is dict or part.__class__ is list
         ]
         if not level:

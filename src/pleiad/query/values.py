@@ -310,39 +310,41 @@ def to_int32(number: int | float) -> int:
 
 def bitnot3(value: Any) -> Any:
     """``~value``."""
-    return ~to_int32(value) if is_number(value) else UNDEFINED
+    return float(~to_int32(value)) if is_number(value) else UNDEFINED
 
 
 def bitand3(left: Any, right: Any) -> Any:
     """``left & right``."""
-    return to_int32(left) & to_int32(right) if _numbers(left, right) else UNDEFINED
+    return float(to_int32(left) & to_int32(right)) if _numbers(left, right) else UNDEFINED
 
 
 def bitor3(left: Any, right: Any) -> Any:
     """``left | right``."""
-    return to_int32(left) | to_int32(right) if _numbers(left, right) else UNDEFINED
+    return float(to_int32(left) | to_int32(right)) if _numbers(left, right) else UNDEFINED
 
 
 def bitxor3(left: Any, right: Any) -> Any:
     """``left ^ right``."""
-    return to_int32(left) ^ to_int32(right) if _numbers(left, right) else UNDEFINED
+    return float(to_int32(left) ^ to_int32(right)) if _numbers(left, right) else UNDEFINED
 
 
 def shl3(left: Any, right: Any) -> Any:
     """``left << right``; the count is taken modulo 32."""
-    return to_int32(to_int32(left) << (to_int32(right) & 31)) if _numbers(left, right) else UNDEFINED
+    if not _numbers(left, right):
+        return UNDEFINED
+    return float(to_int32(to_int32(left) << (to_int32(right) & 31)))
 
 
 def sar3(left: Any, right: Any) -> Any:
     """``left >> right``, keeping the sign."""
-    return to_int32(left) >> (to_int32(right) & 31) if _numbers(left, right) else UNDEFINED
+    return float(to_int32(left) >> (to_int32(right) & 31)) if _numbers(left, right) else UNDEFINED
 
 
 def shr3(left: Any, right: Any) -> Any:
-    """``left >>> right``, filling with zeros; like every other bit operator it gives a signed integer."""
+    """``left >>> right``, filling with zeros; like every other bit operator it gives a double that is an integer."""
     if not _numbers(left, right):
         return UNDEFINED
-    return to_int32((to_int32(left) % _INT32) >> (to_int32(right) & 31))
+    return float(to_int32((to_int32(left) % _INT32) >> (to_int32(right) & 31)))
 
 
 def finite(value: Any) -> Any:

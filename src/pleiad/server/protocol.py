@@ -53,6 +53,7 @@ class HttpProtocol(AnswerWriter, asyncio.Protocol):
         "_handler",
         "_heads_bytes",
         "_held",
+        "_http2",
         "_idle_at",
         "_is_counted",
         "_is_in_line",
@@ -74,6 +75,8 @@ class HttpProtocol(AnswerWriter, asyncio.Protocol):
         self._task: asyncio.Task[Response] | None = None
         self._served: Request | None = None
         self._turn_due = False
+        # of a client that has begun with HTTP/2, until its request is there
+        self._http2: http2.FirstRequest | None = None
         # flow
         self._held = b""
         self._paused = False
@@ -147,6 +150,8 @@ class HttpProtocol(AnswerWriter, asyncio.Protocol):
         """Parse one slice and answer what it completes."""
         parser = self._parser
         if parser is None:
+            if self._http2 is not None:
+                self._answer_http2(self._http2, data)
             return
         self._feed_bytes = len(data)
         try:
@@ -155,15 +160,28 @@ class HttpProtocol(AnswerWriter, asyncio.Protocol):
             self._ignore_upgrade(data[upgrade.args[0] :])
             return
         except httptools.HttpParserError as error:
-            if parser.get_method() == http2.PREFACE_METHOD:
-                self._refuse_with(http2.FAREWELL)
-            else:
+            if parser.get_method() != http2.PREFACE_METHOD:
                 self._refuse(refusal_of(error))
+            elif self._queue or self._task is not None:
+                self._refuse_with(http2.SETTINGS + http2.farewell(0))
+            else:
+                self._stop_parsing()
+                self._http2 = http2.FirstRequest()
+                self._write(http2.SETTINGS)
+                self._answer_http2(self._http2, http2.behind_preface(data))
         if self._queue and not self._turn_due:
             self._turn_due = True
             self._table.answer_later(self)
         if self._in_request:
             self._read_in_part()
+
+    def _answer_http2(self, frames: http2.FirstRequest, data: bytes) -> None:
+        """Refuse the first request of a client that speaks HTTP/2, and not the connection before it is there."""
+        stream = frames.find(data)
+        if stream is not None:
+            self._http2 = None
+            self._refuse_with(http2.farewell(stream))
+            self._schedule_turn()
 
     def _read_in_part(self) -> None:
         """A slice ended inside a request: bound what is not body, ask the gate, and ask for a body held back."""
@@ -196,7 +214,7 @@ class HttpProtocol(AnswerWriter, asyncio.Protocol):
         data = self._held
         self._held = b""
         for start in range(0, len(data), SLICE_BYTES):
-            if self._parser is None:
+            if self._parser is None and self._http2 is None:
                 return
             if self._write_paused or len(self._queue) >= PENDING_MAX:
                 self._held = data[start:]

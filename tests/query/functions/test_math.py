@@ -121,6 +121,7 @@ def test_random_numbers_lie_between_zero_and_one(call: Callable[..., Any]) -> No
         ("INTMOD", (-7, 3), -1),
         ("INTMOD", (12, -5), 2),
         ("INTMOD", (12, 0), U),
+        ("INTMOD", (-(2**63), -1), U),
         ("INTBITAND", (12, 10), 8),
         ("INTBITOR", (12, 10), 14),
         ("INTBITXOR", (12, 10), 6),

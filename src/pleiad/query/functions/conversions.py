@@ -145,8 +145,10 @@ def string_to_number(text: Any) -> Any:
     match = _JSON_NUMBER.fullmatch(digits)
     if match is None:
         return UNDEFINED
-    if match[1] is None and match[2] is None and len(digits) <= _INT64_DIGITS_MAX + 1:
-        exact = int(digits)
+    whole, _, fraction = digits.partition(".")
+    # A fraction of zeros is none.
+    if match[2] is None and not fraction.strip("0") and len(whole) <= _INT64_DIGITS_MAX + 1:
+        exact = int(whole)
         if INT64_MIN <= exact <= INT64_MAX:
             return exact
     number = float(digits)

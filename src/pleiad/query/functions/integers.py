@@ -27,7 +27,7 @@ def _divide(a: int, b: int) -> int | None:
 
 def _remainder(a: int, b: int) -> int | None:
     """Remainder with the sign of the dividend."""
-    if b == 0:
+    if b == 0 or (a == INT64_MIN and b == -1):
         return None
     remainder = abs(a) % abs(b)
     return -remainder if a < 0 else remainder

@@ -42,10 +42,6 @@ def _logarithm_10(x: float) -> float:
     return -math.inf if x == 0.0 else math.log10(x)
 
 
-def _sign(x: float) -> float:
-    return x if math.isnan(x) else float((x > 0) - (x < 0))
-
-
 def _degrees(x: float) -> float:
     # Product first, then quotient: Python's own rounds otherwise in the last bit.
     return x * 180.0 / math.pi
@@ -65,7 +61,6 @@ _DOUBLE_FUNCTIONS: dict[str, Callable[[float], float]] = {
     "EXP": _exponential,
     "LOG10": _logarithm_10,
     "RADIANS": _radians,
-    "SIGN": _sign,
     "SIN": math.sin,
     "SQRT": math.sqrt,
     "TAN": math.tan,
@@ -87,6 +82,12 @@ def _of_double(compute: Callable[[float], float]) -> Callable[[Any], Any]:
 
 for _name, _compute in _DOUBLE_FUNCTIONS.items():
     register(_FAMILY, _name, 1, 1)(_of_double(_compute))
+
+
+@register(_FAMILY, "SIGN", 1, 1)
+def sign(value: Any) -> Any:
+    """An integer; what is not a number has none."""
+    return (value > 0) - (value < 0) if is_number(value) and value == value else UNDEFINED
 
 
 @register(_FAMILY, "ABS", 1, 1)
@@ -183,8 +184,9 @@ def logarithm(value: Any, *base_value: Any) -> Any:
 @register(_FAMILY, "NUMBERBIN", 1, 2)
 def number_bin(value: Any, size_value: Any = 1) -> Any:
     """The multiple of the size at or below the number (above it for a negative size)."""
-    if type(value) is int and type(size_value) is int and size_value:
-        return wrapped(value // size_value * size_value)
+    integer, whole_size = whole(value), whole(size_value)
+    if integer is not None and whole_size:
+        return wrapped(integer // whole_size * whole_size)
     x, size = double(value), double(size_value)
     if x is None or size is None or size == 0.0 or not (math.isfinite(x) and math.isfinite(size)):
         return UNDEFINED

@@ -63,7 +63,7 @@ def distance(a: Geometry, b: Geometry, planar: bool) -> Any:
     """Distance between the nearest points of two geometries, 0 when they meet."""
     if planar:
         return float(a.shape.distance(b.shape))
-    return 0 if intersects(a, b, planar) else geodesy.distance_m(a, b)
+    return 0.0 if intersects(a, b, planar) else geodesy.distance_m(a, b)
 
 
 def _of_pair(compute: Callable[[Geometry, Geometry, bool], Any]) -> Callable[..., Any]:
