@@ -53,6 +53,16 @@ def test_a_query_whose_end_is_known_has_no_empty_page(filled: Any) -> None:
         assert all(answer.json["_count"] for answer in pages(filled, text, 1 if "COUNT" in text else 2))
 
 
+def test_the_last_page_of_an_order_in_one_logical_partition_has_no_token_though_it_is_full(
+    filled: Any,
+) -> None:
+    ordered = "SELECT VALUE c.id FROM c ORDER BY c.n"
+    inside = "SELECT VALUE c.id FROM c WHERE c.pk = 'p0' ORDER BY c.n"
+    for size, counts in ((1, [1, 1]), (2, [2])):
+        for found in (pages(filled, ordered, size, ["p0"]), pages(filled, inside, size)):
+            assert [answer.json["_count"] for answer in found] == counts
+
+
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_token_of_a_query_over_partitions_is_a_json_text_with_its_range(filled: Any, text: str) -> None:
     token = pages(filled, text, 2)[0].headers["x-ms-continuation"]

@@ -121,8 +121,10 @@ async def ordered_page(job: QueryJob, state: _State) -> tuple[list[bytes], _Stat
             job.loaded(each.item_bytes)
     last: Found | None = page[used - 1] if used else None
     is_complete = used == len(page) and emitted + used == most
-    is_full = len(results) >= job.request.items_max
-    if used == len(page) and not rest and not is_complete and not is_full:
+    # Nothing was left when the rows ended, but a full page of several keys does not tell; that of one key does.
+    is_one_key = len(job.spans) == 1 and job.spans[0].is_one_hash
+    tells_end = is_one_key or len(results) < job.request.items_max
+    if used == len(page) and not rest and not is_complete and tells_end:
         last = read.end
     if not paid:
         job.tally.steps_beyond += sum(

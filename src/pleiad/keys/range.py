@@ -32,6 +32,11 @@ class EpkRange:
     def contains(self, epk: bytes) -> bool:
         return self.min <= epk < self.max
 
+    @property
+    def is_one_hash(self) -> bool:
+        """Whether it holds a single hash, that of a full key."""
+        return self.max == self.min + b"\x00"
+
     def overlaps(self, other: EpkRange) -> bool:
         return max(self.min, other.min) < min(self.max, other.max)
 

@@ -1,0 +1,156 @@
+"""Run the Go client's own emulator tests against Pleiad: `python -m conformance.go.suite [--write]`.
+
+The tests come inside the module. They are copied to build/go/suite, where only the address of the server is put in the
+place of the emulator's, and run one by one, since one that panics ends its process. A failure is explained by an entry
+of reasons.toml beside this file; one without an entry, and an entry whose test passes, make the command fail.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import ssl
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.client_program import (
+    BUILD_DIR,
+    EXIT_LEFT_OUT,
+    EXIT_NOT_STARTED,
+    BuildFailedError,
+    ToolMissingError,
+    require_tools,
+    run_build_step,
+)
+from conformance.server_process import (
+    ServerUnavailableError,
+    free_port,
+    running_server,
+    stop_children_when_terminated,
+)
+
+SOURCE_DIR = Path(__file__).resolve().parent
+SUITE_DIR = BUILD_DIR / "go" / "suite"
+PAGES = (
+    SOURCE_DIR.parent / "compatibility.head.md",
+    SOURCE_DIR.parent.parent / "docs" / "compatibility.md",
+)
+MODULE = "github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+HEADING = "## The Go client's own tests"
+FOLLOWING = "## Published query examples"
+TEST_TIMEOUT_S = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one test ended, with the first lines of what it said if it failed."""
+
+    name: str
+    verdict: str
+    message: str
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m conformance.go.suite", description=__doc__)
+    parser.add_argument("--write", action="store_true", help="write the table into docs/compatibility.md")
+    options = parser.parse_args(arguments)
+    stop_children_when_terminated()
+    try:
+        require_tools("Go", "go")
+        version = _copy_module()
+        outcomes = _run()
+    except ToolMissingError as error:
+        print(error, file=sys.stderr)
+        return EXIT_LEFT_OUT
+    except (BuildFailedError, ServerUnavailableError) as error:
+        print(f"conformance: {error}", file=sys.stderr)
+        return EXIT_NOT_STARTED
+    reasons = tomllib.loads((SOURCE_DIR / "reasons.toml").read_text(encoding="utf-8"))["known"]
+    for outcome in outcomes:
+        print(f"{outcome.verdict:<5} {outcome.name}  {outcome.message}")
+    failed = {outcome.name for outcome in outcomes if outcome.verdict == "FAIL"}
+    print(f"{len(outcomes) - len(failed)} passed, {len(failed)} failed")
+    for name in sorted(failed ^ set(reasons)):
+        print(f"{name}: {'fails without a reason' if name in failed else 'passes, its reason can go'}")
+    if options.write:
+        _write(_section(version, outcomes, reasons))
+    return 0 if failed == set(reasons) else 1
+
+
+def _copy_module() -> str:
+    """Copy the module that go.mod names where its tests can be built; return its version."""
+    command = ["go", "mod", "download", "-json", MODULE]
+    told = subprocess.run(command, cwd=SOURCE_DIR, capture_output=True, text=True, check=False)
+    if told.returncode != 0:
+        raise BuildFailedError(f"the module cannot be downloaded:\n{told.stdout}{told.stderr}")
+    module = json.loads(told.stdout)
+    shutil.rmtree(SUITE_DIR, ignore_errors=True)
+    shutil.copytree(module["Dir"], SUITE_DIR, copy_function=shutil.copyfile)
+    for directory, _, _ in os.walk(SUITE_DIR):
+        os.chmod(directory, 0o755)  # the module cache is read-only
+    return str(module["Version"])
+
+
+def _run() -> list[Outcome]:
+    port = free_port()
+    names: list[str] = []
+    for file in sorted(SUITE_DIR.glob("emulator_*test.go")):
+        text = file.read_text(encoding="utf-8")
+        names += re.findall(r"^func (Test\w+)", text, flags=re.MULTILINE)
+        file.write_text(text.replace("localhost:8081", f"localhost:{port}"), encoding="utf-8")
+    run_build_step(["go", "test", "-c", "-o", "emulator.test", "."], SUITE_DIR)
+    with running_server(port, BUILD_DIR / "go" / "suite-server.log", tls=True):
+        certificate = SUITE_DIR / "tls.crt"
+        certificate.write_text(ssl.get_server_certificate(("127.0.0.1", port)), encoding="utf-8")
+        environment = {**os.environ, "EMULATOR": "true", "SSL_CERT_FILE": str(certificate)}
+        return [_one(name, environment) for name in names]
+
+
+def _one(name: str, environment: Mapping[str, str]) -> Outcome:
+    command = ["./emulator.test", "-test.v", f"-test.timeout={TEST_TIMEOUT_S}s", f"-test.run=^{name}$"]
+    done = subprocess.run(
+        command, cwd=SUITE_DIR, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode == 0:
+        return Outcome(name, "skip" if f"--- SKIP: {name} " in done.stdout else "ok", "")
+    lines = [line.strip() for line in done.stdout.splitlines() if not line.startswith(("===", "---"))]
+    return Outcome(name, "FAIL", " ".join(filter(None, lines))[:300])
+
+
+def _section(version: str, outcomes: list[Outcome], reasons: Mapping[str, str]) -> str:
+    verdicts = [outcome.verdict for outcome in outcomes]
+    passed, skipped, failed = (verdicts.count(verdict) for verdict in ("ok", "skip", "FAIL"))
+    lines = [
+        HEADING,
+        "",
+        f"The module azcosmos {version} holds {len(outcomes)} tests for an emulator; `python -m conformance.go.suite`",
+        f"runs them over HTTPS: {passed} pass, {failed} fail, {skipped} are skipped by themselves. Its other tests",
+        "need no server.",
+        "",
+        "| test that fails | reason |",
+        "| --- | --- |",
+        *(
+            f"| `{outcome.name}` | {reasons.get(outcome.name, 'not explained yet')} |"
+            for outcome in outcomes
+            if outcome.verdict == "FAIL"
+        ),
+    ]
+    return "\n".join(lines) + "\n\n"
+
+
+def _write(section: str) -> None:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        begin = text.find(HEADING)
+        end = text.index(FOLLOWING)
+        page.write_text(text[: end if begin < 0 else begin] + section + text[end:], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

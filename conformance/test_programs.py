@@ -1,0 +1,62 @@
+"""The programs over the official clients: which are run, and what is said of one whose tools are missing."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformance import client_program, clients
+from conformance.client_program import EXIT_LEFT_OUT, EXIT_NOT_STARTED, ClientProgram, check_client
+
+FOLDER = Path(__file__).resolve().parent
+
+
+def program(build: list[str] | Exception) -> ClientProgram:
+    def built(_directory: Path) -> list[str]:
+        if isinstance(build, Exception):
+            raise build
+        return build
+
+    return ClientProgram(name="made-up", language="Made-up", sections="a,b", left_out="nothing", build=built)
+
+
+def test_make_clients_runs_the_program_in_every_folder() -> None:
+    folders = {path.parent.name for path in FOLDER.glob("*/run.py")}
+    assert folders == set(clients.NAMES)
+    makefile = (FOLDER.parent / "Makefile").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"^CLIENTS \?= (.*)$", makefile, flags=re.MULTILINE)
+    assert set(listed.split()) == folders
+    (landing,) = re.findall(r'CLIENTS="(.*)"', (FOLDER.parent / ".ci" / "run").read_text(encoding="utf-8"))
+    assert set(landing.split()) <= folders
+
+
+def test_a_program_whose_tools_are_missing_is_left_out_and_one_that_cannot_be_built_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(client_program, "BUILD_DIR", tmp_path)
+    monkeypatch.setattr(client_program, "stop_children_when_terminated", lambda: None)
+    missing = client_program.ToolMissingError("tool not installed here: the Made-up client is left out")
+    assert check_client(program(missing), []) == EXIT_LEFT_OUT
+    assert "left out" in capfd.readouterr().err
+    broken = client_program.BuildFailedError("the compiler says no")
+    assert check_client(program(broken), []) == EXIT_NOT_STARTED
+    assert "the compiler says no" in capfd.readouterr().err
+
+
+def test_a_program_is_told_where_the_server_is_and_its_exit_code_is_passed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(client_program, "BUILD_DIR", tmp_path)
+    monkeypatch.setattr(client_program, "stop_children_when_terminated", lambda: None)
+    names = "ACCOUNT_HOST", "ACCOUNT_KEY", "ACCOUNT_READ_ONLY_KEY", "SECTIONS"
+    script = f"import os, sys; print(*[os.environ[name] for name in {names}]); sys.exit(1)"
+    given = ["--endpoint", "http://there/", "--key", "k", "--read-only-key", "r", "--sections", "b"]
+    assert check_client(program([sys.executable, "-c", script]), given) == 1
+    assert capfd.readouterr().out.splitlines() == ["http://there/ k r b", "left out: nothing"]
+
+
+def test_an_unknown_program_is_refused_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        clients.main(["cobol"])
+    assert "there is no program cobol" in capsys.readouterr().err
