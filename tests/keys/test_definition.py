@@ -189,3 +189,9 @@ def test_a_value_set_at_a_path_is_found_there(steps: list[str], value: object) -
         item = {step: item, f"{step}-other": 1}
     assert definition.path_steps == (tuple(steps),)
     assert definition.extract(item) == (value,)
+
+
+def test_version_1_is_told_to_who_named_it() -> None:
+    assert define(paths=["/a"], kind="Hash", version=1).to_json()["version"] == 1
+    assert define(paths=["/a"], kind="Hash", version="V1").to_json()["version"] == 1
+    assert "version" not in define(paths=["/a"], kind="Hash").to_json()

@@ -55,7 +55,7 @@ def item(number: int, source: random.Random) -> dict[str, Any]:
 
 def seen(page: queries.QueryPage) -> tuple[Any, ...]:
     """All of a page but how long it took."""
-    return page[:-1]
+    return page[:-2]
 
 
 def spent(w: Any) -> list[tuple[int, float]]:

@@ -128,7 +128,7 @@ def redefine(old: ContainerDefinition, body: dict[str, Any], limits: Limits) -> 
             reason=f"'{_ENCRYPTION}' cannot be changed as part of collection replace operation."
         )
     check_replacement(old.properties, new.properties)
-    if new.key.version != old.key.version:
+    if new.key.to_json() != old.key.to_json():
         merged["partitionKey"] = old.key.to_json()
         new = define(merged, limits)
     _check_spatial(body, new)

@@ -33,6 +33,8 @@ class KeyDefinition:
     kind: Kind
     version: Version
     system_key: bool = False
+    names_version: bool = field(default=False, compare=False)
+    """Whether it was defined with a version, which then is told back."""
     path_steps: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
     # The property name when the key is one property at the top of the item: the common case, kept fast.
     _name_at_top: str | None = field(init=False, repr=False, compare=False)
@@ -67,12 +69,13 @@ class KeyDefinition:
         system_key = value.get("systemKey")
         if system_key is not None and not isinstance(system_key, bool):
             raise _refused("'systemKey' must be true or false")
-        return cls(_paths(paths, kind, limits), kind, version, system_key is True)
+        names_version = value.get("version") is not None
+        return cls(_paths(paths, kind, limits), kind, version, system_key is True, names_version)
 
     def to_json(self) -> dict[str, Any]:
-        """The definition as clients read it: as on the service, no version means version 1."""
+        """The definition as clients read it: as on the service, version 1 is told to who named it."""
         answer: dict[str, Any] = {"paths": list(self.paths), "kind": self.kind}
-        if self.version != 1:
+        if self.version != 1 or self.names_version:
             answer["version"] = self.version
         if self.system_key:
             answer["systemKey"] = True
