@@ -6,6 +6,7 @@ from typing import Final, TypeGuard
 
 from pleiad.query import ast, errors, plan
 from pleiad.query.fold import Folder
+from pleiad.query.pace import in_turns
 from pleiad.query.values import is_number
 
 _SCORES: Final = ("VECTORDISTANCE", "_FULLTEXTSCORE", "_VECTORSCORE")
@@ -76,7 +77,7 @@ def check_sort_path(
             raise errors.refusal("2206")
         return
     group_keys = query.group_by
-    for key in order_by:
+    for key in in_turns(order_by):
         if not is_document_path(key.expression, blocks) or (
             isinstance(key.expression, plan.GroupKey) and not is_path_like(group_keys[key.expression.index])
         ):
@@ -110,7 +111,7 @@ def _is_from_vector(call: plan.Call, blocks: dict[int, plan.Block]) -> bool:
 def is_correlated(block: plan.Block) -> bool:
     """Whether rows of JOIN or FROM … IN are sorted by what is theirs alone, which no index gives."""
     blocks = row_blocks(block.sources)
-    for key in block.order_by:
+    for key in in_turns(block.order_by):
         target = reduced(key.expression, blocks)
         while isinstance(target, plan.Member):
             target = target.target

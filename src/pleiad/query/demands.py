@@ -30,6 +30,7 @@ from pleiad.query.kinds import (
     kinds,
     path_of,
 )
+from pleiad.query.pace import in_turns
 
 DEFINED: Final = ANYTHING & ~MISSING
 Demands = dict[Path, int]
@@ -104,7 +105,7 @@ class Reader:
             case plan.In(needle=needle, items=items):
                 if mask & FALSE:
                     return self.of(needle, DEFINED)
-                return either(self._equal(needle, item) for item in items)
+                return either(self._equal(needle, item) for item in in_turns(items))
             case plan.Between(value=value, low=low, high=high) if mask & BOOLEAN == TRUE:
                 return both((self._compared(value, low), self._compared(value, high)))
             case plan.Like(value=value, pattern=pattern):

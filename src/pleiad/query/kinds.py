@@ -12,6 +12,7 @@ from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan
 from pleiad.query.ast import SubqueryKind
 from pleiad.query.functions.registry import Function
+from pleiad.query.pace import in_turns
 from pleiad.query.values import array_index, is_number
 
 MISSING, NULL, FALSE, TRUE, NUMBER, STRING, ARRAY, OBJECT = (1 << place for place in range(8))
@@ -193,7 +194,7 @@ def _compound(node: plan.Expression, items: Collection[int]) -> int:
     match node:
         case plan.In(needle=needle, items=listed):
             inner = kinds(needle, items)
-            others = [kinds(each, items) for each in listed]
+            others = [kinds(each, items) for each in in_turns(listed)]
             can_match = any(_may_equal(inner, other) for other in others)
             is_known = MISSING if inner & MISSING else 0
             return is_known | (FALSE if inner & ~MISSING else 0) | (TRUE if can_match else 0)

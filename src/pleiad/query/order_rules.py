@@ -17,6 +17,7 @@ from typing import Any, Final
 from pleiad.index.policy import Composite, IndexingPolicy, Steps
 from pleiad.query import errors, plan
 from pleiad.query.bind_order import is_correlated
+from pleiad.query.pace import in_turns
 from pleiad.query.places import Places, policy_paths
 
 NO_COMPOSITE: Final = (
@@ -45,7 +46,7 @@ def check_order_by(
 def sort_paths(block: plan.Block, places: Places) -> list[SortPath]:
     """The keys of ORDER BY that are paths into the item."""
     keys: list[SortPath] = []
-    for key in block.order_by:
+    for key in in_turns(block.order_by):
         place = places.of(key.expression)
         if place is not None:
             keys.append((place, not key.descending))

@@ -22,6 +22,7 @@ from pleiad.query.fold import Folder
 from pleiad.query.functions import casing
 from pleiad.query.kinds import ANYTHING, ARRAY, BOOLEAN, FALSE, MISSING, OBJECT, TRUE, kind_of_value, kinds
 from pleiad.query.like import can_match, literal_of
+from pleiad.query.pace import in_turns
 from pleiad.query.places import item_block
 from pleiad.query.values import div3, eq3, ge3, gt3, hash_key, is_number, le3, lt3, mul3, neg3
 
@@ -152,7 +153,7 @@ class _Reader:
                 bounds = (plan.Binary(">=", value, low), plan.Binary("<=", value, high))
                 return self.when_true(plan.Chain("AND", bounds))
             case plan.In(needle=needle, items=items):
-                return self._any([self._equality(needle, item) for item in items])
+                return self._any([self._equality(needle, item) for item in in_turns(items)])
             case plan.Like(value=value, pattern=pattern, escape=escape):
                 text = pattern.value if isinstance(pattern, plan.Constant) else None
                 if isinstance(text, str) and not can_match(text, escape):

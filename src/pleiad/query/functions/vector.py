@@ -16,12 +16,14 @@ from pleiad import errors
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.context import QueryContext
 from pleiad.query.functions.registry import register
+from pleiad.query.pace import tick
 from pleiad.query.values import is_number
 
 METRICS = ("cosine", "dotproduct", "euclidean")
 METRIC_DEFAULT = "cosine"
 DATA_TYPES = ("float32", "float16", "int8", "uint8")
 
+_ELEMENTS_OF_A_STEP = 16
 _NUMBER_TYPES = frozenset((int, float))
 _OPTION_RANGES = {
     "searchListSizeMultiplier": (1, 100),
@@ -41,6 +43,8 @@ def _is_vector(value: Any) -> bool:
 
 def distance(a: Any, b: Any, metric: str) -> Any:
     """The measure between two vectors, UNDEFINED when they have none."""
+    if type(a) is list:
+        tick(len(a) // _ELEMENTS_OF_A_STEP)
     if not _is_vector(a) or not _is_vector(b) or len(a) != len(b):
         return UNDEFINED
     try:
