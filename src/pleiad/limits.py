@@ -100,7 +100,7 @@ class Limits:
     query_conditions: int = 2_000
     query_nesting: int = 128
     query_memory_bytes: int = 64 * MB
-    queries_memory_bytes: int = 160 * MB
+    queries_memory_bytes: int = 128 * MB
     query_cache_bytes: int = 48 * MB
     continuation_kb: int = 16
 
