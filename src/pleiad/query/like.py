@@ -21,14 +21,18 @@ Matcher = Callable[[Any], Any]
 PATTERN_CHARS_MAX: Final = 65_536
 PART_CHARS_MAX: Final = 8_192
 _KEPT_CHARS_MAX: Final = 500
+_CHARS_OF_A_LOOK: Final = 256
 _NEVER: Final = "(?!)"
 
 
 def like_parts(pattern: str, escape: str | None) -> list[list[str]]:
     """The parts between the ``%`` signs, each a list of regular expressions of one character."""
     parts: list[list[str]] = [[]]
-    position = 0
+    position = looked_at = 0
     while position < len(pattern):
+        if position - looked_at >= _CHARS_OF_A_LOOK:
+            worked(position - looked_at)
+            looked_at = position
         char = pattern[position]
         position += 1
         if escape is not None and char == escape and position < len(pattern):
