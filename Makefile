@@ -15,10 +15,10 @@ run: $(READY)  ## serve on http(s)://localhost:8081 with a small sample to look 
 	$(BIN)/pleiad serve --data data --sample
 
 test: $(READY)  ## the whole test suite
-	$(BIN)/python -m pytest -m "not long" -n 3 --dist loadfile
+	$(BIN)/python -m pytest -m "not long" -n 4 --dist loadfile
 
 test-postgres: $(READY)  ## the whole test suite with PostgreSQL as the store wherever a test opens one
-	$(BIN)/python -m pytest -m "not long" -n 3 --dist loadfile --store postgres
+	$(BIN)/python -m pytest -m "not long" -n 4 --dist loadfile --store postgres
 
 lint: $(READY)  ## style, types, and the direction of imports between rooms
 	$(BIN)/ruff check .

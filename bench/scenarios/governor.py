@@ -4,11 +4,13 @@ Rounds alternate between the two servers. Their containers have so much throughp
 difference is the price of enforcing. Bars:
 - ``governor_enforced_vs_observed``: rate of point reads when enforcing over the rate when observing.
 - ``governor_cost_headroom``: 2 microseconds over the time one admission and its payment take.
+- ``traffic_cost_headroom``: 1 microsecond over the time it takes to count a request for the metrics.
 """
 
 from __future__ import annotations
 
 import random
+import time
 import timeit
 
 from bench import request
@@ -17,12 +19,15 @@ from bench.load import Job, LoadProcess, Measure
 from bench.report import Bar, FamilyReport, line, paired_ratio
 from bench.server import PleiadServer, pleiad_server
 from bench.settings import Settings
+from pleiad.engine.heat import Heat
+from pleiad.engine.traffic import Traffic
 from pleiad.partition.governor import Governor, Throttle
 
 ITEMS = 2_000
 THROUGHPUT_RU = 60_000
 READS = 40_000
 COST_SECONDS_MAX = 2e-6
+COUNT_SECONDS_MAX = 1e-6
 WARMUP_SECONDS = 0.3
 
 
@@ -35,7 +40,7 @@ def run(settings: Settings, load: LoadProcess) -> FamilyReport:
         for number in range(settings.rounds):
             observed.append(_reads(settings, load, lenient, links[lenient.port], loaded, number))
             enforced.append(_reads(settings, load, strict, links[strict.port], loaded, number))
-    cost_seconds = _cost_seconds()
+    cost_seconds, count_seconds = _cost_seconds(), _count_seconds()
     return FamilyReport(
         lines=(line("point_read_observed", observed), line("point_read_enforced", enforced)),
         bars=(
@@ -50,6 +55,12 @@ def run(settings: Settings, load: LoadProcess) -> FamilyReport:
                 ratio=COST_SECONDS_MAX / cost_seconds,
                 bar=1,
                 meaning=f"2 µs over admission and payment of a request ({cost_seconds * 1e6:.2f} µs)",
+            ),
+            Bar(
+                name="traffic_cost_headroom",
+                ratio=COUNT_SECONDS_MAX / count_seconds,
+                bar=1,
+                meaning=f"1 µs over counting a request for the metrics ({count_seconds * 1e6:.2f} µs)",
             ),
         ),
     )
@@ -95,3 +106,15 @@ def _cost_seconds() -> float:
             governor.spend(1.0)
 
     return min(timeit.repeat(many, number=1, repeat=5)) / 100_000
+
+
+def _count_seconds() -> float:
+    """What is noted of a request when it ends."""
+    traffic, heat, key = Traffic(), Heat(), ("user-1234",)
+
+    def count() -> None:
+        began_at = time.perf_counter()
+        heat.note(key, 1.0)
+        traffic.note("read", 200, time.perf_counter() - began_at, 1.0)
+
+    return min(timeit.repeat(count, number=1_000, repeat=200)) / 1_000
