@@ -134,10 +134,6 @@ class PathIndexes:
                 wanted = self._want(path) or wanted
         return wanted
 
-    def _is_wanted(self, path: IndexedPath, found: bool) -> bool:
-        score = self._uses.add(path, found, self._settings.clock())
-        return score.asked >= self._settings.uses_min and self._items() > self._settings.items_min
-
     def _want(self, path: IndexedPath) -> bool:
         if path in self._indexes or not is_indexable(path) or not self._has_room(path):
             return False
