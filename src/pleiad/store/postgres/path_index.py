@@ -101,10 +101,6 @@ class PathIndexes:
         if self._has_work or self._is_stale:
             self._wake()
 
-    def _is_wanted(self, path: IndexedPath, found: bool) -> bool:
-        score = self._uses.add(path, found, self._settings.clock())
-        return score.asked >= self._settings.uses_min and self.items > self._settings.items_min
-
     def _want(self, path: IndexedPath) -> None:
         if (
             path not in self._indexes
