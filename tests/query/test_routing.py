@@ -43,6 +43,7 @@ LEAVES = [
         "A",
         "ab",
         "AB",
+        "ba",
     ),
     *([], [1], ["a", 1], [[1]], {}, {"b": 1}, {"b": True, "a": "a"}, [{"b": 1}, 2]),
 ]
@@ -76,6 +77,51 @@ FILTERS = (
         "UPPER(c.pk) != {0} AND c.pk = {1}",
         "-c.pk < {0} AND c.pk = {1}",
     ),
+)
+KEY_FILTERS = (
+    *(
+        "c.pk = {0}",
+        "c.pk IN ({0}, {1})",
+        "(c.pk BETWEEN {0} AND {1})",
+        "NOT (c.pk != {0})",
+        "c.pk <= {0}",
+    ),
+    *(
+        "c.pk >= {0} AND c.pk <= {1}",
+        "LOWER(c.pk) = {0}",
+        "UPPER(c.pk) = {0}",
+        "-c.pk = {0}",
+        "ABS(c.pk) = {0}",
+    ),
+    *("[c.pk] = [{0}]", "[c.pk, c.a] = [{0}, [1]]", "c.pk = {0} OR c.pk = {1}", "(c.pk ?? {0}) = {1}"),
+    *(
+        "STRINGEQUALS(c.pk, {0}, true)",
+        "REVERSE(c.pk) = {0}",
+        "(c.pk = {0}) = true",
+        "c.pk = {0} ? c.pk : false",
+    ),
+    *("NOT (c.pk < {0} OR c.pk > {1})", "EXISTS(SELECT VALUE x FROM x IN c.a WHERE c.pk = {0})", "c.pk"),
+    *(
+        "ARRAY_CONTAINS([{0}, {1}], c.pk)",
+        "{{a: c.pk}} = {{a: {0}}}",
+        "c.pk < {0} AND c.pk > {1}",
+        "NOT c.pk",
+    ),
+)
+KEY_CONSTANTS = (
+    "1",
+    "'a'",
+    "'ab'",
+    "null",
+    "true",
+    "false",
+    "''",
+    "-1",
+    "1.5",
+    "[1]",
+    "{}",
+    "9007199254740993",
+    "'ba'",
 )
 CONSTANTS = (
     *(
@@ -147,6 +193,15 @@ def lost(
         if not any(is_routed(key, tuple(key_of(item, path) for path in paths)) for key in keys)
         and query.run([item], parameters, context)
     ]
+
+
+@pytest.mark.parametrize("form", KEY_FILTERS)
+def test_a_filter_on_the_key_is_routed_to_all_its_items(form: str, context: QueryContext) -> None:
+    items = random_items(Random(1), 3)
+    for first in KEY_CONSTANTS:
+        for second in KEY_CONSTANTS:
+            query = Query(f"SELECT * FROM c WHERE {form.format(first, second)}", LIMITS)
+            assert lost(query, {}, [("pk",)], items, context) == [], query.text
 
 
 @pytest.mark.parametrize("form", FILTERS)
