@@ -5,7 +5,8 @@ import { createHmac } from "node:crypto";
 import { ChangeFeedStartFrom, StatusCodes } from "@azure/cosmos";
 import { check, endpoint, key, newClient, newContainer, sleep, withDatabase } from "../check.mjs";
 
-const LOAD_MS = 5000;
+const LOAD_LEAST_MS = 4000;
+const LOAD_MOST_MS = 120_000;
 const KEYS = 24;
 const FIXED = 100;
 const PARTITIONS_MAX = 6;
@@ -151,11 +152,14 @@ const ACTIVITIES = {
   "the change feed": [follow, "feeds"],
 };
 
-const LEAST = { bulks: 1 };
+const TIMES_LEAST = { bulks: 1 };
 
-/** Everything at once for a while; the first error of each activity, by its name. */
-async function loadFor(container, load, milliseconds) {
+const isEnough = (load, counter) => load[counter] >= (TIMES_LEAST[counter] ?? 5);
+
+/** Everything at once until each was done often enough; the first error of each activity, by its name. */
+async function loadUntilEnough(container, load) {
   const errors = {};
+  const started = Date.now();
   const working = Object.entries(ACTIVITIES).map(async ([name, [act]]) => {
     try {
       while (!load.isOver) await act(container, load);
@@ -163,7 +167,9 @@ async function loadFor(container, load, milliseconds) {
       errors[name] = error;
     }
   });
-  await sleep(milliseconds);
+  await sleep(LOAD_LEAST_MS);
+  const isDone = () => Object.entries(ACTIVITIES).every(([name, [, counter]]) => errors[name] || isEnough(load, counter));
+  while (!isDone() && Date.now() - started < LOAD_MOST_MS) await sleep(100);
   load.isOver = true;
   await Promise.all(working);
   return errors;
@@ -184,11 +190,11 @@ export async function splits() {
     await container.items.create({ id: "counter", pk: keyOf(0), count: 0 });
     const load = { isOver: false, items: new Map(), seen: new Map(), token: undefined };
     for (const [, counter] of Object.values(ACTIVITIES)) load[counter] = 0;
-    const errors = await loadFor(container, load, LOAD_MS);
+    const errors = await loadUntilEnough(container, load);
     for (const [name, [, counter]] of Object.entries(ACTIVITIES)) {
       await check(`splits: ${name}`, async () => {
         if (errors[name]) throw errors[name];
-        assert.ok(load[counter] >= (LEAST[counter] ?? 5), `only ${load[counter]} times`);
+        assert.ok(isEnough(load, counter), `only ${load[counter]} times`);
       });
     }
     await afterwards(container, load);
