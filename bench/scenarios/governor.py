@@ -20,7 +20,7 @@ from bench.report import Bar, FamilyReport, line, paired_ratio
 from bench.server import PleiadServer, pleiad_server
 from bench.settings import Settings
 from pleiad.engine.heat import Heat
-from pleiad.engine.traffic import Traffic
+from pleiad.engine.watch.traffic import Traffic
 from pleiad.partition.governor import Governor, Throttle
 
 ITEMS = 2_000

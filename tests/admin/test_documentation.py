@@ -8,10 +8,10 @@ from typing import Any
 
 from azure.cosmos import ContainerProxy
 
-from pleiad.engine import watch
 from pleiad.engine.faults import BY_WORD
 from pleiad.engine.operation import Operation
 from pleiad.engine.phase import HOLDABLE
+from pleiad.engine.watch import watch
 from pleiad.heads.admin.faults import OPERATIONS
 from pleiad.heads.admin.head import AdminOperations
 from pleiad.heads.nosql.auth import EMULATOR_KEY, Authenticator

@@ -16,10 +16,11 @@ from weakref import WeakKeyDictionary
 
 import pytest
 
-from pleiad.engine import changes, items, versions
-from pleiad.engine.changes import Origin
+from pleiad.engine import items
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
+from pleiad.engine.feed import changes, versions
+from pleiad.engine.feed.changes import Origin
 from pleiad.engine.items import NO_CONDITIONS
 from pleiad.engine.sweeper import VERSIONS_GRACE_SECONDS, forget_versions
 from pleiad.errors import PleiadError

@@ -13,9 +13,10 @@ import pytest
 
 from pleiad import charge
 from pleiad.catalog.throughput import Throughput
-from pleiad.engine import feed, items
+from pleiad.engine import items
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
+from pleiad.engine.feed import listing
 from pleiad.engine.items import NO_CONDITIONS
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE, EpkRange
@@ -40,7 +41,7 @@ async def ids(container: Container, items_max: int, span: EpkRange = WHOLE) -> l
     found: list[str] = []
     token = ""
     for _ in range(1_000):
-        page = await feed.page(container, span, token, items_max)
+        page = await listing.page(container, span, token, items_max)
         assert len(page.rows) <= items_max
         found += [row.id for row in page.rows]
         if page.token is None:
@@ -70,7 +71,7 @@ async def test_a_range_or_a_key_gives_only_its_items(engine: Opened) -> None:
 async def test_an_empty_container_has_one_empty_page(engine: Opened) -> None:
     async with engine() as opened:
         container = await filled(opened, count=0)
-        page = await feed.page(container, WHOLE, "", 10)
+        page = await listing.page(container, WHOLE, "", 10)
         assert (page.rows, page.token) == ([], None)
         assert page.charge == charge.feed_page([], 5)
 
@@ -78,7 +79,7 @@ async def test_an_empty_container_has_one_empty_page(engine: Opened) -> None:
 async def test_a_page_ends_at_the_size_of_an_answer_but_always_moves_on(engine: Opened) -> None:
     async with engine(SMALL_ANSWERS) as opened:
         container = await filled(opened, ru=400, count=30, pad=300)
-        first = await feed.page(container, WHOLE, "", 100)
+        first = await listing.page(container, WHOLE, "", 100)
         assert 1 <= len(first.rows) <= 3
         assert await ids(container, 100) == [f"i{number}" for number in range(30)]
         await items.create(
@@ -90,7 +91,7 @@ async def test_a_page_ends_at_the_size_of_an_answer_but_always_moves_on(engine: 
 async def test_a_token_goes_on_after_a_restart_and_writes_in_between(engine: Opened) -> None:
     async with engine() as opened:
         container = await filled(opened)
-        page = await feed.page(container, WHOLE, "", 25)
+        page = await listing.page(container, WHOLE, "", 25)
         assert page.token is not None
         seen = [row.id for row in page.rows]
         token = page.token
@@ -99,7 +100,7 @@ async def test_a_token_goes_on_after_a_restart_and_writes_in_between(engine: Ope
         unseen = next(number for number in range(60) if f"i{number}" not in seen)
         await items.delete(container, f"i{unseen}", (f"k{unseen % 20}",), NO_CONDITIONS)
         while token:
-            page = await feed.page(container, WHOLE, token, 25)
+            page = await listing.page(container, WHOLE, token, 25)
             seen += [row.id for row in page.rows]
             token = page.token or ""
         assert sorted(seen) == sorted(f"i{number}" for number in range(60) if number != unseen)
@@ -108,8 +109,8 @@ async def test_a_token_goes_on_after_a_restart_and_writes_in_between(engine: Ope
 async def test_the_charge_of_a_page_is_the_formula_of_its_items(engine: Opened) -> None:
     async with engine() as opened:
         container = await filled(opened, ru=400)
-        once = await feed.page(container, WHOLE, "", 10)
-        again = await feed.page(container, WHOLE, "", 10)
+        once = await listing.page(container, WHOLE, "", 10)
+        again = await listing.page(container, WHOLE, "", 10)
         assert once.charge == again.charge == charge.feed_page([row.size_bytes for row in once.rows], 1)
 
 
@@ -130,12 +131,12 @@ def forged_tokens(real: str) -> list[str]:
 async def test_a_forged_or_foreign_token_is_a_bad_request(engine: Opened) -> None:
     async with engine() as opened:
         container = await filled(opened)
-        page = await feed.page(container, WHOLE, "", 10)
+        page = await listing.page(container, WHOLE, "", 10)
         assert page.token is not None
         for token in forged_tokens(page.token):
             with pytest.raises(PleiadError) as caught:
-                await feed.page(container, WHOLE, token, 10)
+                await listing.page(container, WHOLE, token, 10)
             assert caught.value.status == 400, token
         with pytest.raises(PleiadError) as caught:
-            await feed.page(container, container.span_of(("k3",)), page.token, 10)
+            await listing.page(container, container.span_of(("k3",)), page.token, 10)
         assert caught.value.status == 400

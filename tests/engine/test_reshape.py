@@ -14,15 +14,16 @@ import pytest
 
 from pleiad import errors
 from pleiad.catalog.throughput import Throughput
-from pleiad.engine import batch, changes, feed, items, session
-from pleiad.engine import query as queries
+from pleiad.engine import batch, items, session
 from pleiad.engine.batch import Operation, OperationKind
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.faults import Effect, Rule
+from pleiad.engine.feed import changes, listing
 from pleiad.engine.items import NO_CONDITIONS
 from pleiad.engine.phase import Phase
-from pleiad.engine.query_job import QueryRequest
+from pleiad.engine.query import execution
+from pleiad.engine.query.job import QueryRequest
 from pleiad.engine.sweeper import sweep
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
@@ -56,7 +57,7 @@ async def everything(container: Container) -> list[tuple[str, str, int]]:
     """All items as a client pages through them, with their version."""
     found, token = [], ""
     while True:
-        page = await feed.page(container, WHOLE, token, 7)
+        page = await listing.page(container, WHOLE, token, 7)
         found += [(orjson.loads(row.body)["pk"], row.id, row.lsn) for row in page.rows]
         if page.token is None:
             return sorted(found)
@@ -252,7 +253,7 @@ async def test_clients_go_on_through_splits_and_merges(engine: Opened) -> None:
                 known = len(acknowledged)
                 found, token = 0, ""
                 while True:
-                    page = await queries.run(
+                    page = await execution.run(
                         container,
                         QueryRequest(text=text, parameters={}, span=WHOLE, token=token, items_max=50),
                     )

@@ -10,9 +10,10 @@ import orjson
 import pytest
 
 from pleiad.catalog.resource import Kind
-from pleiad.engine import items, scripts
+from pleiad.engine import items
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
+from pleiad.engine.script import definition, execution
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.script import worker
@@ -54,10 +55,10 @@ async def filled(opened: Engine, count: int, chars: int) -> Container:
 
 
 async def run(opened: Engine, container: Container, body: str, *arguments: Any) -> Any:
-    made, _ = await scripts.create(
+    made, _ = await definition.create(
         opened, Kind.STORED_PROCEDURE, container.resource, {"id": "p", "body": body}, upsert=True
     )
-    return orjson.loads((await scripts.execute(container, made, ("k",), orjson.dumps(arguments))).body)
+    return orjson.loads((await execution.execute(container, made, ("k",), orjson.dumps(arguments))).body)
 
 
 async def test_a_round_ends_when_its_results_fill_one_response(

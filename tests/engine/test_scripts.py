@@ -10,8 +10,9 @@ import orjson
 import pytest
 
 from pleiad.catalog.resource import Kind
-from pleiad.engine import items, scripts
+from pleiad.engine import items
 from pleiad.engine.engine import Engine
+from pleiad.engine.script import definition, execution
 
 pytestmark = pytest.mark.every_store
 
@@ -42,11 +43,13 @@ async def test_scripts_count_right_while_their_partition_is_split_and_moved(engi
         procedures = {}
         for key in keys:
             body = {"id": f"count-{key}", "body": COUNT.replace("pk: null", f"pk: '{key}'")}
-            procedures[key], _ = await scripts.create(opened, Kind.STORED_PROCEDURE, container.resource, body)
+            procedures[key], _ = await definition.create(
+                opened, Kind.STORED_PROCEDURE, container.resource, body
+            )
 
         async def work(key: str) -> None:
             for _ in range(12):
-                await scripts.execute(container, procedures[key], (key,), b"[]")
+                await execution.execute(container, procedures[key], (key,), b"[]")
 
         running = [asyncio.create_task(work(key)) for key in keys]
         await asyncio.sleep(0.05)

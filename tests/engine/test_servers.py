@@ -12,13 +12,14 @@ import pytest
 
 from pleiad import errors
 from pleiad.catalog.resource import Kind
-from pleiad.engine import changes, feed, items
-from pleiad.engine.changes import Origin
+from pleiad.engine import items
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
+from pleiad.engine.feed import changes, listing
+from pleiad.engine.feed.changes import Origin
 from pleiad.engine.items import NO_CONDITIONS
 from pleiad.engine.phase import Phase
-from pleiad.engine.reshape_failure import ChangedElsewhereError
+from pleiad.engine.reshape.failure import ChangedElsewhereError
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.limits import GB, Limits
@@ -68,7 +69,7 @@ async def names(container: Container) -> set[str]:
     found: set[str] = set()
     token = ""
     while True:
-        page = await feed.page(container, WHOLE, token, 50)
+        page = await listing.page(container, WHOLE, token, 50)
         found |= {row.id for row in page.rows}
         if page.token is None:
             return found
@@ -103,9 +104,9 @@ async def test_the_token_of_a_page_of_one_server_is_good_at_the_other(database: 
         container = await made(one)
         for number in range(6):
             await put(container, f"k{number}", f"i{number}", number)
-        first = await feed.page(container, WHOLE, "", 2)
+        first = await listing.page(container, WHOLE, "", 2)
         assert first.token is not None
-        rest = await feed.page(await seen(other), WHOLE, first.token, 50)
+        rest = await listing.page(await seen(other), WHOLE, first.token, 50)
         assert len({row.id for row in (*first.rows, *rest.rows)}) == 6
 
 

@@ -13,10 +13,11 @@ import pytest
 
 from pleiad import errors
 from pleiad.catalog.resource import Kind
-from pleiad.engine import items, scripts
+from pleiad.engine import items
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.phase import Phase
+from pleiad.engine.script import definition, execution
 from pleiad.errors import PleiadError
 from pleiad.partition.partition import Partition
 from pleiad.store.contract import SegmentDroppedError
@@ -122,12 +123,12 @@ async def test_a_script_at_two_servers_takes_effect_once_for_each_call(database:
         one, other = await opened(stack, database), await opened(stack, database)
         container = await made(one)
         body = {"id": "count", "body": COUNT.replace("pk: null", "pk: 'k'")}
-        procedure, _ = await scripts.create(one, Kind.STORED_PROCEDURE, container.resource, body)
+        procedure, _ = await definition.create(one, Kind.STORED_PROCEDURE, container.resource, body)
         twin = await seen(other)
 
         async def work(place: Container) -> None:
             for _ in range(10):
-                await scripts.execute(place, procedure, ("k",), b"[]")
+                await execution.execute(place, procedure, ("k",), b"[]")
 
         await asyncio.gather(work(container), work(twin))
         answer = await items.read(twin, "count", ("k",))

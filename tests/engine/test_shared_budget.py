@@ -22,12 +22,13 @@ import pytest
 
 from pleiad.catalog.resource import Kind
 from pleiad.catalog.throughput import Throughput
-from pleiad.engine import items, shared_budget
+from pleiad.engine import items
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS
-from pleiad.engine.shared_budget import LEASE_SECONDS, fair_part
 from pleiad.engine.sweeper import sweep
+from pleiad.engine.throughput import shared_budget
+from pleiad.engine.throughput.shared_budget import LEASE_SECONDS, fair_part
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.partition.governor import CHUNK, NORMAL, SYSTEM, Governor, Lane, Throttle

@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from pleiad.catalog.throughput import Throughput
-from pleiad.engine import batch, changes, feed, items, query
+from pleiad.engine import batch, items
 from pleiad.engine.batch import Operation, OperationKind
-from pleiad.engine.changes import Origin
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
+from pleiad.engine.feed import changes, listing
+from pleiad.engine.feed.changes import Origin
 from pleiad.engine.items import NO_CONDITIONS
-from pleiad.engine.query_job import QueryRequest
+from pleiad.engine.query import execution
+from pleiad.engine.query.job import QueryRequest
 from pleiad.engine.sweeper import sweep
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
@@ -94,11 +96,11 @@ OPERATIONS: dict[str, Callable[[Container], Awaitable[Any]]] = {
     "patch": lambda c: items.patch(c, "a", b'[{"op":"set","path":"/n","value":3}]', ("x",), NO_CONDITIONS),
     "delete": lambda c: items.delete(c, "a", ("x",), NO_CONDITIONS),
     "batch": lambda c: batch.run_transaction(c, ("x",), [Operation(OperationKind.READ, "a")]),
-    "query": lambda c: query.run(c, select("SELECT * FROM c")),
-    "ordered query": lambda c: query.run(c, select("SELECT * FROM c ORDER BY c.n")),
-    "count": lambda c: query.run(c, select("SELECT VALUE COUNT(1) FROM c")),
-    "look-up": lambda c: query.run(c, select('SELECT * FROM c WHERE c.pk = "x" AND c.id = "a"')),
-    "feed": lambda c: feed.page(c, WHOLE, "", 10),
+    "query": lambda c: execution.run(c, select("SELECT * FROM c")),
+    "ordered query": lambda c: execution.run(c, select("SELECT * FROM c ORDER BY c.n")),
+    "count": lambda c: execution.run(c, select("SELECT VALUE COUNT(1) FROM c")),
+    "look-up": lambda c: execution.run(c, select('SELECT * FROM c WHERE c.pk = "x" AND c.id = "a"')),
+    "feed": lambda c: listing.page(c, WHOLE, "", 10),
     "change feed": lambda c: changes.page(c, WHOLE, "", Origin.BEGINNING, 0, 10),
 }
 
@@ -221,21 +223,21 @@ async def test_a_page_ends_before_a_partition_that_admits_nobody_and_goes_on_lat
             await put(container, f"i{number}", f"key-{number}")
         second = container.map.partitions[1]
         second.governor.spend(7_000)
-        page = await query.run(container, select("SELECT VALUE c.id FROM c"))
+        page = await execution.run(container, select("SELECT VALUE c.id FROM c"))
         expected = {row.id for row in await container.map.partitions[0].scan(WHOLE, 0, 100)}
         assert {json.loads(text) for text in page.results} == expected
         assert page.token is not None
         rest = select("SELECT VALUE c.id FROM c", token=page.token)
-        refusal = await refusal_of(query.run(container, rest))
+        refusal = await refusal_of(execution.run(container, rest))
         assert refusal.range_id == second.range_id
         clock.now += (refusal.retry_after_ms or 0) / 1000
-        last = await query.run(container, rest)
+        last = await execution.run(container, rest)
         assert last.token is None
         everything = [json.loads(text) for text in [*page.results, *last.results]]
         assert sorted(everything) == sorted(f"i{number}" for number in range(30))
 
         second.governor.spend(7_000)
-        fed = await feed.page(container, WHOLE, "", 100)
+        fed = await listing.page(container, WHOLE, "", 100)
         assert {row.id for row in fed.rows} == expected
         assert fed.token is not None
 
@@ -245,7 +247,7 @@ async def test_a_query_of_everything_waits_for_the_slowest_partition(engine: Ope
         container = await new_container(opened, 18_000)
         container.map.partitions[0].governor.spend(7_000)
         container.map.partitions[2].governor.spend(12_000)
-        refusal = await refusal_of(query.run(container, select("SELECT VALUE COUNT(1) FROM c")))
+        refusal = await refusal_of(execution.run(container, select("SELECT VALUE COUNT(1) FROM c")))
         assert (refusal.range_id, refusal.retry_after_ms) == ("2", 1_001)
 
 
@@ -407,7 +409,7 @@ async def test_r9_a_fixed_container_needs_no_key_and_has_10_gb_and_10000_ru(engi
         answer = await items.create(fixed, b'{"id":"a","city":"Rome"}', None)
         assert answer.row is not None
         assert (await items.read(fixed, "a", None)).row == answer.row
-        found = await query.run(fixed, select("SELECT * FROM c ORDER BY c.city", may_fan_out=False))
+        found = await execution.run(fixed, select("SELECT * FROM c ORDER BY c.city", may_fan_out=False))
         assert len(found.results) == 1
         for id in ("b", "c"):
             await items.create(fixed, b'{"id":"%s","text":"%s"}' % (id.encode(), b"x" * 900), None)

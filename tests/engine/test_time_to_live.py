@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from pleiad.engine import feed, items, sweeper
+from pleiad.engine import items, sweeper
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
+from pleiad.engine.feed import listing
 from pleiad.engine.items import NO_CONDITIONS
 from pleiad.engine.sweeper import sweep
 from pleiad.errors import PleiadError
@@ -55,7 +56,7 @@ def text(id: str, **more: Any) -> bytes:
 
 async def visible(container: Container) -> list[str]:
     """The ids that reads and the feed both show."""
-    listed = [row.id for row in (await feed.page(container, WHOLE, "", 100)).rows]
+    listed = [row.id for row in (await listing.page(container, WHOLE, "", 100)).rows]
     readable = []
     for id in ("default", "short", "never"):
         try:

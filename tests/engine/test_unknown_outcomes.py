@@ -12,12 +12,13 @@ import orjson
 import psycopg
 import pytest
 
-from pleiad.engine import feed, items
+from pleiad.engine import items
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
+from pleiad.engine.feed import listing
 from pleiad.engine.items import NO_CONDITIONS
 from pleiad.engine.phase import Phase
-from pleiad.engine.reshape_failure import ChangedElsewhereError
+from pleiad.engine.reshape.failure import ChangedElsewhereError
 from pleiad.errors import REQUEST_TIMEOUT, PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
@@ -87,7 +88,7 @@ async def check(engine: Engine, container: Container, dsn: str) -> None:
     found: list[str] = []
     token: str | None = ""
     while token is not None:
-        page = await feed.page(container, WHOLE, token, 50)
+        page = await listing.page(container, WHOLE, token, 50)
         found += [row.id for row in page.rows]
         token = page.token
     assert sorted(found) == sorted(IDS)

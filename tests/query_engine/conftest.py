@@ -18,12 +18,12 @@ import pytest
 
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine import items
-from pleiad.engine import query as queries
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS
-from pleiad.engine.query import QueryPage
-from pleiad.engine.query_job import QueryJob, QueryRequest
+from pleiad.engine.query import execution
+from pleiad.engine.query.execution import QueryPage
+from pleiad.engine.query.job import QueryJob, QueryRequest
 from pleiad.errors import RESOURCE_EXISTS, PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
@@ -74,7 +74,7 @@ class World:
         return QueryRequest(text=text, parameters=parameters or {}, **asked)
 
     async def page(self, text: str, parameters: Mapping[str, Any] | None = None, **more: Any) -> QueryPage:
-        return await queries.run(self.container, self.request(text, parameters, **more))
+        return await execution.run(self.container, self.request(text, parameters, **more))
 
     async def query(
         self,

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from pleiad.engine import items
-from pleiad.engine import query as queries
+from pleiad.engine.query import execution
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.node import Node, Settings
@@ -142,7 +142,7 @@ async def test_a_query_that_is_given_up_stops(world: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr(Partition, "select", counted)
     async with world(partitions=2) as w:
         await fill(w, 6_000)
-        task = asyncio.create_task(queries.run(w.container, w.request(HEAVY)))
+        task = asyncio.create_task(execution.run(w.container, w.request(HEAVY)))
         while len(chunks) < 2:
             await asyncio.sleep(0)
         task.cancel()

@@ -9,9 +9,9 @@ import orjson
 import pytest
 
 from pleiad.catalog.resource import Kind
-from pleiad.engine import scripts
 from pleiad.engine.kept import KEPT_BYTES_MAX, KeptWork
-from pleiad.engine.query_job import QueryJob
+from pleiad.engine.query.job import QueryJob
+from pleiad.engine.script import definition
 from pleiad.limits import Limits
 
 NO_TIME = Limits(operation_seconds=0.0)
@@ -250,7 +250,7 @@ async def test_functions_are_called_on_every_page(
     async with world(partitions=2) as w:
         await fill(w, 13)
         body = {"id": "half", "body": "function (n) { return Math.floor(n / 2); }"}
-        await scripts.create(w.engine, Kind.USER_DEFINED_FUNCTION, w.container.resource, body)
+        await definition.create(w.engine, Kind.USER_DEFINED_FUNCTION, w.container.resource, body)
         texts = (
             "SELECT VALUE c.id FROM c WHERE udf.half(c.n) = 1 ORDER BY c.x DESC",
             "SELECT VALUE SUM(udf.half(c.n)) FROM c",

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from pleiad.engine.resume import resume_point
+from pleiad.engine.query.resume import resume_point
 from pleiad.errors import PleiadError
 from pleiad.query.distinct_hash import distinct_hash
 

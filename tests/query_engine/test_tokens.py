@@ -10,7 +10,7 @@ from zlib import crc32
 import orjson
 import pytest
 
-from pleiad.engine.query_job import prepare
+from pleiad.engine.query.job import prepare
 from pleiad.engine.seal import Seal
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE

@@ -19,7 +19,7 @@ import orjson
 import pytest
 
 from pleiad.engine.kept import KEPT_BYTES_MAX
-from pleiad.engine.query_job import prepare
+from pleiad.engine.query.job import prepare
 from pleiad.errors import PleiadError
 from pleiad.query import compile_query
 from pleiad.query.pace import Pace

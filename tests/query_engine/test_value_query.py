@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pleiad.engine import query as queries
-from pleiad.engine.query_value import value_query
+from pleiad.engine.query import execution
+from pleiad.engine.query.value import value_query
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
 
@@ -53,7 +53,7 @@ def item(number: int, source: random.Random) -> dict[str, Any]:
     return made
 
 
-def seen(page: queries.QueryPage) -> tuple[Any, ...]:
+def seen(page: execution.QueryPage) -> tuple[Any, ...]:
     """All of a page but how long it took."""
     return page[:-2]
 
@@ -78,7 +78,7 @@ async def asked_for(w: Any, *asked: Any, **more: Any) -> tuple[Any, Any]:
 async def both_ways(w: Any, monkeypatch: pytest.MonkeyPatch, *asked: Any, **more: Any) -> None:
     pages, taken = await asked_for(w, *asked, **more)
     with monkeypatch.context() as patched:
-        patched.setattr(queries, "value_query", lambda *_: None)
+        patched.setattr(execution, "value_query", lambda *_: None)
         general_pages, general_taken = await asked_for(w, *asked, **more)
     assert (pages, taken) == (general_pages, general_taken), (asked, more)
 

@@ -10,12 +10,13 @@ from collections.abc import Awaitable, Callable
 import orjson
 
 from pleiad import errors
-from pleiad.engine import batch, feed, items
-from pleiad.engine import query as queries
+from pleiad.engine import batch, items
 from pleiad.engine.batch import Operation, OperationKind
 from pleiad.engine.container import Container
+from pleiad.engine.feed import listing
 from pleiad.engine.items import NO_CONDITIONS, ItemAnswer
-from pleiad.engine.query_job import QueryRequest
+from pleiad.engine.query import execution
+from pleiad.engine.query.job import QueryRequest
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
 from tests.simulation.history import Batch, Counter, History, Key, Owned, State, demand
@@ -287,7 +288,7 @@ class Reader:
                 token=token,
                 items_max=self._random.choice((3, 11, 50)),
             )
-            page = await queries.run(self._container, request)
+            page = await execution.run(self._container, request)
             found += [orjson.loads(each) for each in page.results]
             token = page.token
             await asyncio.sleep(self._random.uniform(0, _PAUSE_SECONDS))
@@ -297,7 +298,7 @@ class Reader:
         found: list[str] = []
         token: str | None = ""
         while token is not None:
-            page = await feed.page(self._container, WHOLE, token, self._random.choice((3, 11, 50)))
+            page = await listing.page(self._container, WHOLE, token, self._random.choice((3, 11, 50)))
             found += [row.id for row in page.rows if row.id.startswith("fixed")]
             token = page.token
             await asyncio.sleep(self._random.uniform(0, _PAUSE_SECONDS))
@@ -309,7 +310,7 @@ async def everything(container: Container) -> dict[Key, tuple[dict[str, object],
     found: dict[Key, tuple[dict[str, object], int]] = {}
     token: str | None = ""
     while token is not None:
-        page = await feed.page(container, WHOLE, token, 20)
+        page = await listing.page(container, WHOLE, token, 20)
         now = time.time()
         for row in page.rows:
             body = orjson.loads(row.body)

@@ -9,7 +9,7 @@ from unittest import mock
 
 import apsw
 
-from pleiad.engine.reshape import Reshaper, _Source
+from pleiad.engine.reshape.reshaper import Reshaper, _Source
 from pleiad.store.contract import PartitionState, PartitionWrite, Segment
 from pleiad.store.postgres import rehome
 from pleiad.store.postgres.connections import Connection

@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from pleiad.engine import changes, versions
 from pleiad.engine.container import Container
+from pleiad.engine.feed import changes, versions
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.store.contract import Row, Verb, Version
 from tests.simulation.history import History, Key, demand

@@ -15,7 +15,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from pleiad.engine.reshape_failure import MismatchError
+from pleiad.engine.reshape.failure import MismatchError
 from tests.postgres_server import PostgresServer
 from tests.simulation.faults import FAULTS
 from tests.simulation.ground import Ground, PostgresGround, SqliteGround

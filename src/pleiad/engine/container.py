@@ -17,9 +17,9 @@ from pleiad.catalog.container import ContainerDefinition, define, versions_since
 from pleiad.catalog.placement import Placement
 from pleiad.catalog.resource import Resource
 from pleiad.engine.allotment import Allotment
+from pleiad.engine.container_scripts import ContainerScripts
 from pleiad.engine.heat import Heat
 from pleiad.engine.kept import KeptWork
-from pleiad.engine.script_source import ContainerScripts
 from pleiad.engine.seal import Seal
 from pleiad.index.policy import ELEMENT
 from pleiad.index.terms import TermCounter
@@ -100,7 +100,7 @@ class Container:
         self._computed = tuple((each["name"], compile_query(each["query"], self.limits)) for each in computed)
         self.computed_names = tuple(name for name, _ in self._computed)
         self.routes: dict[Any, Any] = {}
-        """Where queries on this version of the container go, by text and parameters; `query_job` fills it."""
+        """Where queries on this version of the container go, by text and parameters; `engine.query.job` fills it."""
         self.value_filters: dict[str, Any] = {}
         """Texts whose filter is one value of one path, and None for all others; `query_value` fills it."""
         self.is_indexed = policy_paths(self.definition.indexing, self.computed_names)

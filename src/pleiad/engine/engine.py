@@ -21,20 +21,20 @@ from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine.consistency import Consistency
 from pleiad.engine.container import Container, open_container
+from pleiad.engine.container_scripts import ContainerScripts
 from pleiad.engine.faults import Faults
-from pleiad.engine.keeper import Keeper
-from pleiad.engine.metadata_budget import MetadataBudget
-from pleiad.engine.provisioning import Migration, Provisioning, check_fixed
 from pleiad.engine.refresh import HasRefresher, Refresher, on_a_fresh_catalog
-from pleiad.engine.reshape import Reshaper
-from pleiad.engine.reshape_failure import ChangedElsewhereError
-from pleiad.engine.script_source import ContainerScripts
+from pleiad.engine.reshape.failure import ChangedElsewhereError
+from pleiad.engine.reshape.keeper import Keeper
+from pleiad.engine.reshape.reshaper import Reshaper
 from pleiad.engine.seal import Seal
-from pleiad.engine.shared_budget import SharedBudget
 from pleiad.engine.steady import to_the_end
 from pleiad.engine.sweeper import sweep_for_ever
-from pleiad.engine.traffic import Traffic
-from pleiad.engine.watch import Watch, log_line
+from pleiad.engine.throughput.metadata_budget import MetadataBudget
+from pleiad.engine.throughput.provisioning import Migration, Provisioning, check_fixed
+from pleiad.engine.throughput.shared_budget import SharedBudget
+from pleiad.engine.watch.traffic import Traffic
+from pleiad.engine.watch.watch import Watch, log_line
 from pleiad.errors import PleiadError
 from pleiad.item.id import check_resource_name
 from pleiad.keys.range import WHOLE

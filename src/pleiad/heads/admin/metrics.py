@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from pleiad.catalog.placement import changes_of
 from pleiad.engine.engine import Engine
-from pleiad.engine.traffic import BOUNDS_SECONDS, Traffic
+from pleiad.engine.watch.traffic import BOUNDS_SECONDS, Traffic
 from pleiad.partition.governor import GovernorSnapshot
 from pleiad.store.commits import BOUNDS_WRITES, CommitCounts
 

@@ -8,7 +8,7 @@ from pleiad import errors
 from pleiad.catalog import throughput
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput
-from pleiad.engine.provisioning import Migration
+from pleiad.engine.throughput.provisioning import Migration
 from pleiad.heads.admin.answer import check_names, json_answer
 from pleiad.heads.nosql.call import Call
 from pleiad.server.message import Response

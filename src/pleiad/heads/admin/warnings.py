@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pleiad.engine.engine import Engine
-from pleiad.engine.watch import StandingWarning
+from pleiad.engine.watch.watch import StandingWarning
 from pleiad.heads.admin.answer import json_answer
 from pleiad.heads.nosql.call import Call
 from pleiad.server.message import Response

@@ -13,12 +13,13 @@ from typing import Any
 import orjson
 
 from pleiad import errors
-from pleiad.engine import changes, session, versions
-from pleiad.engine.change_filter import ChangeFilter
-from pleiad.engine.changes import ChangePage, Origin
+from pleiad.engine import session
 from pleiad.engine.container import Container
-from pleiad.engine.image import current_image, previous_image
-from pleiad.engine.versions import VersionPage
+from pleiad.engine.feed import changes, versions
+from pleiad.engine.feed.changes import ChangePage, Origin
+from pleiad.engine.feed.filter import ChangeFilter
+from pleiad.engine.feed.image import current_image, previous_image
+from pleiad.engine.feed.versions import VersionPage
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of, scope
 from pleiad.heads.nosql.metadata import query_of

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pleiad import errors
-from pleiad.engine import feed, items, scripts, session
+from pleiad.engine import items, session
 from pleiad.engine.container import Container
+from pleiad.engine.feed import listing
 from pleiad.engine.items import ItemAnswer
+from pleiad.engine.script import execution
 from pleiad.engine.transaction import Operation, OperationKind
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.render import feed_body, item_answer, item_headers
@@ -154,7 +156,7 @@ async def feed_page(call: Call) -> Response:
     span = scope(call, container)
     session.check_span(call.session_token(level), container, span)
     token = call.text(b"x-ms-continuation")
-    page = await feed.page(container, span, token, call.page_items(), level.read_multiplier, call.lane)
+    page = await listing.page(container, span, token, call.page_items(), level.read_multiplier, call.lane)
     block = item_headers(call, container, page.partition, page.charge.ru)
     block += f"x-ms-item-count: {len(page.rows)}\r\n"
     if page.token is not None:
@@ -219,7 +221,7 @@ def names_triggers(call: Call) -> bool:
 async def _with_triggers(call: Call, container: Container, operation: Operation) -> Response:
     """The answer of an operation that names triggers; a post-trigger may have changed its body."""
     pre, post = trigger_names(call, _PRE_TRIGGERS), trigger_names(call, _POST_TRIGGERS)
-    done = await scripts.write_with_triggers(container, operation, call.key, pre, post, call.lane)
+    done = await execution.write_with_triggers(container, operation, call.key, pre, post, call.lane)
     status = 204 if operation.kind is OperationKind.DELETE else 200
     if operation.kind is OperationKind.CREATE or (
         operation.kind is OperationKind.UPSERT and done.answer.created

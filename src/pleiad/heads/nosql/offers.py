@@ -11,7 +11,7 @@ from typing import Any
 
 from pleiad import charge, errors
 from pleiad.catalog.resource import Kind, Resource
-from pleiad.engine.provisioning import Migration
+from pleiad.engine.throughput.provisioning import Migration
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.metadata import feed_answer
 from pleiad.heads.nosql.render import described

@@ -9,12 +9,12 @@ from typing import Any
 import orjson
 
 from pleiad import charge
-from pleiad.engine import query as queries
 from pleiad.engine import session
 from pleiad.engine.container import Container
-from pleiad.engine.query import QueryPage
-from pleiad.engine.query_job import TOKEN_BYTES_MAX, QueryRequest
-from pleiad.engine.resume import resume_point
+from pleiad.engine.query import execution
+from pleiad.engine.query.execution import QueryPage
+from pleiad.engine.query.job import TOKEN_BYTES_MAX, QueryRequest
+from pleiad.engine.query.resume import resume_point
 from pleiad.errors import BAD_HEADER, CROSS_PARTITION_NOT_SERVABLE, PleiadError
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of, is_confined, opened, scope
@@ -76,7 +76,7 @@ async def query(call: Call) -> Response:
         lane=call.lane,
     )
     try:
-        page = await queries.run(container, request)
+        page = await execution.run(container, request)
     except PleiadError as error:
         if error.row is CROSS_PARTITION_NOT_SERVABLE:
             document = await _plan(container, text, parameters, None)

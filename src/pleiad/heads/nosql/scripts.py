@@ -10,7 +10,7 @@ import orjson
 from pleiad import charge, errors
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.script import script_kind
-from pleiad.engine import scripts
+from pleiad.engine.script import definition, execution
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of
 from pleiad.heads.nosql.metadata import feed_answer
@@ -26,7 +26,7 @@ _LOG_HEADER_CHARS_MAX = 7_000
 
 async def create(call: Call) -> Response:
     container = _container(call)
-    script, is_new = await scripts.create(
+    script, is_new = await definition.create(
         call.engine, script_kind(call.segments[4]), container, call.json_object(), call.is_upsert
     )
     return described(201 if is_new else 200, call, charge.metadata_write(), script, script.to_json())
@@ -38,7 +38,7 @@ async def read(call: Call) -> Response:
 
 
 async def replace(call: Call) -> Response:
-    script = await scripts.replace(call.engine, _find(call), call.json_object(), call.conditions.if_match)
+    script = await definition.replace(call.engine, _find(call), call.json_object(), call.conditions.if_match)
     return described(200, call, charge.metadata_write(), script, script.to_json())
 
 
@@ -57,7 +57,7 @@ async def execute(call: Call) -> Response:
     procedure = _find(call)
     container = await container_of(call)
     is_logging = call.flag(b"x-ms-documentdb-script-enable-logging")
-    answer = await scripts.execute(
+    answer = await execution.execute(
         container,
         procedure,
         call.key,

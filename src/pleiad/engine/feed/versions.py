@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from pleiad import charge, errors
 from pleiad.charge import Charge
-from pleiad.engine import feed_place
-from pleiad.engine.change_filter import ChangeFilter
 from pleiad.engine.container import Container
-from pleiad.engine.feed_place import Walk
+from pleiad.engine.feed import place as places
+from pleiad.engine.feed.filter import ChangeFilter
+from pleiad.engine.feed.place import Walk
 from pleiad.engine.steady import over_moves
 from pleiad.keys.range import EpkRange
 from pleiad.partition.governor import NORMAL, Lane
@@ -49,12 +49,12 @@ async def page(
         raise errors.VERSIONS_NOT_KEPT(id=container.resource.id)
     moment = int(time.time())
     if place:
-        start, read_until = feed_place.versions_from_text(container, span, place)
+        start, read_until = places.versions_from_text(container, span, place)
         if read_until < moment - container.versions_seconds:
             raise errors.VERSIONS_FORGOTTEN(minutes=container.versions_seconds // 60)
     else:
         await container.learn_lsns(span)
-        start, read_until = feed_place.now(container, span), moment
+        start, read_until = places.now(container, span), moment
 
     def fetch(partition: Partition, part: EpkRange, after: int, limit: int) -> Awaitable[Sequence[Version]]:
         return partition.versions(part, after, limit)
@@ -70,5 +70,5 @@ async def page(
         read_until = moment
     elif not walk.has_unread_parts and walk.changes:
         read_until = max(read_until, walk.changes[-1].ts)
-    text = feed_place.versions_to_text(container, walk.place, read_until)
+    text = places.versions_to_text(container, walk.place, read_until)
     return VersionPage(walk.changes, text, walk.polled[-1], cost, walk.is_full)

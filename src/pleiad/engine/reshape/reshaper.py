@@ -35,7 +35,7 @@ from pleiad.catalog.placement import Operation, Placement, segment_name
 from pleiad.engine.container import Container, partition_of
 from pleiad.engine.faults import Faults, Rule
 from pleiad.engine.phase import Phase
-from pleiad.engine.reshape_failure import ChangedElsewhereError, MismatchError, OvertakenError, StoppedError
+from pleiad.engine.reshape.failure import ChangedElsewhereError, MismatchError, OvertakenError, StoppedError
 from pleiad.engine.steady import to_the_end
 from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange, midpoint

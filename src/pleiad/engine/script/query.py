@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from pleiad import charge, errors
 from pleiad.charge import Charge
-from pleiad.engine.functions import NO_FUNCTIONS, functions_beside
 from pleiad.engine.items import Key
-from pleiad.engine.script_clock import Clock
+from pleiad.engine.query.functions import NO_FUNCTIONS, functions_beside
+from pleiad.engine.script.clock import Clock
 from pleiad.engine.transaction import Transaction
 from pleiad.errors import PleiadError
 from pleiad.item.body import load

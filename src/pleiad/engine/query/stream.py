@@ -13,8 +13,8 @@ from typing import Any
 
 from pleiad import charge
 from pleiad.engine import token as tokens
-from pleiad.engine.query_gather import rows_read
-from pleiad.engine.query_job import SLICE_ROWS, QueryJob, looked_up
+from pleiad.engine.query.gather import rows_read
+from pleiad.engine.query.job import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.scan import Piece, Scan
 from pleiad.query.measure import size_of
 from pleiad.query.pace import Pace

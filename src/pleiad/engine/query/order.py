@@ -20,9 +20,9 @@ import orjson
 
 from pleiad import charge
 from pleiad.engine import token as tokens
-from pleiad.engine.query_gather import charge_candidates, gather
-from pleiad.engine.query_job import SLICE_ROWS, QueryJob
-from pleiad.engine.resume import BEFORE_ALL, BEHIND_ALL
+from pleiad.engine.query.gather import charge_candidates, gather
+from pleiad.engine.query.job import SLICE_ROWS, QueryJob
+from pleiad.engine.query.resume import BEFORE_ALL, BEHIND_ALL
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.partition.partition import Partition
 from pleiad.query import plan

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Sequence
 from typing import Final, NamedTuple
 
 from pleiad.engine.container import Container
-from pleiad.engine.query_job import ROUTE_TEXT_CHARS_MAX, ROUTES_MAX, SLICE_ROWS, QueryRequest
+from pleiad.engine.query.job import ROUTE_TEXT_CHARS_MAX, ROUTES_MAX, SLICE_ROWS, QueryRequest
 from pleiad.partition.partition import Partition
 from pleiad.query import Query, compile_query, plan
 from pleiad.query.pushdown import equality, pushdown

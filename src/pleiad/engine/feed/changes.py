@@ -10,10 +10,10 @@ from enum import Enum
 
 from pleiad import charge
 from pleiad.charge import Charge
-from pleiad.engine import feed_place
-from pleiad.engine.change_filter import ChangeFilter
 from pleiad.engine.container import Container
-from pleiad.engine.feed_place import Walk
+from pleiad.engine.feed import place as places
+from pleiad.engine.feed.filter import ChangeFilter
+from pleiad.engine.feed.place import Walk
 from pleiad.engine.steady import over_moves
 from pleiad.keys.range import EpkRange
 from pleiad.partition.governor import NORMAL, Lane
@@ -57,12 +57,12 @@ async def page(
     left out; 0 leaves none out.
     """
     if place:
-        start = feed_place.latest_from_text(container, span, place)
+        start = places.latest_from_text(container, span, place)
     elif origin is Origin.NOW:
         await container.learn_lsns(span)
-        start = feed_place.now(container, span)
+        start = places.now(container, span)
     else:
-        start = feed_place.beginning(span)
+        start = places.beginning(span)
     moment = time.time()
     since_ts = math.floor(since) + 1 if since > 0 else 0
 
@@ -79,5 +79,5 @@ async def page(
     await walk.run(start)
     cost = charge.feed_page(walk.sizes_bytes, len(walk.polled), multiplier)
     walk.spend(cost.ru, lane)
-    text = feed_place.latest_to_text(container, walk.place)
+    text = places.latest_to_text(container, walk.place)
     return ChangePage(walk.changes, text, walk.polled[-1], cost, walk.is_full)

@@ -24,8 +24,8 @@ from typing import Any
 
 import orjson
 
-from pleiad.engine.census import Census
 from pleiad.engine.container import Container
+from pleiad.engine.watch.census import Census
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
 from pleiad.keys.value import to_json_text

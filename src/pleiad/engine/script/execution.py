@@ -16,19 +16,17 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from pleiad import charge, errors
 from pleiad.catalog.resource import Kind, Resource
-from pleiad.catalog.script import script_properties, scripts_max
 from pleiad.charge import Charge
-from pleiad.engine import items, script_run, session
+from pleiad.engine import items, session
 from pleiad.engine.container import Container
-from pleiad.engine.engine import Engine
 from pleiad.engine.items import ItemAnswer, Key
-from pleiad.engine.script_clock import Clock
-from pleiad.engine.script_host import ScriptHost
-from pleiad.engine.script_run import Script
+from pleiad.engine.script.clock import Clock
+from pleiad.engine.script.host import ScriptHost
+from pleiad.engine.script.run import Ended, Script, run_script
 from pleiad.engine.transaction import Operation, OperationKind, Refusal
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
@@ -67,28 +65,6 @@ class TriggeredAnswer(NamedTuple):
     body: bytes | None
 
 
-# -- definitions -----------------------------------------------------------------------------------
-
-
-async def create(
-    engine: Engine, kind: Kind, container: Resource, body: dict[str, Any], upsert: bool = False
-) -> tuple[Resource, bool]:
-    """Creates a script in a container, or replaces it when asked to upsert; says whether it is new."""
-    id = body.get("id")
-    if not isinstance(id, str):
-        raise errors.MISSING_ID()
-    properties = script_properties(kind, body, engine.limits)
-    most = scripts_max(kind, engine.limits)
-    return await engine.create_child(kind, container, id, properties, upsert, most)
-
-
-async def replace(engine: Engine, old: Resource, body: dict[str, Any], if_match: str | None) -> Resource:
-    """Replaces the text of a script and, of a trigger, when it runs."""
-    id = body.get("id", old.id)
-    properties = script_properties(old.kind, body, engine.limits)
-    return await engine.replace_child(old, id, properties, if_match)
-
-
 # -- stored procedures -----------------------------------------------------------------------------
 
 
@@ -105,7 +81,7 @@ async def execute(
     script = Script(source=procedure.properties["body"], arguments=arguments, is_logging=is_logging)
 
     async def attempt(process: ScriptProcess, host: ScriptHost, clock: Clock) -> _Attempt[ProcedureAnswer]:
-        ended = await script_run.run(process, container, script, host, clock)
+        ended = await run_script(process, container, script, host, clock)
 
         def answer(outcomes: Sequence[Outcome]) -> ProcedureAnswer:
             body = b"" if ended.response_body is None else host.settled(ended.response_body, outcomes)
@@ -141,7 +117,7 @@ async def write_with_triggers(
         triggers_cost = Charge()
         body = operation.body
 
-        async def run(trigger: Resource, response: bytes | None) -> script_run.Ended:
+        async def run(trigger: Resource, response: bytes | None) -> Ended:
             nonlocal triggers_cost
             script = Script(
                 source=trigger.properties["body"],
@@ -151,7 +127,7 @@ async def write_with_triggers(
                 has_response=response is not None,
                 response_body=response or None,
             )
-            ended = await script_run.run(process, container, script, host, clock)
+            ended = await run_script(process, container, script, host, clock)
             process.refresh()
             triggers_cost += charge.script(host.cost)
             return ended

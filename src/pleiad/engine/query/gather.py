@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pleiad.engine import token as tokens
-from pleiad.engine.query_job import SLICE_ROWS, QueryJob, looked_up
+from pleiad.engine.query.job import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.scan import Piece, Scan, is_read, spans_begun
 from pleiad.store.contract import Row
 from pleiad.store.selection import Predicate, Selection

@@ -20,8 +20,8 @@ from pleiad import charge, errors
 from pleiad.charge import Charge
 from pleiad.engine.container import Container
 from pleiad.engine.items import Conditions, Key
-from pleiad.engine.script_clock import Clock
-from pleiad.engine.script_query import ScriptQueries
+from pleiad.engine.script.clock import Clock
+from pleiad.engine.script.query import ScriptQueries
 from pleiad.engine.transaction import (
     Identity,
     Operation,

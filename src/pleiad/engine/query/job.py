@@ -15,8 +15,8 @@ from pleiad import charge, errors
 from pleiad.charge import Charge
 from pleiad.engine import token as tokens
 from pleiad.engine.container import Container
-from pleiad.engine.functions import NO_FUNCTIONS, Functions
-from pleiad.engine.resume import ResumePoint
+from pleiad.engine.query.functions import NO_FUNCTIONS, Functions
+from pleiad.engine.query.resume import ResumePoint
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
 from pleiad.keys.range import WHOLE, EpkRange, disjoint

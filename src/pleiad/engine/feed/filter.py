@@ -12,7 +12,7 @@ from typing import Any
 
 from pleiad import errors
 from pleiad.engine.container import Container
-from pleiad.engine.image import current_image, previous_image
+from pleiad.engine.feed.image import current_image, previous_image
 from pleiad.item.body import load
 from pleiad.query import Query, compile_query
 from pleiad.query.pace import Pace

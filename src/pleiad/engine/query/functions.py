@@ -15,10 +15,10 @@ import orjson
 from pleiad import errors
 from pleiad.catalog.resource import Kind
 from pleiad.engine.container import Container
-from pleiad.engine.script_failure import check_failure
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.pace import Pace
 from pleiad.script import worker
+from pleiad.script.failure import check_failure
 from pleiad.script.process import ScriptProcess
 
 Functions = Mapping[str, Callable[..., Any]]

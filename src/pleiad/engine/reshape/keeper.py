@@ -16,8 +16,8 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from pleiad import errors
 from pleiad.engine.container import Container
-from pleiad.engine.reshape import Reshaper
-from pleiad.engine.reshape_failure import ChangedElsewhereError, StoppedError
+from pleiad.engine.reshape.failure import ChangedElsewhereError, StoppedError
+from pleiad.engine.reshape.reshaper import Reshaper
 from pleiad.errors import PleiadError
 from pleiad.keys.range import share
 from pleiad.limits import Limits

@@ -14,9 +14,9 @@ from typing import Any
 import orjson
 
 from pleiad.engine import token as tokens
-from pleiad.engine.query_gather import charge_candidates, gather
-from pleiad.engine.query_job import QueryJob
-from pleiad.engine.query_order import ordered_page
+from pleiad.engine.query.gather import charge_candidates, gather
+from pleiad.engine.query.job import QueryJob
+from pleiad.engine.query.order import ordered_page
 from pleiad.engine.scan import Piece, remaining
 from pleiad.keys.range import EpkRange
 from pleiad.keys.undefined import UNDEFINED

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 from pleiad import charge, errors
 from pleiad.charge import Charge, steps_beyond
-from pleiad.engine import query_stream, query_whole
 from pleiad.engine import token as tokens
 from pleiad.engine.container import Container
-from pleiad.engine.functions import functions_of
-from pleiad.engine.query_job import QueryJob, QueryRequest, Tally, note_use, prepare
-from pleiad.engine.query_value import ValueQuery, value_query
+from pleiad.engine.query import stream, whole
+from pleiad.engine.query.functions import functions_of
+from pleiad.engine.query.job import QueryJob, QueryRequest, Tally, note_use, prepare
+from pleiad.engine.query.value import ValueQuery, value_query
 from pleiad.engine.seal import as_json
 from pleiad.engine.steady import over_moves
 from pleiad.errors import PleiadError
@@ -117,9 +117,9 @@ async def _run(job: QueryJob) -> QueryPage:
         if not job.spans and not query.is_aggregate:
             results, next_state = [], None
         elif is_whole:
-            results, next_state = await query_whole.page(job, state)
+            results, next_state = await whole.page(job, state)
         else:
-            results, next_state = await query_stream.page(job, state)
+            results, next_state = await stream.page(job, state)
     except PleiadError as error:
         _charge_failure(job, error)
         raise

@@ -10,10 +10,10 @@ import orjson
 
 from pleiad import errors
 from pleiad.engine.container import Container
-from pleiad.engine.script_clock import Clock
-from pleiad.engine.script_failure import check_failure
-from pleiad.engine.script_host import ScriptHost
+from pleiad.engine.script.clock import Clock
+from pleiad.engine.script.host import ScriptHost
 from pleiad.script import worker
+from pleiad.script.failure import check_failure
 from pleiad.script.process import ScriptProcess
 
 _ACCEPTED_SHARE = 0.8
@@ -42,7 +42,7 @@ class Ended(NamedTuple):
     log: str
 
 
-async def run(
+async def run_script(
     process: ScriptProcess, container: Container, script: Script, host: ScriptHost, clock: Clock
 ) -> Ended:
     """Runs a script to its end; what it threw, or a limit it met, is raised as an error of the table."""

@@ -1,0 +1,1 @@
+"""Reading a container along: its items in pages, and its change feeds."""

@@ -1,0 +1,1 @@
+"""Scripts at work: stored procedures and triggers, and what they do to the database."""

@@ -1,0 +1,1 @@
+"""Who pays: provisioned throughput, its offers, and the budgets that servers share."""

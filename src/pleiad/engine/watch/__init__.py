@@ -1,0 +1,1 @@
+"""What is seen of an account at work: warnings, traffic, counts."""
