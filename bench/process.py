@@ -94,13 +94,25 @@ def cpu_seconds_of_all(pid: int) -> float:
 
 
 def resident_mb(pid: int) -> float:
-    """Resident memory of a process and all its descendants."""
+    """Resident memory of a process and all its descendants.
+
+    A child that still has the command line of its parent is about to become another program. Until then the two have one
+    memory, which is counted once.
+    """
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
     except OSError:
         return 0.0
     total = pages * os.sysconf("SC_PAGE_SIZE") / MB
-    return total + sum(resident_mb(child) for child in _children(pid))
+    own = _command_line(pid)
+    return total + sum(resident_mb(child) for child in _children(pid) if _command_line(child) != own)
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def _children(pid: int) -> list[int]:
