@@ -14,8 +14,10 @@ from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine.engine import Engine
 from pleiad.errors import PleiadError
+from pleiad.heads.nosql.failures import substatus_of
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
+from pleiad.server.failures import status_of
 from tests.stores import OpenStore
 
 LIMITS = Limits()
@@ -49,7 +51,7 @@ def everything(catalog: Catalog) -> list[dict[str, Any]]:
 
 
 def failure(caught: pytest.ExceptionInfo[PleiadError]) -> tuple[int, int]:
-    return caught.value.status, caught.value.substatus
+    return status_of(caught.value), substatus_of(caught.value)
 
 
 def test_all_resources_survive_a_restart_with_their_rids_and_etags(with_engine: Lives) -> None:

@@ -19,6 +19,7 @@ import pytest
 from pleiad.engine import items
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
+from pleiad.server.failures import status_of
 from pleiad.server.lifecycle import settle_garbage_collector
 
 STALL_SECONDS_MAX = 0.25
@@ -89,7 +90,7 @@ async def _run(world: Any, text: str) -> int:
     try:
         await world.page(text)
     except PleiadError as error:
-        return error.status
+        return status_of(error)
     return 200
 
 

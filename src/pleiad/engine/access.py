@@ -95,7 +95,7 @@ def check(caller: Caller, operation: Operation, target: Target = NOTHING) -> Non
     if caller.role is Role.IDENTITY:
         is_refused_write = operation.writes and operation.area not in _IDENTITY_WRITES
         if is_refused_write or operation.area in _IDENTITY_NEVER:
-            raise errors.AAD_FORBIDDEN(operation=operation.word)
+            raise errors.IDENTITY_FORBIDDEN(operation=operation.word)
         return
     assert caller.grant is not None
     _check_grant(caller.grant, operation, target)

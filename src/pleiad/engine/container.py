@@ -298,9 +298,6 @@ class Container:
             pace=pace or Pace(),
         )
 
-    def session_token(self, partition: Partition) -> str:
-        return f"{partition.range_id}:{self.resource.number}#{partition.lsn}"
-
 
 def ascii_path(path: str) -> str:
     """A path by names as a header carries it: characters beyond printable ASCII percent-encoded."""

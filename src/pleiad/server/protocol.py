@@ -31,6 +31,7 @@ from pleiad.errors import PleiadError
 from pleiad.server import eager, http2
 from pleiad.server.answer_writer import AnswerWriter
 from pleiad.server.connections import ConnectionTable
+from pleiad.server.failures import HEADERS_TOO_LARGE, HEADERS_TOO_MANY
 from pleiad.server.memory import PRESSED_SECONDS, RETRY_AFTER_MS
 from pleiad.server.message import KEEP_LINE_CLOSE, ConnectionCut, Request, Response, error_response
 from pleiad.server.request_reader import HEADER_LINES_MAX, head_bytes, refusal_of
@@ -187,9 +188,9 @@ class HttpProtocol(AnswerWriter, asyncio.Protocol):
         """A slice ended inside a request: bound what is not body, ask the gate, and ask for a body held back."""
         self._quiet_bytes += self._feed_bytes
         if self._quiet_bytes > self._limits.header_bytes + SLICE_BYTES:
-            self._refuse(errors.HEADERS_TOO_LARGE(limit=self._limits.header_bytes))
+            self._refuse(HEADERS_TOO_LARGE(limit=self._limits.header_bytes))
         elif len(self._headers) > HEADER_LINES_MAX:
-            self._refuse(errors.HEADERS_TOO_MANY(limit=HEADER_LINES_MAX))
+            self._refuse(HEADERS_TOO_MANY(limit=HEADER_LINES_MAX))
         elif self._is_head_whole and self._proof is None:
             self._ask_gate()
         if self._in_request and self._expects:

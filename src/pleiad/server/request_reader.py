@@ -16,6 +16,7 @@ import httptools
 from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
+from pleiad.server.failures import HEADERS_TOO_LARGE, HEADERS_TOO_MANY
 from pleiad.server.message import KEEP_LINE_ALIVE, KEEP_LINE_CLOSE, KEEP_LINE_NONE, Request, Response
 
 HEADER_LINES_MAX = 256
@@ -162,7 +163,7 @@ class RequestReader:
         if self._quiet_bytes + self._feed_bytes > self._limits.header_bytes:
             self._check_header_bytes()
         if len(headers) > HEADER_LINES_MAX:
-            raise errors.HEADERS_TOO_MANY(limit=HEADER_LINES_MAX)
+            raise HEADERS_TOO_MANY(limit=HEADER_LINES_MAX)
         if b"content-length" in headers:
             length = int(headers[b"content-length"])
             if length > self._limits.request_bytes:
@@ -221,7 +222,7 @@ class RequestReader:
         """The exact size, counted only when so much was read that the limit may be passed."""
         size = len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._headers.items())
         if size > self._limits.header_bytes:
-            raise errors.HEADERS_TOO_LARGE(limit=self._limits.header_bytes)
+            raise HEADERS_TOO_LARGE(limit=self._limits.header_bytes)
 
 
 def head_bytes(headers: dict[bytes, bytes]) -> int:

@@ -22,6 +22,7 @@ from pleiad import errors
 from pleiad.catalog.resource import Resource
 from pleiad.engine import access
 from pleiad.engine.access import Caller
+from pleiad.heads.nosql.failures import CLOCK_SKEW
 from pleiad.limits import Limits
 
 EMULATOR_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
@@ -150,9 +151,7 @@ class Authenticator:
                 reason="The date of the request is missing or not in the RFC 1123 form; send x-ms-date."
             )
         if abs(time.time() - moment) > self._limits.clock_skew_minutes * 60:
-            raise errors.CLOCK_SKEW(
-                given=date, now=formatdate(usegmt=True), minutes=self._limits.clock_skew_minutes
-            )
+            raise CLOCK_SKEW(given=date, now=formatdate(usegmt=True), minutes=self._limits.clock_skew_minutes)
 
     # -- identity tokens -------------------------------------------------------------------------
 

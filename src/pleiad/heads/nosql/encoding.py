@@ -15,6 +15,7 @@ import orjson
 from pleiad import errors
 from pleiad.engine.beside import LARGE_BYTES, beside
 from pleiad.limits import Limits
+from pleiad.server.failures import BAD_HEADER
 from pleiad.wire import MalformedError
 from pleiad.wire.binary_json import is_binary
 from pleiad.wire.binary_json.read import TextTooLongError, to_text
@@ -72,7 +73,7 @@ def check_wish(headers: Mapping[bytes, bytes]) -> None:
     """Refuses a wish for a form that there is not; the newer header is an offer, and may say anything."""
     wish = headers.get(_WISH)
     if wish is not None and wish.strip().lower().decode("latin-1") not in _FORMATS:
-        raise errors.BAD_HEADER(name=_WISH.decode(), value=wish.decode("latin-1")[:100], hint="")
+        raise BAD_HEADER(name=_WISH.decode(), value=wish.decode("latin-1")[:100], hint="")
 
 
 @lru_cache(maxsize=64)

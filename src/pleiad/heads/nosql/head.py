@@ -28,6 +28,7 @@ from pleiad.heads.nosql.route import Choice, Methods, Route
 from pleiad.heads.nosql.routes import routes
 from pleiad.heads.nosql.users import UserOperations
 from pleiad.item import rid as rids
+from pleiad.server.failures import METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND
 from pleiad.server.host_names import HostNames
 from pleiad.server.message import ConnectionCut, Request, Response
 
@@ -174,10 +175,10 @@ class NoSqlHead:
             self._by_length[count].get("/".join(segments[::2])) if count < len(self._by_length) else None
         )
         if methods is None:
-            raise errors.ROUTE_NOT_FOUND(path="/".join(segments)[:200])
+            raise ROUTE_NOT_FOUND(path="/".join(segments)[:200])
         route = methods.get(call.method)
         if route is None:
-            raise errors.METHOD_NOT_ALLOWED(method=call.method)
+            raise METHOD_NOT_ALLOWED(method=call.method)
         return route(call) if isinstance(route, Choice) else route
 
     # -- who asks ---------------------------------------------------------------------------------

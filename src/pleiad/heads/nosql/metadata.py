@@ -19,6 +19,7 @@ from pleiad.query import QueryContext, compile_query, compile_turn
 from pleiad.query.measure import rendered
 from pleiad.query.pace import Pace
 from pleiad.query.parameters import parameter_values
+from pleiad.server.failures import BAD_HEADER
 from pleiad.server.message import Response
 
 _MANUAL = b"x-ms-offer-throughput"
@@ -37,13 +38,11 @@ def throughput_of(call: Call) -> Throughput | None:
         try:
             return from_autoscale_settings(orjson.loads(autoscale))
         except orjson.JSONDecodeError:
-            raise errors.BAD_HEADER(
-                name=_AUTOSCALE.decode(), value=autoscale, hint=" It must be JSON."
-            ) from None
+            raise BAD_HEADER(name=_AUTOSCALE.decode(), value=autoscale, hint=" It must be JSON.") from None
     if not manual:
         return None
     if not manual.isascii() or not manual.isdigit() or len(manual) > _DIGITS_MAX:
-        raise errors.BAD_HEADER(name=_MANUAL.decode(), value=manual[:100], hint=" It must be a whole number.")
+        raise BAD_HEADER(name=_MANUAL.decode(), value=manual[:100], hint=" It must be a whole number.")
     return Throughput(int(manual))
 
 

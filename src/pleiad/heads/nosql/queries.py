@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import orjson
-
 from pleiad import charge
 from pleiad.engine import session
 from pleiad.engine.container import Container
@@ -15,7 +13,7 @@ from pleiad.engine.query import execution
 from pleiad.engine.query.execution import QueryPage
 from pleiad.engine.query.job import TOKEN_BYTES_MAX, QueryRequest
 from pleiad.engine.query.resume import resume_point
-from pleiad.errors import BAD_HEADER, CROSS_PARTITION_NOT_SERVABLE, PleiadError
+from pleiad.errors import CROSS_PARTITION_NOT_SERVABLE, PleiadError
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of, is_confined, opened, scope
 from pleiad.heads.nosql.metadata import query_of
@@ -26,6 +24,7 @@ from pleiad.query.gateway_plan import gateway_plan
 from pleiad.query.index_use import index_use, to_v1_header, to_v2_header
 from pleiad.query.metrics import QueryMetrics
 from pleiad.query.pace import Pace
+from pleiad.server.failures import BAD_HEADER
 from pleiad.server.message import Response
 
 CROSS_PARTITION = b"x-ms-documentdb-query-enablecrosspartition"
@@ -55,7 +54,7 @@ async def query(call: Call) -> Response:
     text, parameters, body = await query_of(call)
     given = body.get(_RESUME)
     span = scope(call, container)
-    session.check_span(call.session_token(level), container, span)
+    session.check_span(call.session(level), container, span)
     merges = _merges_partitions(call)
     request = QueryRequest(
         text=text,
@@ -79,8 +78,7 @@ async def query(call: Call) -> Response:
         page = await execution.run(container, request)
     except PleiadError as error:
         if error.row is CROSS_PARTITION_NOT_SERVABLE:
-            document = await _plan(container, text, parameters, None)
-            error.additional_info = orjson.dumps(document).decode()
+            error.query_plan = await _plan(container, text, parameters, None)
         raise
     block = item_headers(call, container, page.partitions[0], page.charge_ru)
     block += f"x-ms-item-count: {len(page.results)}\r\n"

@@ -13,8 +13,11 @@ from pleiad.catalog.resource import Resource
 from pleiad.charge import Charge
 from pleiad.engine.container import Container, ascii_path
 from pleiad.errors import PleiadError
+from pleiad.heads.nosql import session_token
 from pleiad.heads.nosql.call import Call
+from pleiad.heads.nosql.failures import code_of, message_of, substatus_of
 from pleiad.partition.partition import Partition
+from pleiad.server.failures import status_of
 from pleiad.server.message import Response, render_headers
 
 
@@ -131,17 +134,19 @@ def error_answer(error: PleiadError, activity_id: str) -> Response:
         ("x-ms-request-charge", f"{error.charge_ru or 0:.2f}"),
         ("x-ms-activity-id", activity_id),
     ]
-    if error.substatus:
-        pairs.append(("x-ms-substatus", str(error.substatus)))
+    substatus = substatus_of(error)
+    if substatus:
+        pairs.append(("x-ms-substatus", str(substatus)))
     if error.retry_after_ms is not None:
         pairs.append(("x-ms-retry-after-ms", str(error.retry_after_ms)))
-    if error.session_token is not None:
-        pairs.append(("x-ms-session-token", error.session_token))
+    if error.range_id is not None and error.container_number is not None and error.lsn is not None:
+        token = session_token.written(error.range_id, error.container_number, error.lsn)
+        pairs.append(("x-ms-session-token", token))
     if error.lsn is not None:
         pairs.append(("lsn", str(error.lsn)))
     if error.range_id is not None:
         pairs.append(("x-ms-documentdb-partitionkeyrangeid", error.range_id))
-    body = {"code": error.code, "message": f"{error.message}\r\nActivityId: {activity_id}"}
-    if error.additional_info is not None:
-        body["additionalErrorInfo"] = error.additional_info
-    return Response(error.status, render_headers(pairs), orjson.dumps(body))
+    body = {"code": code_of(error), "message": f"{message_of(error)}\r\nActivityId: {activity_id}"}
+    if error.query_plan is not None:
+        body["additionalErrorInfo"] = orjson.dumps(error.query_plan).decode()
+    return Response(status_of(error), render_headers(pairs), orjson.dumps(body))

@@ -63,7 +63,7 @@ async def execute(call: Call) -> Response:
         call.key,
         _arguments(call),
         is_logging,
-        call.session_token(call.consistency()),
+        call.session(call.consistency()),
         call.lane,
     )
     block = item_headers(call, container, answer.partition, answer.charge.ru)

@@ -22,6 +22,7 @@ from pleiad.heads.nosql.render import described, resource_answer
 from pleiad.keys.definition import KeyDefinition
 from pleiad.keys.hash import V1_STRING_BYTES_MAX
 from pleiad.keys.value import parse_header
+from pleiad.server.failures import BAD_HEADER
 from pleiad.server.message import Response
 
 _BY_SEGMENT = {kind.segment: kind for kind in (Kind.USER, Kind.PERMISSION, Kind.ENCRYPTION_KEY)}
@@ -172,12 +173,12 @@ def _expiry(call: Call) -> int:
     if not value:
         return limits.resource_token_seconds_default
     if not value.isascii() or not value.isdigit() or len(value) > 9:
-        raise errors.BAD_HEADER(
+        raise BAD_HEADER(
             name=_EXPIRY.decode(), value=value[:100], hint=" It must be a whole number of seconds."
         )
     seconds = int(value)
     if not limits.resource_token_seconds_min <= seconds <= limits.resource_token_seconds_max:
-        raise errors.BAD_HEADER(
+        raise BAD_HEADER(
             name=_EXPIRY.decode(),
             value=value,
             hint=f" It must be between {limits.resource_token_seconds_min} and {limits.resource_token_seconds_max}.",
