@@ -179,7 +179,7 @@ def test_of_many_creates_of_one_name_at_one_moment_one_succeeds(with_engine: Liv
             return_exceptions=True,
         )
         assert sum(isinstance(answer, Resource) for answer in answers) == 1
-        assert {answer.status for answer in answers if isinstance(answer, PleiadError)} == {409}
+        assert {status_of(answer) for answer in answers if isinstance(answer, PleiadError)} == {409}
         assert len(engine.catalog.all(Kind.OFFER)) == 1
 
     with_engine(life)

@@ -13,6 +13,7 @@ from pleiad.keys.definition import KeyDefinition
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.keys.value import KeyValue, check_size, parse_header, same, to_json_text
 from pleiad.limits import Limits
+from pleiad.server.failures import status_of
 
 LIMITS = Limits()
 V1 = KeyDefinition(("/pk",), "Hash", 1)
@@ -93,7 +94,7 @@ def test_a_header_names_the_key_values(text: str, values: tuple[KeyValue, ...]) 
 def test_a_header_that_is_no_array_of_scalars_is_refused(text: str) -> None:
     with pytest.raises(PleiadError) as caught:
         parse_header(text)
-    assert caught.value.status == 400
+    assert status_of(caught.value) == 400
 
 
 @pytest.mark.requirement("R72")
@@ -143,7 +144,7 @@ def test_a_key_value_may_have_2048_bytes_or_where_that_is_kept_101_without_large
     for value in ("a" * (limit + 1), "é" * (limit // 2 + 1), "\ud800" * limit):
         with pytest.raises(PleiadError, match=f"limit of {limit} bytes") as caught:
             check_size((value,), definition, strict)
-        assert caught.value.status == 400
+        assert status_of(caught.value) == 400
 
 
 def test_the_message_names_the_limit_in_force() -> None:

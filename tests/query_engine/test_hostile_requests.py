@@ -135,7 +135,7 @@ async def test_a_query_that_is_stopped_pays_for_what_it_took(world: Any) -> None
         await w.put({**ITEM, "id": "i"})
         with pytest.raises(PleiadError) as stopped:
             await w.page(ALL["a JOIN of itself"])
-        assert stopped.value.status == 408
+        assert status_of(stopped.value) == 408
         assert stopped.value.charge_ru is not None
         assert stopped.value.charge_ru > 10
 
