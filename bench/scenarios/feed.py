@@ -24,6 +24,7 @@ from bench.report import Bar, FamilyReport
 from bench.settings import Settings
 from pleiad.engine import batch
 from pleiad.engine.batch import Operation, OperationKind
+from pleiad.engine.desk import Desk
 from pleiad.engine.engine import Engine
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.head import NoSqlHead
@@ -67,7 +68,7 @@ async def _rates(settings: Settings) -> tuple[float, float]:
         engine = Engine(SqliteStore(Path(directory), durable=False), limits)
         await engine.open()
         try:
-            head = NoSqlHead(engine, Authenticator(KEY, None, limits))
+            head = NoSqlHead(Desk(engine), Authenticator(KEY, None, limits))
             await _load_items(engine, settings.items)
             place = _place(await _page(head, "Full-Fidelity Feed", "*"))
             await _load_items(engine, settings.items)

@@ -15,6 +15,7 @@ from pathlib import Path
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine import items
 from pleiad.engine.consistency import Consistency
+from pleiad.engine.desk import Desk
 from pleiad.engine.engine import Engine
 from pleiad.errors import RESOURCE_EXISTS, PleiadError
 from pleiad.heads.admin.head import AdminOperations
@@ -132,7 +133,7 @@ class Node:
             self._authenticator, is_loopback(settings.host), lambda: self.server.connections
         )
         hosts = HostNames(settings.host, settings.host_names)
-        head = NoSqlHead(self.engine, self._authenticator, admin, hosts)
+        head = NoSqlHead(Desk(self.engine), self._authenticator, admin, hosts)
         self.server = Server(
             head.handle,
             settings.limits,

@@ -46,7 +46,7 @@ def number(answer: Answer) -> int:
 
 
 def status(answer: Answer) -> int:
-    return answer.status if isinstance(answer, PleiadError) else 0
+    return status_of(answer) if isinstance(answer, PleiadError) else 0
 
 
 @pytest.fixture

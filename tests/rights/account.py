@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from pleiad.catalog.throughput import Throughput
+from pleiad.engine.desk import Desk
 from pleiad.engine.engine import Engine
 from pleiad.heads.admin.head import AdminOperations
 from pleiad.heads.nosql.auth import Authenticator
@@ -91,7 +92,7 @@ class Account:
         self.engine = engine
         self.authenticator = authenticator
         self.admin = AdminOperations(authenticator, False, lambda: 0)
-        self.head = NoSqlHead(engine, authenticator, self.admin)
+        self.head = NoSqlHead(Desk(engine), authenticator, self.admin)
 
     async def send(
         self,

@@ -8,10 +8,9 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from pleiad import errors
-from pleiad.engine.access import MASTER, Caller
 from pleiad.engine.beside import LARGE_BYTES, beside
 from pleiad.engine.consistency import Consistency, weakened
-from pleiad.engine.engine import Engine
+from pleiad.engine.desk import Visit
 from pleiad.engine.items import NO_CONDITIONS, Conditions
 from pleiad.engine.session import Session
 from pleiad.heads.nosql import session_token
@@ -31,48 +30,28 @@ _BUCKET = b"x-ms-cosmos-throughput-bucket"
 _SESSION_TOKEN = b"x-ms-session-token"
 
 
-class Call:
+class Call(Visit):
     """A routed request. Header options are read when an operation asks for them."""
 
-    __slots__ = (
-        "_key",
-        "_object",
-        "activity_id",
-        "began_at",
-        "caller",
-        "charge_ru",
-        "engine",
-        "method",
-        "raw_path",
-        "request",
-        "segments",
-    )
+    __slots__ = ("_key", "_object", "limits", "method", "raw_path", "request", "segments")
 
     def __init__(
         self,
         request: Request,
-        engine: Engine,
         raw_path: bytes,
         segments: list[str],
         activity_id: str,
         began_at: float,
+        limits: Limits,
     ) -> None:
+        super().__init__(activity_id, began_at)
         self.request = request
         self.raw_path = raw_path
-        self.engine = engine
         self.segments = segments
         self.method = request.method
-        self.activity_id = activity_id
-        self.began_at = began_at
-        self.caller: Caller = MASTER
-        self.charge_ru = 0.0
-        """What the answer says the request cost."""
+        self.limits = limits
         self._object: dict[str, Any] | None = None
         self._key: tuple[KeyValue, ...] | bool | None = False
-
-    @property
-    def limits(self) -> Limits:
-        return self.engine.limits
 
     def flag(self, name: bytes) -> bool:
         """A boolean header: clients write True and true."""

@@ -27,7 +27,16 @@ _FORMATS = frozenset({"jsontext", "cosmosbinary", "hybridrow"})
 _BINARY = "cosmosbinary"
 _TEXT = "jsontext"
 
-__all__ = ["check_wish", "is_binary", "offers_binary", "text_of", "texts_of", "wishes_binary", "written"]
+__all__ = [
+    "check_wish",
+    "is_binary",
+    "is_text",
+    "offers_binary",
+    "text_of",
+    "texts_of",
+    "wishes_binary",
+    "written",
+]
 
 
 async def text_of(body: bytes, limits: Limits) -> bytes:
@@ -48,6 +57,11 @@ def _texts(bodies: Sequence[bytes], limits: Limits) -> list[bytes]:
         raise errors.ITEM_TOO_LARGE(size=f"more than {most}", limit=most) from None
     except MalformedError as error:
         raise errors.BAD_JSON(reason=f"it is not good binary JSON: {error}.") from error
+
+
+def is_text(headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a client says nothing of forms, and so is answered in text."""
+    return OFFER not in headers and _WISH not in headers
 
 
 def offers_binary(headers: Mapping[bytes, bytes], answer_bytes: int) -> bool:

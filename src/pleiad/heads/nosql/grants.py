@@ -98,9 +98,9 @@ async def holder(engine: Engine, permission_rid: str, binding: Binding) -> Calle
     return Caller(Role.RESOURCE, Grant(binding.container_rid, binding.item, _key(permission), may_write))
 
 
-async def target_of(call: Call, grant: Grant) -> Target:
+async def target_of(call: Call, engine: Engine, grant: Grant) -> Target:
     """What a request touches, as far as a grant asks; a path may have names or rids."""
-    engine, segments = call.engine, call.segments
+    segments = call.segments
     container = container_named(engine, segments)
     if container is None:
         return Target()

@@ -23,10 +23,7 @@ from pleiad.server.message import Response, render_headers
 
 def item_headers(call: Call, container: Container, partition: Partition, charge_ru: float) -> str:
     """The header block every item answer has; the charge in it is also counted."""
-    call.charge_ru = charge_ru
-    key = call.key
-    if key:
-        container.heat.note(key, charge_ru)
+    call.spent(container, call.key, charge_ru)
     range_id, lsn, resource = partition.range_id, partition.lsn, container.resource
     size_kb = partition.size_bytes_seen >> 10
     return (
