@@ -157,6 +157,10 @@ TRIGGER_MISMATCH = ErrorRow(
     Reason.INVALID,
     "The trigger '{id}' cannot be used here: it is a {type}-trigger for the operation {operation}.",
 )
+NO_MIGRATION_TO_AUTOSCALE = ErrorRow(
+    Reason.INVALID, "Manual throughput becomes autoscale by a migration, which works out the figure itself."
+)
+NO_MIGRATION_TO_MANUAL = ErrorRow(Reason.INVALID, "Autoscale becomes manual throughput by a migration.")
 WEAKER_CONSISTENCY_ONLY = ErrorRow(
     Reason.INVALID, "The consistency level {given} is stronger than the account's level {account}."
 )

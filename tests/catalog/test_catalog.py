@@ -15,6 +15,7 @@ from pleiad.catalog.throughput import Throughput
 from pleiad.engine.engine import Engine
 from pleiad.errors import PleiadError
 from pleiad.heads.nosql.failures import substatus_of
+from pleiad.heads.nosql.resource_json import to_json
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
 from pleiad.server.failures import status_of
@@ -47,7 +48,7 @@ def container_body(id: str = "c", **more: Any) -> dict[str, Any]:
 
 
 def everything(catalog: Catalog) -> list[dict[str, Any]]:
-    return [resource.to_json() for kind in Kind for resource in catalog.all(kind)]
+    return [to_json(catalog, resource) for kind in Kind for resource in catalog.all(kind)]
 
 
 def failure(caught: pytest.ExceptionInfo[PleiadError]) -> tuple[int, int]:
@@ -193,7 +194,7 @@ def test_a_change_with_an_old_etag_is_refused(with_engine: Lives) -> None:
         offer = engine.catalog.offer_of(database.rid)
         assert offer is not None
         assert new.etag != old.etag
-        assert (new.rid, new.self_link) == (old.rid, old.self_link)
+        assert (new.rid, new.number) == (old.rid, old.number)
         content = {"content": {"offerThroughput": 500}}
         changed = await engine.replace_offer(offer.rid, content, offer.etag)
         refused: list[Awaitable[Any]] = [

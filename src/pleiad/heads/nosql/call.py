@@ -13,10 +13,10 @@ from pleiad.engine.consistency import Consistency, weakened
 from pleiad.engine.desk import Visit
 from pleiad.engine.items import NO_CONDITIONS, Conditions
 from pleiad.engine.session import Session
-from pleiad.heads.nosql import session_token
+from pleiad.heads.nosql import key_header, session_token
 from pleiad.item.body import check_names_unique, count_members, load
 from pleiad.keys.range import WHOLE, EpkRange
-from pleiad.keys.value import KeyValue, parse_header
+from pleiad.keys.value import KeyValue
 from pleiad.limits import Limits
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.server.failures import BAD_HEADER
@@ -70,7 +70,7 @@ class Call(Visit):
                 self._key = None
             else:
                 try:
-                    self._key = parse_header(value.decode())
+                    self._key = key_header.read(value.decode())
                 except UnicodeDecodeError:
                     raise errors.BAD_PARTITION_KEY(reason="the header is not UTF-8.") from None
         return self._key  # type: ignore[return-value]

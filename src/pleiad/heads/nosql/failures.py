@@ -67,6 +67,10 @@ _WORDS: Mapping[ErrorRow, str] = {
     "avoid this exception.",
     errors.BAD_CONTINUATION: "The value '{token}' specified for the header 'x-ms-continuation' is invalid. Invalid "
     "Continuation Token. It was not issued for this request by this server.",
+    errors.NO_MIGRATION_TO_AUTOSCALE: "x-ms-cosmos-migrate-offer-to-autopilot must be supplied and offercontent must "
+    "not contain autopilotSettings for migration from manual throughput to autoscale.",
+    errors.NO_MIGRATION_TO_MANUAL: "x-ms-cosmos-migrate-offer-to-manual-throughput must be supplied for migration from "
+    "autoscale to manual throughput.",
     errors.BAD_PLACE: "The value '{token}' specified for the header 'If-None-Match' is invalid.{hint}",
 }
 """The same facts in the words that clients of the service look for."""

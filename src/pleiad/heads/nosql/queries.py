@@ -17,11 +17,17 @@ from pleiad.errors import CROSS_PARTITION_NOT_SERVABLE, PleiadError
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of, is_confined, opened, scope
 from pleiad.heads.nosql.metadata import query_of
+from pleiad.heads.nosql.query_reports import (
+    advice_header,
+    index_header_v1,
+    index_header_v2,
+    metrics_header,
+)
 from pleiad.heads.nosql.render import feed_body, item_headers, resource_answer
 from pleiad.keys.range import disjoint
 from pleiad.query import Query, advice, compile_query, compile_turn
 from pleiad.query.gateway_plan import gateway_plan
-from pleiad.query.index_use import index_use, to_v1_header, to_v2_header
+from pleiad.query.index_use import index_use
 from pleiad.query.metrics import QueryMetrics
 from pleiad.query.pace import Pace
 from pleiad.server.failures import BAD_HEADER
@@ -127,7 +133,7 @@ async def _extra_headers(call: Call, container: Container, request: QueryRequest
         return token
     lines = [token]
     if call.flag(_METRICS):
-        lines.append(f"x-ms-documentdb-query-metrics: {_metrics(page).to_header()}\r\n")
+        lines.append(f"x-ms-documentdb-query-metrics: {metrics_header(_metrics(page))}\r\n")
         ids = ",".join(partition.range_id for partition in page.partitions)
         parts = ";".join(f"{name}={part_ru:.4f}" for name, part_ru in page.charge.parts)
         lines.append(f"x-pleiad-partitions-visited: {ids}\r\nx-pleiad-charge-parts: {parts}\r\n")
@@ -137,7 +143,7 @@ async def _extra_headers(call: Call, container: Container, request: QueryRequest
         lines.append(f"x-ms-cosmos-index-utilization: {header}\r\n")
     if call.flag(_ADVICE):
         header = await _reported(
-            call, request, lambda query: advice.to_header(advice.advice(query, request.parameters))
+            call, request, lambda query: advice_header(advice.advice(query, request.parameters))
         )
         lines.append(f"x-ms-cosmos-query-advice: {header}\r\n")
     return "".join(lines)
@@ -154,7 +160,7 @@ def _index_report(container: Container, request: QueryRequest, is_v1: bool, quer
     key_paths = container.key.path_steps if request.key else ()
     indexing = container.definition.indexing
     use = index_use(query.plan, request.parameters, indexing, container.computed_names, key_paths)
-    return to_v1_header(use) if is_v1 else to_v2_header(use)
+    return index_header_v1(use) if is_v1 else index_header_v2(use)
 
 
 def _metrics(page: QueryPage) -> QueryMetrics:

@@ -11,11 +11,12 @@ import orjson
 
 from pleiad.catalog.resource import Resource
 from pleiad.charge import Charge
-from pleiad.engine.container import Container, ascii_path
+from pleiad.engine.container import Container
 from pleiad.errors import PleiadError
 from pleiad.heads.nosql import session_token
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.failures import code_of, message_of, substatus_of
+from pleiad.heads.nosql.resource_json import ascii_path, path_of, to_json
 from pleiad.partition.partition import Partition
 from pleiad.server.failures import status_of
 from pleiad.server.message import Response, render_headers
@@ -34,7 +35,7 @@ def item_headers(call: Call, container: Container, partition: Partition, charge_
         f"lsn: {lsn}\r\n"
         f"x-ms-documentdb-partitionkeyrangeid: {range_id}\r\n"
         f"x-ms-cosmos-physical-partition-id: {range_id}\r\n"
-        f"x-ms-alt-content-path: {container.header_path}\r\n"
+        f"x-ms-alt-content-path: {ascii_path(container.path)}\r\n"
         f"x-ms-content-path: {resource.rid}\r\n"
         f"x-ms-resource-quota: {_quota(container.limits.physical_partition_bytes)}\r\n"
         f"x-ms-resource-usage: documentSize=0;documentsSize={size_kb};documentsCount={partition.items_seen};"
@@ -87,12 +88,22 @@ def feed_body(rid: str, name: str, members: Iterable[bytes], count: int) -> byte
 
 
 def described(
-    status: int, call: Call, charge: Charge, resource: Resource, value: dict[str, Any] | None, **extra: str
+    status: int,
+    call: Call,
+    charge: Charge,
+    resource: Resource,
+    value: dict[str, Any] | None = None,
+    **extra: str,
 ) -> Response:
-    """The answer of an operation on one metadata resource: with the path of its owner, and 304 where it is known."""
+    """The answer of an operation on one metadata resource: with the path of its owner, and 304 where it is known.
+
+    `value` is the resource as it is shown, where that is more than usual.
+    """
     if call.method == "GET" and call.text(b"if-none-match") in ("*", resource.etag):
-        status, value, extra = 304, None, {**extra, "etag": resource.etag}
-    return resource_answer(status, call, charge, value, **owner_paths(call, resource), **extra)
+        status, shown, extra = 304, None, {**extra, "etag": resource.etag}
+    else:
+        shown = value or to_json(call.engine.catalog, resource)
+    return resource_answer(status, call, charge, shown, **owner_paths(call, resource), **extra)
 
 
 def owner_paths(call: Call, resource: Resource) -> dict[str, str]:
@@ -101,7 +112,7 @@ def owner_paths(call: Call, resource: Resource) -> dict[str, str]:
     owner = catalog.parent_of(resource)
     if owner is None:
         return {}
-    return {"x_ms_alt_content_path": ascii_path(catalog.path_of(owner)), "x_ms_content_path": owner.rid}
+    return {"x_ms_alt_content_path": path_of(catalog, owner), "x_ms_content_path": owner.rid}
 
 
 def resource_answer(
