@@ -218,8 +218,8 @@ OWNER_NOT_FOUND = ErrorRow(404, 1003, "Owner resource does not exist: there is n
 SESSION_NOT_AVAILABLE = ErrorRow(
     404,
     1002,
-    "The read session is not available for the input session token. It asks for LSN {given} of range {range}, which "
-    "stands at {found}.",
+    "The read session is not available for the input session token. The read/write session is not available: the token "
+    "asks for LSN {given} of range {range}, which stands at {found}.",
 )
 ROUTE_NOT_FOUND = ErrorRow(404, 0, "There is nothing at this path: {path}")
 METHOD_NOT_ALLOWED = ErrorRow(405, 0, "{method} is not allowed on this resource.")
@@ -240,7 +240,12 @@ RANGE_GONE = ErrorRow(410, 1002, "The partition key range '{range}' is gone; ref
 PRECONDITION_FAILED = ErrorRow(
     412, 0, "Operation cannot be performed: One of the specified pre-condition is not met."
 )
-PATCH_CONDITION_FAILED = ErrorRow(412, 1110, "The patch condition does not hold for this item.")
+PATCH_CONDITION_FAILED = ErrorRow(
+    412,
+    1110,
+    "Operation cannot be performed: One of the specified pre-condition is not met. The patch condition does not hold "
+    "for this item.",
+)
 ITEM_TOO_LARGE = ErrorRow(
     413,
     0,

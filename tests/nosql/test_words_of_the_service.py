@@ -41,8 +41,28 @@ def test_what_is_not_there_and_what_does_not_hold_have_the_service_s_words(place
     assert (stale.status, "One of the specified pre-condition is not met" in stale.message) == (412, True)
     patch = {"operations": [{"op": "replace", "path": "/none", "value": 1}]}
     assert "no path found beyond:" in wire.send("PATCH", path, patch, key=["a"]).message
+    unmet = wire.send("PATCH", path, {"condition": "FROM c WHERE c.n = 1", **patch}, key=["a"])
+    assert (unmet.status, "One of the specified pre-condition is not met" in unmet.message) == (412, True)
     large = b'{"id":"2","pk":"a","x":"' + b"x" * (2 * 1024 * 1024) + b'"}'
     assert 'Message: {"Errors":["Request size is too large"]}' in place.create(large, ["a"]).message
+
+
+def test_a_session_that_is_ahead_has_the_service_s_words(place: Any) -> None:
+    written = place.create({"id": "1", "pk": "a"}, ["a"]).headers["x-ms-session-token"]
+    ahead = place.read("1", ["a"], x_ms_session_token=written.split("#")[0] + "#99999999")
+    assert (ahead.status, ahead.substatus) == (404, 1002)
+    assert "The read session is not available for the input session token." in ahead.message
+    assert "The read/write session is not available" in ahead.message
+
+
+def test_a_limit_of_nothing_for_continuation_tokens_is_not_large_enough(place: Any, wire: Any) -> None:
+    headers = {
+        "x-ms-documentdb-isquery": "True",
+        "x-ms-documentdb-responsecontinuationtokenlimitinkb": "0",
+    }
+    answer = wire.send("POST", [*place.path, "docs"], {"query": "SELECT * FROM c"}, headers, ["a"])
+    assert answer.status == 400
+    assert "continuation token limit specified is not large enough" in answer.message
 
 
 def test_a_spatial_index_needs_types_and_is_for_all_of_them(place: Any) -> None:
@@ -114,6 +134,13 @@ def test_the_arguments_of_a_procedure_are_taken_as_javascript_s_apply_takes_them
     assert (answer.status, answer.json) == (200, arguments)
 
 
+def test_an_argument_that_is_missing_is_undefined_to_a_procedure(place: Any, wire: Any) -> None:
+    script = "function (a, b) { getContext().getResponse().setBody([arguments.length, typeof a, typeof b]); }"
+    assert wire.send("POST", [*place.path, "sprocs"], {"id": "s", "body": script}).status == 201
+    answer = wire.send("POST", [*place.path, "sprocs", "s"], b'{"1":null,"length":2}', key=["a"])
+    assert answer.json == [2, "undefined", "object"]
+
+
 @pytest.mark.parametrize("body", [b'"a"', b"1", b"true", b"[", b'{"length":600000}'])
 def test_what_is_no_list_of_arguments_is_400(body: bytes, place: Any, wire: Any) -> None:
     script = "function () { getContext().getResponse().setBody(1); }"
@@ -168,6 +195,13 @@ def test_an_unknown_indexing_directive_is_400(place: Any) -> None:
     item = {"id": "1", "pk": "a"}
     assert place.create(item, ["a"], x_ms_indexing_directive="Invalid Value").status == 400
     assert place.create(item, ["a"], x_ms_indexing_directive="Exclude").status == 201
+
+
+@pytest.mark.parametrize("number", ["0", "1", "2"])
+def test_an_indexing_directive_may_be_a_number_as_the_python_client_writes_it(
+    number: str, place: Any
+) -> None:
+    assert place.create({"id": "1", "pk": "a"}, ["a"], x_ms_indexing_directive=number).status == 201
 
 
 def test_links_are_left_out_for_those_who_do_not_want_them(place: Any) -> None:
