@@ -78,6 +78,9 @@ def test_a_spatial_index_needs_types_and_is_for_all_of_them(place: Any) -> None:
     assert spatial("c", {"types": ["Point"], "boundingBox": box}).status == 400
     assert spatial("d", {"types": ["Point"]}, "Geometry").status == 400
     assert spatial("e", {"types": ["Point"], "boundingBox": box}, "Geometry").status == 201
+    for broken in ({"xmax": 0}, {"ymax": -1}, {"ymin": None}):
+        answer = spatial("f", {"types": ["Point"], "boundingBox": {**box, **broken}}, "Geometry")
+        assert (answer.status, "'boundingBox' for spatial path '/loc/*'" in answer.message) == (400, True)
 
 
 COMPUTED = "SELECT VALUE LOWER(c.a) FROM c"
@@ -97,13 +100,74 @@ COMPUTED = "SELECT VALUE LOWER(c.a) FROM c"
             [{"name": "x", "query": COMPUTED}] * 2,
             "Computed property name 'x' cannot be used in multiple definitions.",
         ),
+        (
+            [{"name": "spatial", "query": COMPUTED}],
+            "Computed property 'spatial' at index (0) has a spatial index. Remove the spatial index on this path.",
+        ),
+        (
+            [{"name": "x", "query": "SELECT LOWER(c.a) FROM c"}],
+            "Required VALUE expression missing from computed property query 'SELECT LOWER(c.a) FROM c' at index (0).",
+        ),
+        (
+            [{"name": "w", "query": COMPUTED}, {"name": "x", "query": "SELECT LOWER(c.a) FROM r"}],
+            "Computed property at index (1) has a malformed query: 'SELECT LOWER(c.a) FROM r' Error details: "
+            r"'{\"errors\":[{\"severity\":\"Error\",\"code\":2001,"
+            r"\"message\":\"Identifier 'c' could not be resolved.\"}]}'",
+        ),
     ],
 )
 def test_a_bad_computed_property_is_refused_in_the_service_s_words(
     properties: list[dict[str, Any]], text: str, place: Any
 ) -> None:
-    answer = container(place, "computed", computedProperties=properties)
-    assert (answer.status, text in answer.message) == (400, True), answer.message
+    spatial = {"spatialIndexes": [{"path": "/spatial/*", "types": ["Point"]}]}
+    refused = container(place, "computed", computedProperties=properties, indexingPolicy=spatial)
+    assert container(place, "computed").status == 201
+    body = {
+        "id": "computed",
+        "partitionKey": KEY,
+        "computedProperties": properties,
+        "indexingPolicy": spatial,
+    }
+    replaced = place.wire.send("PUT", [*place.path[:3], "computed"], body)
+    for answer in (refused, replaced):
+        assert (answer.status, f'"Errors":["{text}"]' in answer.message) == (400, True), answer.message
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELEC",
+        "SELECT VALUE 1",
+        "SELECT VALUE c.a FROM c WHERE c.b = 1",
+        "SELECT VALUE c.a FROM c ORDER BY c.a",
+        "SELECT VALUE c.a FROM c GROUP BY c.a",
+        "SELECT TOP 1 VALUE c.a FROM c",
+        "SELECT DISTINCT VALUE c.a FROM c",
+        "SELECT VALUE c.a FROM c OFFSET 0 LIMIT 1",
+        "SELECT VALUE d FROM c JOIN d IN c.a",
+        "SELECT VALUE d FROM d IN c.a",
+        "SELECT VALUE COUNT(1) FROM c",
+        "SELECT VALUE RAND() FROM c",
+        "SELECT VALUE GetCurrentTimestamp() FROM c",
+        "SELECT VALUE ST_DISTANCE(c.a, c.b) FROM c",
+        "SELECT VALUE udf.f(c.a) FROM c",
+        "SELECT VALUE (SELECT VALUE 1) FROM c",
+        "SELECT VALUE EXISTS(SELECT VALUE d FROM d IN c.a) FROM c",
+        "SELECT VALUE c.a = @p FROM c",
+    ],
+)
+def test_what_computes_no_value_of_one_item_is_no_computed_property(query: str, place: Any) -> None:
+    answer = container(place, "computed", computedProperties=[{"name": "x", "query": query}])
+    assert answer.status == 400
+    assert '{"Errors":["Computed property at index (0) has a malformed query: ' in answer.message
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["SELECT VALUE c.a FROM c", "SELECT VALUE r.a + 1 FROM root r", "SELECT VALUE [LOWER(x.a)] FROM x"],
+)
+def test_a_value_of_one_item_is_a_computed_property(query: str, place: Any) -> None:
+    assert container(place, "computed", computedProperties=[{"name": "x", "query": query}]).status == 201
 
 
 def test_a_script_without_a_body_is_missing_one(place: Any, wire: Any) -> None:
