@@ -164,7 +164,11 @@ def test_what_computes_no_value_of_one_item_is_no_computed_property(query: str, 
 
 @pytest.mark.parametrize(
     "query",
-    ["SELECT VALUE c.a FROM c", "SELECT VALUE r.a + 1 FROM root r", "SELECT VALUE [LOWER(x.a)] FROM x"],
+    [
+        "SELECT VALUE c.a FROM c",
+        "SELECT VALUE r.a + 1 FROM root r",
+        "SELECT VALUE ARRAY(SELECT VALUE LOWER(y) FROM y IN x.a) FROM x",
+    ],
 )
 def test_a_value_of_one_item_is_a_computed_property(query: str, place: Any) -> None:
     assert container(place, "computed", computedProperties=[{"name": "x", "query": query}]).status == 201

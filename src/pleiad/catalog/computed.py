@@ -111,8 +111,8 @@ def _problems(query: Query) -> Iterator[str]:
     while waiting:
         node = waiting.pop()
         waiting.extend(ast.children(node))
-        if isinstance(node, ast.Subquery):
-            yield "Subqueries are not supported in a computed property."
+        if isinstance(node, ast.Subquery) and node.kind is not ast.SubqueryKind.ARRAY:
+            yield "Subqueries other than ARRAY are not supported in a computed property."
         elif isinstance(node, ast.FunctionCall) and not _is_of_one_item(node):
             yield f"The function '{node.name}' is not supported in a computed property."
 
