@@ -98,9 +98,18 @@ def _key(given: object, limits: Limits) -> KeyDefinition:
     return KeyDefinition.from_json(given, limits)
 
 
+def _check_ttl_path(body: dict[str, Any]) -> None:
+    """Items would live shorter or longer than their writer thinks if the property were taken and not followed."""
+    if body.get("ttlPropertyPath") is not None:
+        raise errors.BAD_REQUEST(
+            reason="'ttlPropertyPath' is not supported: the time to live of an item counts from its last write, _ts."
+        )
+
+
 def define_new(body: dict[str, Any], limits: Limits) -> ContainerDefinition:
     """The same for a container that is to be made: more strictly than for one that is there."""
     definition = define(body, limits)
+    _check_ttl_path(body)
     _check_spatial(body, definition)
     _check_computed_queries(definition, limits)
     return definition
@@ -133,6 +142,7 @@ def redefine(old: ContainerDefinition, body: dict[str, Any], limits: Limits) -> 
     if new.key.to_json() != old.key.to_json():
         merged["partitionKey"] = old.key.to_json()
         new = define(merged, limits)
+    _check_ttl_path(body)
     _check_spatial(body, new)
     if (
         new.properties.get(_COMPUTED) != old.properties.get(_COMPUTED)
