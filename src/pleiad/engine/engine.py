@@ -73,21 +73,22 @@ class Engine:
         self.metadata_budget = MetadataBudget(limits, throttle)
         self.catalog = Catalog(store, limits)
         self.seal = Seal(self.catalog)
-        self._at_work = AtWork()
+        self.at_work = AtWork()
+        """The containers that are open: the short way of every operation on items finds its own there."""
         self._background: list[asyncio.Task[None]] = []
         self.refusals, turns, standing = Refusals(), MapTurns(), Standing()
         if store.is_shared:
             throttle = dataclasses.replace(throttle, first_share=standing.first_share)
         self.provisioning = Provisioning(store, self.catalog, limits, throttle, serverless, self.refusals)
-        self.budget = SharedBudget(store, standing, self.provisioning, self._at_work, throttle.clock)
+        self.budget = SharedBudget(store, standing, self.provisioning, self.at_work, throttle.clock)
         self.openings = Openings(
-            store, self.catalog, limits, self._at_work, self.provisioning, self.script_pool, turns
+            store, self.catalog, limits, self.at_work, self.provisioning, self.script_pool, turns
         )
         self.looks: Looks = self.openings
-        self.offers = Offers(self.catalog, self.provisioning, self._at_work, self.openings)
+        self.offers = Offers(self.catalog, self.provisioning, self.at_work, self.openings)
         self.reshaper = Reshaper(store, self.catalog, limits, self.faults, turns, self.openings)
-        self.keeper = Keeper(self.reshaper, limits, self._at_work, self.offers, self.refusals)
-        self.watch = Watch(self._at_work, self.refusals)
+        self.keeper = Keeper(self.reshaper, limits, self.at_work, self.offers, self.refusals)
+        self.watch = Watch(self.at_work, self.refusals)
 
     async def open(self) -> None:
         """Loads the catalog, removes what deleted containers left behind, and starts the background work."""
@@ -106,7 +107,7 @@ class Engine:
             await self._stop_background()
             await self.store.close()
             raise
-        self._background.append(asyncio.create_task(sweep_for_ever(self._at_work, self.store)))
+        self._background.append(asyncio.create_task(sweep_for_ever(self.at_work, self.store)))
         if self.store.is_shared:
             self.store.watch(self.openings.notice)
             self._background.append(asyncio.create_task(self.openings.for_ever()))
@@ -146,11 +147,11 @@ class Engine:
     @property
     def containers(self) -> list[Container]:
         """The containers at work."""
-        return list(self._at_work)
+        return list(self.at_work)
 
     def open_container(self, database_id: str, container_id: str) -> Container | None:
         """The container when it is at work already: the short way of every item operation."""
-        return self._at_work.found(database_id, container_id)
+        return self.at_work.found(database_id, container_id)
 
     async def container(self, database_id: str, container_id: str, owner: bool = True) -> Container:
         """The container at work, opened when it was not."""
@@ -158,7 +159,7 @@ class Engine:
         resource = self.find(Kind.CONTAINER, database, container_id, owner)
         container = await self.openings.open(resource)
         if self.catalog.by_rid(Kind.CONTAINER, resource.rid) is not None:
-            self._at_work.note_path(database_id, container_id, container)
+            self.at_work.note_path(database_id, container_id, container)
         return container
 
     async def _set_to_work(self, rid: str) -> None:
@@ -281,10 +282,10 @@ class Engine:
             if current is None:
                 raise errors.RESOURCE_NOT_FOUND(kind=resource.kind.word, id=resource.id)
             current.check_etag(if_match)
-            self._at_work.forget_paths()
+            self.at_work.forget_paths()
             segments = await self.catalog.remove(current)
-            self._at_work.forget_paths()
-            for rid in self._at_work.forget_deleted(self.catalog):
+            self.at_work.forget_paths()
+            for rid in self.at_work.forget_deleted(self.catalog):
                 self.provisioning.forget(rid)
             self.provisioning.forget(current.rid)
             await self.store.drop_segments(segments)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import unquote_to_bytes
 
 from pleiad import errors
+from pleiad.engine.access import Caller, Grant, Target
 from pleiad.engine.beside import LARGE_BYTES, beside
 from pleiad.engine.consistency import Consistency, weakened
-from pleiad.engine.desk import Visit
+from pleiad.engine.desk import Destination, Visit
+from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS, Conditions
 from pleiad.engine.session import Session
 from pleiad.heads.nosql import key_header, session_token
@@ -28,12 +30,23 @@ _COUNT_DIGITS_MAX = 10
 _PRIORITY = b"x-ms-cosmos-priority-level"
 _BUCKET = b"x-ms-cosmos-throughput-bucket"
 _SESSION_TOKEN = b"x-ms-session-token"
+_RANGE_ID = b"x-ms-documentdb-partitionkeyrangeid"
+
+
+class Callers(Protocol):
+    """Who finds out from whom a request comes."""
+
+    async def identify(self, call: Call, engine: Engine) -> Caller:
+        """Who asks; raises when that is not proved."""
+
+    async def target(self, call: Call, engine: Engine, grant: Grant) -> Target:
+        """What the request touches, as far as the grant of its caller has to cover it."""
 
 
 class Call(Visit):
     """A routed request. Header options are read when an operation asks for them."""
 
-    __slots__ = ("_key", "_object", "limits", "method", "raw_path", "request", "segments")
+    __slots__ = ("_callers", "_key", "_object", "limits", "method", "raw_path", "request", "segments")
 
     def __init__(
         self,
@@ -43,6 +56,7 @@ class Call(Visit):
         activity_id: str,
         began_at: float,
         limits: Limits,
+        callers: Callers,
     ) -> None:
         super().__init__(activity_id, began_at)
         self.request = request
@@ -50,8 +64,22 @@ class Call(Visit):
         self.segments = segments
         self.method = request.method
         self.limits = limits
+        self._callers = callers
         self._object: dict[str, Any] | None = None
         self._key: tuple[KeyValue, ...] | bool | None = False
+
+    async def identify(self, engine: Engine) -> Caller:
+        return await self._callers.identify(self, engine)
+
+    async def target(self, engine: Engine, grant: Grant) -> Target:
+        return await self._callers.target(self, engine, grant)
+
+    def destination(self) -> Destination:
+        segments = self.segments
+        if len(segments) < 2 or segments[0] != "dbs":
+            return Destination()
+        container = segments[3] if len(segments) > 3 and segments[2] == "colls" else ""
+        return Destination(segments[1], container, self.text(_RANGE_ID).split(",")[-1])
 
     def flag(self, name: bytes) -> bool:
         """A boolean header: clients write True and true."""

@@ -31,7 +31,7 @@ _POST_TRIGGERS = b"x-ms-documentdb-post-trigger-include"
 def opened(call: Call) -> Container | None:
     """The container a request names, when it is at work and surely the one meant: without a wait."""
     names, headers = call.segments, call.request.headers
-    container = call.engine.open_container(names[1], names[3])
+    container = call.engine.at_work.found(names[1], names[3])
     meant = headers.get(_MEANT)
     if container is None or (meant and meant != container.rid_bytes):
         return None
