@@ -28,7 +28,7 @@ from pleiad.engine.engine import Engine
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.head import NoSqlHead
 from pleiad.limits import Limits
-from pleiad.server.message import Request
+from pleiad.server.http.message import Request
 from pleiad.store.sqlite.store import SqliteStore
 
 ITEMS_PER_SECOND = 50_000

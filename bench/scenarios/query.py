@@ -46,7 +46,7 @@ from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.head import NoSqlHead
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
-from pleiad.server.message import Request
+from pleiad.server.http.message import Request
 from pleiad.store.sqlite.store import SqliteStore
 
 ITEMS = 100_000

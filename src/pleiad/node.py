@@ -25,7 +25,9 @@ from pleiad.limits import Limits
 from pleiad.partition.governor import SYSTEM, Throttle
 from pleiad.sample import sample_containers
 from pleiad.server.host_names import HostNames, is_host_name
+from pleiad.server.http.site import HttpSite
 from pleiad.server.lifecycle import Server
+from pleiad.server.listener import Listener
 from pleiad.store.contract import Store
 from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.sqlite.store import SqliteStore
@@ -133,15 +135,13 @@ class Node:
         )
         hosts = HostNames(settings.host, settings.host_names)
         head = NoSqlHead(self.engine, self._authenticator, admin, hosts)
-        self.server = Server(
-            head.handle,
-            settings.limits,
-            settings.host,
-            settings.port,
-            self.directory,
-            _names(settings),
-            head.admit,
+        nosql = Listener(
+            name="nosql",
+            host=settings.host,
+            port=settings.port,
+            protocols=(HttpSite(head.handle, head.admit),),
         )
+        self.server = Server(settings.limits, [nosql], self.directory, _names(settings))
         try:
             await self.server.start()
         except BaseException:
@@ -169,10 +169,7 @@ class Node:
 
     @property
     def endpoint(self) -> str:
-        host = self.settings.host
-        if host in ("127.0.0.1", "::1", "0.0.0.0", "::", "localhost"):
-            host = "localhost"
-        return f"http://{host}:{self.server.port}/"
+        return f"http://{self.server.address('nosql')}/"
 
     async def load_sample(self) -> int:
         """Loads the sample containers that are not there yet; returns how many were."""

@@ -22,7 +22,7 @@ from pleiad.heads.admin.head import AdminOperations
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.head import NoSqlHead
 from pleiad.keys.range import WHOLE
-from pleiad.server.message import Request
+from pleiad.server.http.message import Request
 from pleiad.store.selection import Selection
 
 MASTER_KEY = base64.b64encode(b"m" * 64).decode()

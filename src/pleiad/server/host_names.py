@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from pleiad import errors
 from pleiad.errors import PleiadError
-from pleiad.server.message import Request
+from pleiad.server.http.message import Request
 
 _HOST = re.compile(rb"(\[[0-9A-Za-z:.%_~-]+\]|[0-9A-Za-z._-]+)(?::([0-9]{0,5}))?")
 _KNOWN_MAX = 1_000

@@ -9,7 +9,7 @@ import orjson
 
 from pleiad import errors
 from pleiad.heads.nosql.call import Call
-from pleiad.server.message import Response, render_headers
+from pleiad.server.http.message import Response, render_headers
 
 _DIGITS_MAX = 9
 

@@ -17,7 +17,7 @@ from pleiad.engine.faults import (
 from pleiad.engine.phase import HOLDABLE
 from pleiad.heads.admin.answer import check_names, json_answer
 from pleiad.heads.nosql.call import Call
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 
 SECONDS_DEFAULT = 600
 RETRY_AFTER_MS_DEFAULT = 100

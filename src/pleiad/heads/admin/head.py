@@ -15,7 +15,7 @@ from pleiad.heads.admin import faults, health, metrics, partitions, reshape, thr
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.route import Route
-from pleiad.server.message import Response, render_headers
+from pleiad.server.http.message import Response, render_headers
 
 HEALTH_PATH = b"/_pleiad/health"
 READY_PATH = b"/_pleiad/ready"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import orjson
 
 from pleiad.heads.nosql.call import Call
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 from pleiad.store.problems import SET_ASIDE
 
 _HEADERS = b"Content-Type: application/json\r\nCache-Control: no-store\r\n"

@@ -16,7 +16,7 @@ from pleiad.item.body import load
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.keys.value import KeyValue
 from pleiad.partition.partition import Partition
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 
 TOP_DEFAULT = 5
 TOP_MAX = 100

@@ -17,7 +17,7 @@ from pleiad.heads.admin.answer import check_names, json_answer
 from pleiad.heads.admin.partitions import container_of, partition_to_json
 from pleiad.heads.nosql.call import Call
 from pleiad.partition.partition import Partition
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 
 WAIT_SECONDS = 20.0
 

@@ -11,7 +11,7 @@ from pleiad.catalog.throughput import Throughput
 from pleiad.engine.throughput.provisioning import Migration
 from pleiad.heads.admin.answer import check_names, json_answer
 from pleiad.heads.nosql.call import Call
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 
 _MEMBERS = frozenset({"ru", "autoscaleMaximumRu"})
 

@@ -9,7 +9,7 @@ from pleiad.engine.engine import Engine
 from pleiad.engine.watch.watch import StandingWarning
 from pleiad.heads.admin.answer import json_answer
 from pleiad.heads.nosql.call import Call
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 from pleiad.store.problems import Problem
 
 LOOK_SECONDS = 5.0

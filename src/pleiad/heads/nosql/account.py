@@ -12,7 +12,7 @@ from pleiad import charge, errors
 from pleiad.engine.consistency import Consistency
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.render import resource_answer
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 
 ACCOUNT_ID = "pleiad"
 """Never "localhost": the JavaScript client then forgets its endpoints and reads the account before every request."""

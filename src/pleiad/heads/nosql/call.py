@@ -17,7 +17,7 @@ from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.keys.value import KeyValue, parse_header
 from pleiad.limits import Limits
 from pleiad.partition.governor import NORMAL, Lane
-from pleiad.server.message import Request
+from pleiad.server.http.message import Request
 
 _COUNT_MAX = 2**31 - 1
 """The largest page a client may ask for; .NET asks for it where a program sets no limit."""

@@ -10,7 +10,7 @@ from pleiad.catalog.resource import Kind
 from pleiad.engine.faults import Effect, Target
 from pleiad.errors import PleiadError
 from pleiad.heads.nosql.call import Call
-from pleiad.server.message import ConnectionCut, Response
+from pleiad.server.http.message import ConnectionCut, Response
 
 Operation = Callable[[Call], Awaitable[Response]]
 

@@ -29,7 +29,7 @@ from pleiad.heads.nosql.routes import routes
 from pleiad.heads.nosql.users import UserOperations
 from pleiad.item import rid as rids
 from pleiad.server.host_names import HostNames
-from pleiad.server.message import ConnectionCut, Request, Response
+from pleiad.server.http.message import ConnectionCut, Request, Response
 
 _log = logging.getLogger(__name__)
 _VERBS = {method: method.lower() for method in ("GET", "POST", "PUT", "PATCH", "DELETE")}

@@ -13,7 +13,7 @@ from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.render import feed_body, item_answer, item_headers
 from pleiad.item import rid as rids
 from pleiad.keys.range import WHOLE, EpkRange
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 
 _MEANT = b"x-ms-cosmos-intended-collection-rid"
 _SESSION_TOKEN = b"x-ms-session-token"

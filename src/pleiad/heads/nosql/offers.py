@@ -15,7 +15,7 @@ from pleiad.engine.throughput.provisioning import Migration
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.metadata import feed_answer
 from pleiad.heads.nosql.render import described
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 
 _TO_AUTOSCALE = b"x-ms-cosmos-migrate-offer-to-autopilot"
 _TO_MANUAL = b"x-ms-cosmos-migrate-offer-to-manual-throughput"

@@ -26,7 +26,7 @@ from pleiad.query.gateway_plan import gateway_plan
 from pleiad.query.index_use import index_use, to_v1_header, to_v2_header
 from pleiad.query.metrics import QueryMetrics
 from pleiad.query.pace import Pace
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 
 CROSS_PARTITION = b"x-ms-documentdb-query-enablecrosspartition"
 _SUPPORTED_FEATURES = b"x-ms-cosmos-supported-query-features"

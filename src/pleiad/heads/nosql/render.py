@@ -15,7 +15,7 @@ from pleiad.engine.container import Container, ascii_path
 from pleiad.errors import PleiadError
 from pleiad.heads.nosql.call import Call
 from pleiad.partition.partition import Partition
-from pleiad.server.message import Response, render_headers
+from pleiad.server.http.message import Response, render_headers
 
 
 def item_headers(call: Call, container: Container, partition: Partition, charge_ru: float) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pleiad.engine.operation import Operation
 from pleiad.heads.nosql.call import Call
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 
 Handler = Callable[[Call], Awaitable[Response]]
 

@@ -22,7 +22,7 @@ from pleiad.heads.nosql.render import described, resource_answer
 from pleiad.keys.definition import KeyDefinition
 from pleiad.keys.hash import V1_STRING_BYTES_MAX
 from pleiad.keys.value import parse_header
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 
 _BY_SEGMENT = {kind.segment: kind for kind in (Kind.USER, Kind.PERMISSION, Kind.ENCRYPTION_KEY)}
 _MODES = ("read", "all")
