@@ -22,6 +22,7 @@ from bench.items import items
 from bench.load import LoadError, LoadProcess
 from bench.report import Bar, FamilyReport
 from bench.settings import Settings
+from pleiad.account.keys import AccountKeys, KeysInForce
 from pleiad.engine import batch
 from pleiad.engine.batch import Operation, OperationKind
 from pleiad.engine.engine import Engine
@@ -67,7 +68,7 @@ async def _rates(settings: Settings) -> tuple[float, float]:
         engine = Engine(SqliteStore(Path(directory), durable=False), limits)
         await engine.open()
         try:
-            head = NoSqlHead(engine, Authenticator(KEY, None, limits))
+            head = NoSqlHead(engine, Authenticator(KeysInForce(AccountKeys(KEY)), limits))
             await _load_items(engine, settings.items)
             place = _place(await _page(head, "Full-Fidelity Feed", "*"))
             await _load_items(engine, settings.items)

@@ -5,20 +5,23 @@ The command line and the test kit both start a database through this module, so 
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
-import hashlib
 import ipaddress
+import logging
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pleiad.account.key_file import KeyFile
+from pleiad.account.keys import EMULATOR_KEY, AccountKeys, KeyName, KeysInForce, digest
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine import items
 from pleiad.engine.consistency import Consistency
 from pleiad.engine.engine import Engine
 from pleiad.errors import RESOURCE_EXISTS, PleiadError
 from pleiad.heads.admin.head import AdminOperations
-from pleiad.heads.nosql.auth import EMULATOR_KEY, Authenticator
+from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.head import NoSqlHead
 from pleiad.item.body import dump
 from pleiad.limits import Limits
@@ -35,6 +38,10 @@ from pleiad.store.sqlite.store import SqliteStore
 DRAIN_SECONDS = 10.0
 THROTTLES = ("enforce", "observe")
 SQLITE = "sqlite"
+KEY_FILE_SECONDS = 1.0
+"""How often a look is taken at the key file."""
+
+_log = logging.getLogger(__name__)
 
 
 class SettingsError(Exception):
@@ -54,6 +61,8 @@ class Settings:
     port: int = 8081
     key: str = EMULATOR_KEY
     read_only_key: str | None = None
+    key_file: Path | None = None
+    """Where the keys are kept instead; it is read anew when it changes."""
     limits: Limits = field(default_factory=Limits)
     consistency: Consistency = Consistency.SESSION
     allow_emulator_key: bool = False
@@ -67,10 +76,14 @@ class Settings:
     """Start although something that held items is gone; what nobody knows is set aside."""
 
     def shared(self) -> dict[str, str]:
-        """What all servers on the same data must have alike; of keys a digest that is expensive to guess from."""
+        """What all servers on the same data must have alike; of keys a digest that is expensive to guess from.
+
+        Keys in files change under running servers, one after the other: of these only that they are in files.
+        """
+        in_file = "kept in a file" if self.key_file is not None else None
         return {
-            "master key": _digest(self.key),
-            "read-only key": _digest(self.read_only_key or ""),
+            "master key": in_file or digest(self.key),
+            "read-only key": in_file or digest(self.read_only_key or ""),
             "consistency": self.consistency.option,
             "throttle": self.throttle,
             "burst": str(self.burst).lower(),
@@ -78,7 +91,7 @@ class Settings:
         }
 
     def check(self) -> None:
-        """Refuses what would be unsafe, such as a key everybody knows on an address everybody reaches."""
+        """Refuses what cannot be served, with a sentence for the operator."""
         if self.throttle not in THROTTLES:
             raise SettingsError(f"there is no throttle '{self.throttle}': it is {' or '.join(THROTTLES)}")
         if self.store != SQLITE and not self.store.startswith(("postgresql://", "postgres://")):
@@ -90,7 +103,12 @@ class Settings:
                 raise SettingsError(
                     f"'{name}' is no host name: give the name or address alone, without a port"
                 )
-        if self.key == EMULATOR_KEY and not self.allow_emulator_key and not is_loopback(self.host):
+        if self.key_file is not None and (self.key != EMULATOR_KEY or self.read_only_key):
+            raise SettingsError("the keys are given twice: keep all of them in the key file, or none of them")
+
+    def check_keys(self, keys: AccountKeys) -> None:
+        """Refuses a key everybody knows on an address everybody reaches."""
+        if keys.has_emulator_key and not self.allow_emulator_key and not is_loopback(self.host):
             raise SettingsError(
                 f"listening on {self.host} with the well-known emulator key would let anyone in: give a key of your "
                 "own with --key or PLEIAD_KEY, or insist with --allow-emulator-key"
@@ -102,11 +120,15 @@ class Node:
 
     def __init__(self, settings: Settings) -> None:
         settings.check()
+        self.settings = settings
+        self._key_file = None if settings.key_file is None else KeyFile(settings.key_file)
         try:
-            self._authenticator = Authenticator(settings.key, settings.read_only_key, settings.limits)
+            keys = self._read_keys()
         except ValueError as error:
             raise SettingsError(str(error)) from error
-        self.settings = settings
+        self.keys = KeysInForce(keys, "options" if self._key_file is None else "file")
+        self._authenticator = Authenticator(self.keys, settings.limits)
+        self._key_watch: asyncio.Task[None] | None = None
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
 
     async def start(self) -> None:
@@ -130,9 +152,7 @@ class Node:
                 raise
         self.engine = Engine(store, settings.limits, settings.consistency, throttle, settings.serverless)
         await self.engine.open()
-        admin = AdminOperations(
-            self._authenticator, is_loopback(settings.host), lambda: self.server.connections
-        )
+        admin = AdminOperations(self.keys, is_loopback(settings.host), lambda: self.server.connections)
         hosts = HostNames(settings.host, settings.host_names)
         head = NoSqlHead(self.engine, self._authenticator, admin, hosts)
         nosql = Listener(
@@ -147,6 +167,37 @@ class Node:
         except BaseException:
             await self.engine.close()
             raise
+        if self._key_file is not None:
+            self._key_watch = asyncio.create_task(self._watch_key_file(self._key_file))
+
+    def _read_keys(self) -> AccountKeys:
+        """The keys the settings name; SettingsError or ValueError when they cannot be used."""
+        if self._key_file is not None:
+            keys = self._key_file.read()
+        else:
+            keys = AccountKeys(self.settings.key, self.settings.read_only_key)
+        self.settings.check_keys(keys)
+        return keys
+
+    async def _watch_key_file(self, file: KeyFile) -> None:
+        while True:
+            await asyncio.sleep(KEY_FILE_SECONDS)
+            if file.has_changed():
+                self.reload_keys()
+
+    def reload_keys(self) -> None:
+        """Puts the keys in the file in force. When they cannot be used, those of before stay, and the log says why."""
+        try:
+            keys = self._read_keys()
+        except (SettingsError, ValueError) as error:
+            self.keys.problem = str(error)
+            _log.error("the keys of before stay in force: %s", error)
+            return
+        old = {key.name: key.secret for key in self.keys.keys.all}
+        new = {key.name: key.secret for key in keys.all}
+        self.keys.replace(keys)
+        changed = [name.value for name in KeyName if old.get(name) != new.get(name)]
+        _log.warning("keys of the account that changed: %s", ", ".join(changed) or "none")
 
     async def _open_store(self) -> Store:
         settings = self.settings
@@ -160,6 +211,8 @@ class Node:
 
     async def stop(self) -> None:
         """Lets running requests finish, then closes the data; what is held goes on."""
+        if self._key_watch is not None:
+            self._key_watch.cancel()
         self.engine.faults.clear()
         self.engine.is_stopping = True
         await self.server.drain(DRAIN_SECONDS)
@@ -196,10 +249,6 @@ class Node:
                 await items.create(container, dump(item), container.key.extract(item), SYSTEM)
             loaded += 1
         return loaded
-
-
-def _digest(key: str) -> str:
-    return hashlib.scrypt(key.encode(), salt=b"pleiad server settings", n=2**12, r=8, p=1, dklen=16).hex()
 
 
 def is_loopback(host: str) -> bool:

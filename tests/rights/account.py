@@ -16,6 +16,7 @@ from email.utils import formatdate
 from typing import Any
 from urllib.parse import quote
 
+from pleiad.account.keys import KeysInForce
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine.engine import Engine
 from pleiad.heads.admin.head import AdminOperations
@@ -87,10 +88,10 @@ def holder_of(token: str) -> Caller:
 class Account:
     """The account under test: its head, its callers, and all that could be changed in it."""
 
-    def __init__(self, engine: Engine, authenticator: Authenticator) -> None:
+    def __init__(self, engine: Engine, keys: KeysInForce) -> None:
         self.engine = engine
-        self.authenticator = authenticator
-        self.admin = AdminOperations(authenticator, False, lambda: 0)
+        self.authenticator = authenticator = Authenticator(keys, engine.limits)
+        self.admin = AdminOperations(keys, False, lambda: 0)
         self.head = NoSqlHead(engine, authenticator, self.admin)
 
     async def send(

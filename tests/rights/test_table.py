@@ -117,6 +117,7 @@ ALLOWED: dict[Operation, frozenset[str]] = {
     Operation.READ_FAULT: KEYS,
     Operation.DELETE_FAULT: MASTER,
     Operation.LIST_WARNINGS: KEYS,
+    Operation.READ_KEYS: KEYS,
 }
 """Who may run an operation in the container `c` and on its item `1` of the key `a`."""
 

@@ -12,14 +12,14 @@ from typing import Any
 import click
 
 from pleiad import limits as limit_profiles
+from pleiad.account.keys import EMULATOR_KEY
 from pleiad.catalog.catalog import UnfinishedCopyError
 from pleiad.engine.consistency import BY_OPTION, Consistency
 from pleiad.errors import PleiadError
 from pleiad.heads.admin.head import HEALTH_PATH
-from pleiad.heads.nosql.auth import EMULATOR_KEY
 from pleiad.node import SQLITE, THROTTLES, Node, Settings, SettingsError
 from pleiad.server.descriptors import raise_descriptor_limit
-from pleiad.server.lifecycle import run, settle_garbage_collector, wait_for_stop
+from pleiad.server.lifecycle import on_hangup, run, settle_garbage_collector, wait_for_stop
 from pleiad.store.postgres.connections import StoreUnreachableError, described
 from pleiad.store.postgres.schema import SchemaError as DatabaseSchemaError
 from pleiad.store.problems import MissingDataError, SettingsDifferError
@@ -86,6 +86,15 @@ _REFUSALS = (
     help="The account's master key, base64. Better given by the variable, which no process list shows.",
 )
 @_option("--read-only-key", default=None, help="A second key that authorizes reads only.")
+@_option(
+    "--key-file",
+    metavar="FILE",
+    default=None,
+    type=click.Path(path_type=Path),
+    help="A JSON file with the keys instead: two master keys and two that read, under the names primaryMasterKey, "
+    "secondaryMasterKey, primaryReadonlyMasterKey and secondaryReadonlyMasterKey. It is read anew when it changes and "
+    "on SIGHUP, so keys are replaced without a restart.",
+)
 @_option(
     "--allow-emulator-key",
     is_flag=True,
@@ -162,6 +171,7 @@ def serve(
     port: int,
     key: str,
     read_only_key: str | None,
+    key_file: Path | None,
     allow_emulator_key: bool,
     profile: str,
     consistency: str,
@@ -199,6 +209,7 @@ def serve(
             port=port,
             key=key,
             read_only_key=read_only_key,
+            key_file=key_file,
             limits=limit_profiles.load(profile),
             consistency=BY_OPTION[consistency],
             allow_emulator_key=allow_emulator_key,
@@ -221,6 +232,8 @@ async def _serve(node: Node, sample: bool) -> None:
     # Before anything else, so that a signal during the start stops the server as cleanly as a later one.
     stopped = asyncio.create_task(wait_for_stop(asyncio.get_running_loop()))
     await asyncio.sleep(0)
+    if node.settings.key_file is not None:
+        on_hangup(node.reload_keys)
     await node.start()
     if sample:
         await node.load_sample()
@@ -236,7 +249,8 @@ async def _serve(node: Node, sample: bool) -> None:
 def _banner(node: Node) -> str:
     settings = node.settings
     endpoint = node.endpoint
-    shown_key = settings.key if settings.key == EMULATOR_KEY else "<your key>"
+    primary = node.keys.keys.primary.text
+    shown_key = primary if primary == EMULATOR_KEY else "<your key>"
     data = (
         "a temporary directory, removed at the end"
         if settings.data is None

@@ -16,7 +16,7 @@ import signal
 import ssl
 import sys
 import threading
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -209,6 +209,12 @@ async def wait_for_stop(loop: asyncio.AbstractEventLoop) -> str:
             if sys.platform != "win32":
                 loop.remove_signal_handler(number)
             signal.signal(number, before[name])
+
+
+def on_hangup(callback: Callable[[], None]) -> None:
+    """Have a callback called when the process gets SIGHUP, where there is such a signal."""
+    if sys.platform != "win32":
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, callback)
 
 
 def settle_garbage_collector() -> None:

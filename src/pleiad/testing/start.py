@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pleiad.account.keys import EMULATOR_KEY
 from pleiad.engine.consistency import BY_OPTION
-from pleiad.heads.nosql.auth import EMULATOR_KEY
 from pleiad.limits import Limits
 from pleiad.node import SQLITE, Node, Settings
 from pleiad.server.lifecycle import new_loop

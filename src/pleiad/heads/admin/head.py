@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pleiad import errors
+from pleiad.account.keys import KeysInForce
 from pleiad.engine.operation import Operation
-from pleiad.heads.admin import faults, health, metrics, partitions, reshape, throughput, warnings
-from pleiad.heads.nosql.auth import Authenticator
+from pleiad.heads.admin import faults, health, keys, metrics, partitions, reshape, throughput, warnings
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.route import Route
 from pleiad.server.http.message import Response, render_headers
@@ -31,10 +31,8 @@ class AdminOperations:
     Metrics are open where only this machine can reach the server; elsewhere they need a key of the account.
     """
 
-    def __init__(
-        self, authenticator: Authenticator, metrics_open: bool, connections: Callable[[], int]
-    ) -> None:
-        self._authenticator = authenticator
+    def __init__(self, keys: KeysInForce, metrics_open: bool, connections: Callable[[], int]) -> None:
+        self._keys = keys
         self._metrics_open = metrics_open
         self._connections = connections
 
@@ -64,6 +62,7 @@ class AdminOperations:
                 "GET": Route(Operation.READ_FAULT, faults.read),
                 "DELETE": Route(Operation.DELETE_FAULT, faults.delete),
             },
+            "_pleiad/*/keys": {"GET": Route(Operation.READ_KEYS, self.keys)},
             "_pleiad/*/warnings": {"GET": Route(Operation.LIST_WARNINGS, warnings.list_all)},
         }
         routes: dict[str, Mapping[str, Route]] = {
@@ -74,11 +73,14 @@ class AdminOperations:
             routes[pattern] = {method: _versioned(route) for method, route in methods.items()}
         return routes
 
+    async def keys(self, call: Call) -> Response:
+        return await keys.read(call, self._keys)
+
     async def metrics(self, call: Call) -> Response:
         if not self._metrics_open:
             given = call.text(b"authorization")
             is_bearer = given[: len(_BEARER)].lower() == _BEARER
-            if not is_bearer or not self._authenticator.is_key(given[len(_BEARER) :].strip()):
+            if not is_bearer or not self._keys.keys.has(given[len(_BEARER) :].strip()):
                 raise errors.UNAUTHORIZED(
                     reason="Beyond this machine the metrics need a key of the account: 'Authorization: Bearer <key>'."
                 )

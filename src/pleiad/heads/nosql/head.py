@@ -80,12 +80,12 @@ class NoSqlHead:
         try:
             raw_path = path_of(request)
             if self._authenticator.proves_master_key(request.method, raw_path, request.headers):
-                request.proof = access.MASTER
+                request.proof = self._authenticator.master_proof
                 return None
             call = Call(request, self._engine, raw_path, path_segments(raw_path), "", began_at)
             if self._route(call).operation.area is Area.OPEN:
                 raise errors.BAD_REQUEST(reason="What needs no key takes no body.")
-            request.proof = self._proof(call)
+            request.proof = self._authenticator.proof_of(self._proof(call))
         except PleiadError as error:
             answer = error_answer(error, self._activity_id(request))
             self._traffic.note(_kind_of_no_route(request), answer.status, perf_counter() - began_at, 0.0)
@@ -108,7 +108,8 @@ class NoSqlHead:
             raw_path = path_of(request)
             call = Call(request, self._engine, raw_path, path_segments(raw_path), activity_id, began_at)
             route = self._route(call)
-            if request.proof is not access.MASTER and not self._authenticator.proves_master_key(
+            authenticator = self._authenticator
+            if request.proof is not authenticator.master_proof and not authenticator.proves_master_key(
                 request.method, raw_path, request.headers
             ):
                 await self._check_access(call, route.operation)
@@ -203,8 +204,9 @@ class NoSqlHead:
 
     def _proof(self, call: Call) -> Caller | ResourceToken:
         request = call.request
-        if isinstance(request.proof, Caller | ResourceToken):
-            return request.proof
+        known = self._authenticator.known(request.proof)
+        if known is not None:
+            return known
         plain_date = request.header(b"date") if b"date" in request.headers else ""
         return self._authenticator.authenticate(
             request.header(b"authorization"), request.header(b"x-ms-date"), plain_date, _signed_parts(call)
