@@ -1,4 +1,4 @@
-"""One running Pleiad: a store, the engine over it, the NoSQL head, and the server in front.
+"""One running Pleiad: a store, the engine over it, the heads, and the server in front.
 
 The command line and the test kit both start a database through this module, so they serve the same thing.
 """
@@ -10,6 +10,7 @@ import dataclasses
 import ipaddress
 import logging
 import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from pleiad.engine import items
 from pleiad.engine.consistency import Consistency
 from pleiad.engine.engine import Engine
 from pleiad.errors import RESOURCE_EXISTS, PleiadError
-from pleiad.heads.admin.head import AdminOperations
+from pleiad.head_ports import BY_NAME, NOSQL, chosen
+from pleiad.heads.admin.head import HEALTH_PATH, AdminOperations
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.head import NoSqlHead
 from pleiad.item.body import dump
@@ -30,7 +32,7 @@ from pleiad.sample import sample_containers
 from pleiad.server.host_names import HostNames, is_host_name
 from pleiad.server.http.site import HttpSite
 from pleiad.server.lifecycle import Server
-from pleiad.server.listener import Listener
+from pleiad.server.listener import Listener, WireProtocol
 from pleiad.store.contract import Store
 from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.sqlite.store import SqliteStore
@@ -58,7 +60,12 @@ class Settings:
     host: str = "127.0.0.1"
     host_names: tuple[str, ...] = ()
     """Names by which clients reach the server, beside loopback names, its address and the name of the machine."""
-    port: int = 8081
+    port: int = BY_NAME[NOSQL].port
+    """That of the NoSQL head, which is always on."""
+    heads: tuple[str, ...] = ()
+    """Further heads, by name; `all` takes every one."""
+    ports: Mapping[str, int] = field(default_factory=dict)
+    """Of further heads: who has a port here is on, and the others take their own."""
     key: str = EMULATOR_KEY
     read_only_key: str | None = None
     key_file: Path | None = None
@@ -103,8 +110,16 @@ class Settings:
                 raise SettingsError(
                     f"'{name}' is no host name: give the name or address alone, without a port"
                 )
+        self.listening()
         if self.key_file is not None and (self.key != EMULATOR_KEY or self.read_only_key):
             raise SettingsError("the keys are given twice: keep all of them in the key file, or none of them")
+
+    def listening(self) -> dict[str, int]:
+        """The heads that are on, with their ports."""
+        try:
+            return chosen(self.heads, {**self.ports, NOSQL: self.port})
+        except ValueError as error:
+            raise SettingsError(str(error)) from None
 
     def check_keys(self, keys: AccountKeys) -> None:
         """Refuses a key everybody knows on an address everybody reaches."""
@@ -152,16 +167,11 @@ class Node:
                 raise
         self.engine = Engine(store, settings.limits, settings.consistency, throttle, settings.serverless)
         await self.engine.open()
-        admin = AdminOperations(self.keys, is_loopback(settings.host), lambda: self.server.connections)
-        hosts = HostNames(settings.host, settings.host_names)
-        head = NoSqlHead(self.engine, self._authenticator, admin, hosts)
-        nosql = Listener(
-            name="nosql",
-            host=settings.host,
-            port=settings.port,
-            protocols=(HttpSite(head.handle, head.admit),),
-        )
-        self.server = Server(settings.limits, [nosql], self.directory, _names(settings))
+        listeners = [
+            Listener(name=head, host=settings.host, port=port, protocols=PROTOCOLS[head](self))
+            for head, port in settings.listening().items()
+        ]
+        self.server = Server(settings.limits, listeners, self.directory, _names(settings))
         try:
             await self.server.start()
         except BaseException:
@@ -169,6 +179,14 @@ class Node:
             raise
         if self._key_file is not None:
             self._key_watch = asyncio.create_task(self._watch_key_file(self._key_file))
+
+    def nosql(self) -> tuple[WireProtocol, ...]:
+        """What is spoken on the port of the NoSQL head; the admin API, metrics and health checks are there too."""
+        settings = self.settings
+        admin = AdminOperations(self.keys, is_loopback(settings.host), lambda: self.server.connections)
+        hosts = HostNames(settings.host, settings.host_names)
+        head = NoSqlHead(self.engine, self._authenticator, admin, hosts)
+        return (HttpSite(head.handle, head.admit),)
 
     def _read_keys(self) -> AccountKeys:
         """The keys the settings name; SettingsError or ValueError when they cannot be used."""
@@ -222,7 +240,11 @@ class Node:
 
     @property
     def endpoint(self) -> str:
-        return f"http://{self.server.address('nosql')}/"
+        return f"http://{self.server.address(NOSQL)}/"
+
+    @property
+    def health_address(self) -> str:
+        return self.endpoint.rstrip("/") + HEALTH_PATH.decode()
 
     async def load_sample(self) -> int:
         """Loads the sample containers that are not there yet; returns how many were."""
@@ -249,6 +271,10 @@ class Node:
                 await items.create(container, dump(item), container.key.extract(item), SYSTEM)
             loaded += 1
         return loaded
+
+
+PROTOCOLS: Mapping[str, Callable[[Node], tuple[WireProtocol, ...]]] = {NOSQL: Node.nosql}
+"""What is spoken on the port of each head that this version has."""
 
 
 def is_loopback(host: str) -> bool:

@@ -9,11 +9,10 @@ from typing import Any
 from azure.cosmos import ContainerProxy
 
 from pleiad.account.keys import EMULATOR_KEY, AccountKeys, KeysInForce
-from pleiad.engine.faults import BY_WORD
+from pleiad.engine.faults import BY_WORD, OPERATIONS
 from pleiad.engine.operation import Operation
 from pleiad.engine.phase import HOLDABLE
 from pleiad.engine.watch import watch
-from pleiad.heads.admin.faults import OPERATIONS
 from pleiad.heads.admin.head import AdminOperations
 from pleiad.testing.start import RunningServer
 

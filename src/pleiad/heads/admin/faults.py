@@ -7,9 +7,10 @@ from typing import Any
 
 from pleiad import errors
 from pleiad.engine.faults import (
-    ANY_OPERATION,
     BY_WORD,
     DELAY_MS_MAX,
+    OPERATIONS,
+    SECONDS_DEFAULT,
     SECONDS_MAX,
     Effect,
     Rule,
@@ -19,7 +20,6 @@ from pleiad.heads.admin.answer import check_names, json_answer
 from pleiad.heads.nosql.call import Call
 from pleiad.server.http.message import Response
 
-SECONDS_DEFAULT = 600
 RETRY_AFTER_MS_DEFAULT = 100
 _COUNT_MAX = 1_000_000_000
 _SEED_MAX = 2**63 - 1
@@ -28,10 +28,6 @@ _MEMBERS = frozenset(
     | {"retryAfterMs", "phase", "seconds"}
 )
 _MEMBERS_OF_HOLD = frozenset({"fault", "phase", "database", "container", "seconds"})
-OPERATIONS = (
-    "read", "create", "upsert", "replace", "patch", "delete", "delete_partition_key", "feed", "changes", "query",
-    "query_plan", "batch", "script", "metadata_read", "metadata_write", ANY_OPERATION,
-)  # fmt: skip
 
 
 async def add(call: Call) -> Response:
