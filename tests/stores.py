@@ -17,6 +17,7 @@ import psycopg
 import pytest
 
 import pleiad
+from pleiad.limits import Limits
 from pleiad.node import SQLITE
 from pleiad.store.contract import Store
 from pleiad.store.index_use import DEFAULT_INDEX_SETTINGS, IndexSettings
@@ -137,12 +138,19 @@ def store_of(databases: _Databases | None) -> StoreOf:
     return setting
 
 
+def _patient(options: dict[str, Any]) -> dict[str, Any]:
+    """Options under which no operation ends by time on a busy machine, for tests that are not about that."""
+    if options.get("child_process"):  # takes its limits by name
+        return options
+    return {"limits": Limits(operation_seconds=60.0), **options}
+
+
 @pytest.fixture
 def start_server(store_of: StoreOf) -> StartServer:
     """For servers of one test."""
 
     def started(data: Path | None = None, **options: Any) -> contextlib.AbstractContextManager[RunningServer]:
-        return pleiad.start(data=data, store=store_of(data), **options)
+        return pleiad.start(data=data, store=store_of(data), **_patient(options))
 
     return started
 
@@ -178,7 +186,7 @@ def start_lasting_server(lasting_store: StoreOf) -> StartServer:
     """`start_server` for servers that several tests share."""
 
     def started(**options: Any) -> contextlib.AbstractContextManager[RunningServer]:
-        return pleiad.start(store=lasting_store(), **options)
+        return pleiad.start(store=lasting_store(), **_patient(options))
 
     return started
 

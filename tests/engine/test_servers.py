@@ -52,7 +52,7 @@ async def made(engine: Engine, id: str = "c") -> Container:
 
 async def seen(engine: Engine, id: str = "c") -> Container:
     """The container at another server, as soon as it has heard of it."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while True:
             try:
                 return await engine.container("db", id)
@@ -86,11 +86,11 @@ async def test_what_one_server_creates_changes_and_deletes_the_other_learns(data
         assert answer.row is not None
         body = {**container.resource.properties, "id": "c", "defaultTtl": 77}
         await one.replace_container(one.database("db"), "c", body, None)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while twin.default_ttl != 77:
                 await asyncio.sleep(0.01)
         await one.delete(container.resource)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while other.containers:
                 await asyncio.sleep(0.01)
         with pytest.raises(PleiadError) as caught:

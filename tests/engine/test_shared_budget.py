@@ -364,7 +364,7 @@ async def test_without_the_database_a_server_serves_what_it_has_and_then_nothing
                 governor.admit()
             assert caught.value.status == 429
             server.start()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while not one.budget.is_alone:
                     await asyncio.sleep(0.02)
             assert governor.share == 1.0
@@ -404,7 +404,7 @@ async def test_a_killed_server_keeps_its_part_for_two_seconds_at_most(database: 
         assert process.stdout is not None
         try:
             await asyncio.to_thread(process.stdout.readline)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while one.budget.is_alone or not 0.4 < governor.share < 0.6:
                     served(governor, GREEDY)
                     await asyncio.sleep(0.01)
@@ -413,7 +413,7 @@ async def test_a_killed_server_keeps_its_part_for_two_seconds_at_most(database: 
             process.wait()
             process.stdout.close()
         killed = time.monotonic()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while governor.share < 1.0:
                 await asyncio.sleep(0.01)
         # A second or two, and as much again for a machine that is busy with something else.

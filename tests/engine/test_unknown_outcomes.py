@@ -81,7 +81,7 @@ async def put(container: Container, id: str) -> None:
 
 async def check(engine: Engine, container: Container, dsn: str) -> None:
     """All items are there once, every partition takes writes and counts its rows, and no segment belongs to nobody."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while engine.catalog.is_unfinished(container.resource.rid):
             await asyncio.sleep(0.02)
     await engine.keeper.settled()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from azure.cosmos import CosmosClient
+from azure.cosmos import CosmosClient, PartitionKey
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
+from pleiad.limits import Limits
 from tests.script.conftest import Refused, Scripted
+from tests.stores import StartServer
 
 WRITE_FIRST = "__.createDocument(__.getSelfLink(), { id: 'never', pk: 'a' });"
 
@@ -36,10 +37,8 @@ WRITE_FIRST = "__.createDocument(__.getSelfLink(), { id: 'never', pk: 'a' });"
 def test_what_does_not_end_is_stopped_and_changes_nothing(
     strict: Scripted, refused: Refused, work: str
 ) -> None:
-    began = time.monotonic()
     with refused(408, None, "more than 0.6 seconds"):
         strict.run(f"function () {{ {WRITE_FIRST} {work} }}")
-    assert time.monotonic() - began < 10
     assert strict.ids() == []
 
 
@@ -112,28 +111,27 @@ def test_operations_are_not_accepted_when_the_time_is_nearly_over(strict: Script
     assert strict.ids() == []
 
 
-def test_a_running_script_does_not_hold_up_other_requests(scripted: Scripted) -> None:
-    scripted.container.create_item({"id": "1", "pk": "b"})
-    scripted.scripts.create_stored_procedure({"id": "spin", "body": "function () { while (true) {} }"})
-    failed: list[Any] = []
+def test_a_running_script_does_not_hold_up_other_requests(start_server: StartServer) -> None:
+    with start_server(limits=Limits(operation_seconds=5.0)) as server:
+        database = CosmosClient(server.endpoint, server.key).create_database("scripts")
+        scripted = Scripted(database.create_container("scripted", PartitionKey("/pk")))
+        scripted.container.create_item({"id": "1", "pk": "b"})
+        scripted.scripts.create_stored_procedure({"id": "spin", "body": "function () { while (true) {} }"})
+        failed: list[Any] = []
 
-    def spin() -> None:
-        try:
-            scripted.scripts.execute_stored_procedure("spin", "a")
-        except Exception as error:
-            failed.append(error)
+        def spin() -> None:
+            try:
+                scripted.scripts.execute_stored_procedure("spin", "a")
+            except Exception as error:
+                failed.append(error)
 
-    thread = threading.Thread(target=spin)
-    thread.start()
-    slowest = 0.0
-    for _ in range(50):
-        began = time.monotonic()
-        scripted.container.read_item("1", "b")
-        slowest = max(slowest, time.monotonic() - began)
-    assert thread.is_alive(), "the script was running all the time"
-    thread.join(20)
-    assert slowest < 1.0
-    assert failed[0].status_code == 408
+        thread = threading.Thread(target=spin)
+        thread.start()
+        for _ in range(10):
+            scripted.container.read_item("1", "b")
+        assert thread.is_alive(), "the script was running all the time"
+        thread.join()
+        assert failed[0].status_code == 408
 
 
 def test_a_function_that_does_not_end_is_stopped(strict: Scripted, refused: Refused) -> None:
