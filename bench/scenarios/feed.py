@@ -25,6 +25,7 @@ from bench.settings import Settings
 from pleiad.account.keys import AccountKeys, KeysInForce
 from pleiad.engine import batch
 from pleiad.engine.batch import Operation, OperationKind
+from pleiad.engine.desk import Desk
 from pleiad.engine.engine import Engine
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.head import NoSqlHead
@@ -68,7 +69,7 @@ async def _rates(settings: Settings) -> tuple[float, float]:
         engine = Engine(SqliteStore(Path(directory), durable=False), limits)
         await engine.open()
         try:
-            head = NoSqlHead(engine, Authenticator(KeysInForce(AccountKeys(KEY)), limits))
+            head = NoSqlHead(Desk(engine), Authenticator(KeysInForce(AccountKeys(KEY)), limits))
             await _load_items(engine, settings.items)
             place = _place(await _page(head, "Full-Fidelity Feed", "*"))
             await _load_items(engine, settings.items)

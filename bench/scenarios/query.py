@@ -40,6 +40,7 @@ from bench.settings import QUICK, Settings
 from pleiad.account.keys import AccountKeys, KeysInForce
 from pleiad.client.connection import Answer, Connection
 from pleiad.engine import items as item_operations
+from pleiad.engine.desk import Desk
 from pleiad.engine.engine import Engine
 from pleiad.engine.query import execution
 from pleiad.engine.query.job import QueryRequest
@@ -436,7 +437,7 @@ async def _plan_and_total_seconds() -> tuple[float, float]:
             container = await engine.container("bench", "plan")
             for item in query_items(PLAN_ITEMS, 1):
                 await item_operations.create(container, item.body, (item.pk,))
-            head = NoSqlHead(engine, Authenticator(KeysInForce(AccountKeys(key)), limits))
+            head = NoSqlHead(Desk(engine), Authenticator(KeysInForce(AccountKeys(key)), limits))
             total_seconds = await _answer_seconds(head, key)
             plans = []
             for number in range(PLAN_CALLS):

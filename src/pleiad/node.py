@@ -19,6 +19,7 @@ from pleiad.account.keys import EMULATOR_KEY, AccountKeys, KeyName, KeysInForce,
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine import items
 from pleiad.engine.consistency import Consistency
+from pleiad.engine.desk import Desk
 from pleiad.engine.engine import Engine
 from pleiad.errors import RESOURCE_EXISTS, PleiadError
 from pleiad.head_ports import BY_NAME, NOSQL, chosen
@@ -167,6 +168,7 @@ class Node:
                 raise
         self.engine = Engine(store, settings.limits, settings.consistency, throttle, settings.serverless)
         await self.engine.open()
+        self.desk = Desk(self.engine)
         listeners = [
             Listener(name=head, host=settings.host, port=port, protocols=PROTOCOLS[head](self))
             for head, port in settings.listening().items()
@@ -185,7 +187,7 @@ class Node:
         settings = self.settings
         admin = AdminOperations(self.keys, is_loopback(settings.host), lambda: self.server.connections)
         hosts = HostNames(settings.host, settings.host_names)
-        head = NoSqlHead(self.engine, self._authenticator, admin, hosts)
+        head = NoSqlHead(self.desk, self._authenticator, admin, hosts)
         return (HttpSite(head.handle, head.admit),)
 
     def _read_keys(self) -> AccountKeys:

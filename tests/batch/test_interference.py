@@ -18,6 +18,7 @@ from pleiad.engine.items import NO_CONDITIONS, ItemAnswer
 from pleiad.errors import PleiadError
 from pleiad.limits import PROFILES, Limits
 from pleiad.partition.partition import Partition
+from pleiad.server.http.failures import status_of
 from pleiad.store.contract import Outcome
 from tests.stores import OpenStore
 
@@ -45,7 +46,7 @@ def number(answer: Answer) -> int:
 
 
 def status(answer: Answer) -> int:
-    return answer.status if isinstance(answer, PleiadError) else 0
+    return status_of(answer) if isinstance(answer, PleiadError) else 0
 
 
 @pytest.fixture
@@ -163,7 +164,7 @@ def test_a_batch_that_is_always_overtaken_gives_up(
         meddle_before_commit(lambda: items.upsert(container, text("x", n=10), KEY, NO_CONDITIONS), 1_000_000)
         with pytest.raises(PleiadError) as caught:
             await run_transaction(container, KEY, [increment("x")])
-        assert caught.value.status == 449
+        assert status_of(caught.value) == 449
 
     tell(story)
 

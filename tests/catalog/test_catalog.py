@@ -14,8 +14,11 @@ from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine.engine import Engine
 from pleiad.errors import PleiadError
+from pleiad.heads.nosql.failures import substatus_of
+from pleiad.heads.nosql.resource_json import to_json
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
+from pleiad.server.http.failures import status_of
 from tests.stores import OpenStore
 
 LIMITS = Limits()
@@ -45,11 +48,11 @@ def container_body(id: str = "c", **more: Any) -> dict[str, Any]:
 
 
 def everything(catalog: Catalog) -> list[dict[str, Any]]:
-    return [resource.to_json() for kind in Kind for resource in catalog.all(kind)]
+    return [to_json(catalog, resource) for kind in Kind for resource in catalog.all(kind)]
 
 
 def failure(caught: pytest.ExceptionInfo[PleiadError]) -> tuple[int, int]:
-    return caught.value.status, caught.value.substatus
+    return status_of(caught.value), substatus_of(caught.value)
 
 
 def test_all_resources_survive_a_restart_with_their_rids_and_etags(with_engine: Lives) -> None:
@@ -177,7 +180,7 @@ def test_of_many_creates_of_one_name_at_one_moment_one_succeeds(with_engine: Liv
             return_exceptions=True,
         )
         assert sum(isinstance(answer, Resource) for answer in answers) == 1
-        assert {answer.status for answer in answers if isinstance(answer, PleiadError)} == {409}
+        assert {status_of(answer) for answer in answers if isinstance(answer, PleiadError)} == {409}
         assert len(engine.catalog.all(Kind.OFFER)) == 1
 
     with_engine(life)
@@ -191,7 +194,7 @@ def test_a_change_with_an_old_etag_is_refused(with_engine: Lives) -> None:
         offer = engine.catalog.offer_of(database.rid)
         assert offer is not None
         assert new.etag != old.etag
-        assert (new.rid, new.self_link) == (old.rid, old.self_link)
+        assert (new.rid, new.number) == (old.rid, old.number)
         content = {"content": {"offerThroughput": 500}}
         changed = await engine.replace_offer(offer.rid, content, offer.etag)
         refused: list[Awaitable[Any]] = [

@@ -9,6 +9,7 @@ import pytest
 from pleiad.catalog.container import define, redefine
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
+from pleiad.server.http.failures import status_of
 
 LIMITS = Limits()
 
@@ -17,10 +18,10 @@ def body(**more: Any) -> dict[str, Any]:
     return {"id": "c", "partitionKey": {"paths": ["/pk"], "version": 2}, **more}
 
 
-def status_of(given: dict[str, Any]) -> int:
+def status_for(given: dict[str, Any]) -> int:
     with pytest.raises(PleiadError) as caught:
         define(given, LIMITS)
-    return caught.value.status
+    return status_of(caught.value)
 
 
 def unique(*keys: list[str]) -> dict[str, Any]:
@@ -89,7 +90,7 @@ def test_a_definition_read_back_defines_the_same_container() -> None:
     ],
 )
 def test_a_definition_that_makes_no_sense_is_a_bad_request(more: dict[str, Any]) -> None:
-    assert status_of(body(**more)) == 400
+    assert status_for(body(**more)) == 400
 
 
 def test_the_limits_of_unique_keys_and_computed_properties_are_reached_exactly() -> None:
@@ -119,7 +120,7 @@ def test_the_conflict_resolution_of_a_container_is_for_its_lifetime() -> None:
     for other in ({**policy, "conflictResolutionPath": "/_ts"}, {"mode": "Custom"}):
         with pytest.raises(PleiadError) as caught:
             redefine(old, body(conflictResolutionPolicy=other), LIMITS)
-        assert caught.value.status == 400
+        assert status_of(caught.value) == 400
 
 
 def test_policies_may_change_and_what_is_left_out_of_a_replacement_stays() -> None:
@@ -148,7 +149,7 @@ def test_the_partition_key_and_the_unique_keys_are_for_the_lifetime_of_a_contain
     old = define(body(uniqueKeyPolicy=unique(["/a"])), LIMITS)
     with pytest.raises(PleiadError) as caught:
         redefine(old, body(**more), LIMITS)
-    assert caught.value.status == 400
+    assert status_of(caught.value) == 400
     assert "cannot be changed" in caught.value.message
 
 

@@ -9,6 +9,7 @@ import pytest
 from pleiad.catalog.container import define
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
+from pleiad.server.http.failures import status_of
 
 LIMITS = Limits()
 KEY = {"paths": ["/pk"], "kind": "Hash", "version": 2}
@@ -64,4 +65,4 @@ def test_search_policies_are_kept_as_given() -> None:
 def test_a_search_policy_that_cannot_work_is_refused(policies: dict[str, Any], reason: str) -> None:
     with pytest.raises(PleiadError, match=reason) as caught:
         defined(**policies)
-    assert caught.value.status == 400
+    assert status_of(caught.value) == 400

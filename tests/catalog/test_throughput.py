@@ -23,6 +23,7 @@ from pleiad.catalog.throughput import (
 )
 from pleiad.errors import PleiadError
 from pleiad.limits import GB, PROFILES, Limits
+from pleiad.server.http.failures import status_of
 
 DEFAULT = PROFILES["default"]
 OF_2018 = PROFILES["2018"]
@@ -67,7 +68,7 @@ def test_in_the_2018_profile_the_count_is_the_throughput_over_the_partition_maxi
 def test_a_figure_outside_the_rules_is_a_bad_request(given: Throughput, limits: Limits) -> None:
     with pytest.raises(PleiadError) as caught:
         given.checked(limits)
-    assert caught.value.status == 400
+    assert status_of(caught.value) == 400
     assert str(given.ru) in caught.value.message
 
 
@@ -101,7 +102,7 @@ def test_an_allowed_figure_goes_into_its_offer_and_back(given: Throughput) -> No
 def test_an_offer_that_says_nothing_is_a_bad_request(content: Any) -> None:
     with pytest.raises(PleiadError) as caught:
         from_offer_content(content)
-    assert caught.value.status == 400
+    assert status_of(caught.value) == 400
 
 
 def test_autoscale_settings_win_over_the_plain_figure() -> None:

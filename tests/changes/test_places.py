@@ -26,6 +26,7 @@ from pleiad.engine.sweeper import VERSIONS_GRACE_SECONDS, forget_versions
 from pleiad.errors import PleiadError
 from pleiad.keys.range import MAX, MIN, WHOLE, EpkRange
 from pleiad.limits import Limits
+from pleiad.server.http.failures import status_of
 from pleiad.store.contract import Verb, Version
 from tests.stores import OpenStore
 
@@ -250,7 +251,7 @@ async def test_versions_are_forgotten_after_the_retention_and_old_places_are_ref
         clock[0] = start + 602
         with pytest.raises(PleiadError) as caught:
             await versions.page(container, WHOLE, place, 10)
-        assert caught.value.status == 400
+        assert status_of(caught.value) == 400
         assert "older than the 10 minutes" in caught.value.message
         fresh = (await versions.page(container, WHOLE, "", 10)).place
         await upsert(container, "a", "new")
@@ -283,7 +284,7 @@ async def test_an_interruption_of_the_versions_ends_every_place(opened: Opened) 
         assert not any(name.startswith(".") for name in replaced.to_json())
         with pytest.raises(PleiadError) as caught:
             await versions.page(container, WHOLE, place, 10)
-        assert caught.value.status == 400
+        assert status_of(caught.value) == 400
         place = (await versions.page(container, WHOLE, "", 10)).place
         await upsert(container, "a", "again")
         assert [each.id for each in (await versions.page(container, WHOLE, place, 10)).versions] == ["again"]

@@ -16,8 +16,12 @@ from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS, Conditions, ItemAnswer
 from pleiad.errors import PleiadError
+from pleiad.heads.nosql import session_token
+from pleiad.heads.nosql.failures import substatus_of
 from pleiad.keys.range import WHOLE
 from pleiad.limits import PROFILES, Limits
+from pleiad.partition.partition import Partition
+from pleiad.server.http.failures import status_of
 
 pytestmark = pytest.mark.every_store
 
@@ -74,7 +78,7 @@ async def status(container: Container, name: str, conditions: Conditions = NO_CO
     try:
         answer = await do(container, name, conditions)
     except PleiadError as error:
-        return error.status
+        return status_of(error)
     if answer.not_modified:
         return 304
     return 201 if answer.created else 204 if name == "delete" else 200
@@ -198,7 +202,7 @@ async def test_a_bad_item_is_refused_with_its_row_of_the_error_table(
         container = await new_container(opened)
         with pytest.raises(PleiadError) as caught:
             await items.create(container, raw, key)
-        assert (caught.value.status, caught.value.substatus) == expected
+        assert (status_of(caught.value), substatus_of(caught.value)) == expected
         assert (await container.map.partitions[0].state()).lsn == 0
 
 
@@ -209,10 +213,10 @@ async def test_a_replace_may_rename_an_item_but_not_move_it_to_another_key(engin
         await items.create(container, text("taken"), PK)
         with pytest.raises(PleiadError) as caught:
             await items.replace(container, "a", text("a", pk="q"), PK, NO_CONDITIONS)
-        assert (caught.value.status, caught.value.substatus) == (400, 1001)
+        assert (status_of(caught.value), substatus_of(caught.value)) == (400, 1001)
         with pytest.raises(PleiadError) as caught:
             await items.replace(container, "a", text("taken"), PK, NO_CONDITIONS)
-        assert caught.value.status == 409
+        assert status_of(caught.value) == 409
         assert "'taken'" in caught.value.message
         renamed = await items.replace(container, "a", text("b", n=2), PK, NO_CONDITIONS)
         assert first.row is not None
@@ -257,7 +261,7 @@ async def test_patches_and_replaces_of_one_item_never_undo_each_other_silently(e
                     await items.replace(container, "a", json.dumps(seen).encode(), PK, match)
                     return 1
                 except PleiadError as error:
-                    if error.status != 412:
+                    if status_of(error) != 412:
                         raise
 
         await asyncio.gather(*(append(number) for number in range(30)), *(swap() for _ in range(10)))
@@ -276,7 +280,7 @@ async def test_a_patch_condition_decides_on_the_item_of_that_moment(engine: Open
         again = operations(change, condition="FROM c WHERE c.n = 3")
         with pytest.raises(PleiadError) as caught:
             await items.patch(container, "a", again, PK, NO_CONDITIONS)
-        assert (caught.value.status, caught.value.substatus) == (412, 1110)
+        assert (status_of(caught.value), substatus_of(caught.value)) == (412, 1110)
         assert (await value(container))["n"] == 4
 
 
@@ -304,7 +308,7 @@ async def test_unique_keys_hold_within_a_logical_partition(engine: Opened) -> No
         for fields in ({"email": "x"}, {"email": "y", "first": 1.0, "name": {"last": 2.0}}):
             with pytest.raises(PleiadError) as caught:
                 await items.create(container, text("b", **fields), PK)
-            assert (caught.value.status, caught.value.substatus) == (409, 3301)
+            assert (status_of(caught.value), substatus_of(caught.value)) == (409, 3301)
         await items.create(container, text("a", pk="q", email="x"), ("q",))
         await items.create(container, text("b", email="y", first=1, name={"last": 3}), PK)
         with pytest.raises(PleiadError):
@@ -329,7 +333,7 @@ async def test_a_logical_partition_is_full_at_its_limit_and_others_are_not(engin
             await items.create(container, text(f"i{number:02}", pad=pad), PK)
         with pytest.raises(PleiadError) as caught:
             await items.create(container, text("one more", pad=pad), PK)
-        assert (caught.value.status, caught.value.substatus) == (403, 1014)
+        assert (status_of(caught.value), substatus_of(caught.value)) == (403, 1014)
         assert caught.value.message == "Partition key reached maximum size of 20 KB."
         await items.create(container, text("i", pk="q", pad=pad), ("q",))
         await items.delete(container, "i00", PK, NO_CONDITIONS)
@@ -394,31 +398,35 @@ async def test_the_same_operation_costs_the_same_every_time_and_under_load(engin
         assert set(together) == {alone}
 
 
+def token_of(container: Container, partition: Partition) -> str:
+    return session_token.written(partition.range_id, container.resource.number, partition.lsn)
+
+
 async def test_a_session_token_of_the_future_is_refused_and_of_the_past_is_served(engine: Opened) -> None:
     async with engine() as opened:
         container = await new_container(opened)
         answer = await items.create(container, text(), PK)
-        token = container.session_token(answer.partition)
+        token = token_of(container, answer.partition)
         number = container.resource.number
         assert token == f"0:{number}#1"
         for good in (token, f"0:{number - 1}#99", "0:1", "7:0#99", f" 7:0#99 , {token}", f"{token}#0=5"):
-            assert (await items.read(container, "a", PK, session_token=good)).row is not None
+            assert (await items.read(container, "a", PK, seen=session_token.read(good))).row is not None
         for future in (f"0:{number}#2", f"0:{number + 1}#0", "0:0#2", "0:2", f"7:0#1,0:{number}#2"):
             with pytest.raises(PleiadError) as caught:
-                await items.read(container, "a", PK, session_token=future)
-            assert (caught.value.status, caught.value.substatus) == (404, 1002)
+                await items.read(container, "a", PK, seen=session_token.read(future))
+            assert (status_of(caught.value), substatus_of(caught.value)) == (404, 1002)
         for bad in ("0", "0:x", "0:0#x", "0:0#", ","):
             with pytest.raises(PleiadError) as caught:
-                await items.read(container, "a", PK, session_token=bad)
-            assert caught.value.status == 400
+                await items.read(container, "a", PK, seen=session_token.read(bad))
+            assert status_of(caught.value) == 400
 
 
 async def test_a_session_token_is_good_after_a_restart(engine: Opened) -> None:
     async with engine() as opened:
         container = await new_container(opened)
         answer = await items.create(container, text(), PK)
-        token = container.session_token(answer.partition)
+        token = token_of(container, answer.partition)
     async with engine(Limits()) as opened:
         container = await opened.container("db", "c")
-        assert (await items.read(container, "a", PK, session_token=token)).row is not None
-        assert container.session_token(container.map.partitions[0]) == token
+        assert (await items.read(container, "a", PK, seen=session_token.read(token))).row is not None
+        assert token_of(container, container.map.partitions[0]) == token

@@ -19,6 +19,7 @@ from pleiad.engine.items import NO_CONDITIONS
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.limits import PROFILES
+from pleiad.server.http.failures import status_of
 
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]
 
@@ -99,7 +100,7 @@ async def test_hierarchical_keys_with_one_first_level_lie_together(engine: Opene
         assert len(await partition.scan(span, 0, 100)) == 50
         with pytest.raises(PleiadError) as caught:
             await items.read(container, "i", ("t",))
-        assert caught.value.status == 400
+        assert status_of(caught.value) == 400
 
 
 async def test_items_without_a_key_value_have_a_logical_partition_of_their_own(engine: Opened) -> None:
@@ -149,7 +150,7 @@ async def test_deleting_a_container_removes_its_files_and_only_those(engine: Ope
         assert segment_files(tmp_path) == before
         with pytest.raises(PleiadError) as caught:
             await items.create(doomed, b'{"id":"late","pk":"p"}', ("p",))
-        assert caught.value.status == 503
+        assert status_of(caught.value) == 503
         assert segment_files(tmp_path) == before
 
 
@@ -163,7 +164,7 @@ async def test_a_container_made_anew_under_the_same_name_is_empty(engine: Opened
         assert new is not old
         with pytest.raises(PleiadError) as caught:
             await items.read(new, "i0", ("user0",))
-        assert caught.value.status == 404
+        assert status_of(caught.value) == 404
         await fill(new, keys=1, items_per_key=1)
         assert container_etag(new, await items.read(new, "i0", ("user0",))) != etag
 

@@ -17,6 +17,7 @@ from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.errors import PleiadError
 from pleiad.limits import GB, Limits
+from pleiad.server.http.failures import status_of
 
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]
 KEY = {"paths": ["/pk"], "kind": "Hash", "version": 2}
@@ -117,7 +118,7 @@ async def test_one_redistribution_takes_from_and_gives_to_a_bounded_number_of_pa
         for given in ([5_000, 5_000, 5_000, 7_500, 7_500], [7_000, 7_000, 7_000, 4_500, 4_500]):
             with pytest.raises(PleiadError, match="from 2 physical partitions at most") as caught:
                 await opened.redistribute(container, dict(enumerate(given)))
-            assert caught.value.status == 400
+            assert status_of(caught.value) == 400
         assert [each.governor.rate_ru for each in container.map.partitions] == even
         wanted = [5_000, 5_000, 6_000, 7_000, 7_000]
         await opened.redistribute(container, dict(enumerate(wanted)))

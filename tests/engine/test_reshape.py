@@ -24,6 +24,7 @@ from pleiad.engine.items import NO_CONDITIONS
 from pleiad.engine.phase import Phase
 from pleiad.engine.query import execution
 from pleiad.engine.query.job import QueryRequest
+from pleiad.engine.session import Seen
 from pleiad.engine.sweeper import sweep
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
@@ -309,13 +310,13 @@ async def test_session_tokens_of_a_parent_hold_for_its_children(engine: Opened) 
     async with engine() as opened:
         container = await made(opened)
         await fill(container, 10)
-        token = container.session_token(container.map.partitions[0])
+        number = container.resource.number
+        seen = Seen("0", number, container.map.partitions[0].lsn)
         await opened.split(container, "0")
-        version = container.resource.number
         for child in container.map.partitions:
-            session.check(token, child, version)
+            session.check([seen], child, number)
             with pytest.raises(PleiadError) as refused:
-                session.check(f"0:{version}#{child.lsn + 1}", child, version)
+                session.check([Seen("0", number, child.lsn + 1)], child, number)
             assert refused.value.row is errors.SESSION_NOT_AVAILABLE
 
 

@@ -20,6 +20,7 @@ from pleiad.engine.feed.changes import Origin
 from pleiad.engine.items import NO_CONDITIONS
 from pleiad.engine.phase import Phase
 from pleiad.engine.reshape.failure import ChangedElsewhereError
+from pleiad.engine.session import Seen
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.limits import GB, Limits
@@ -194,11 +195,11 @@ async def test_a_session_and_a_feed_go_on_at_another_server(database: str) -> No
         container = await made(one)
         twin = await seen(other)
         await put(container, "k", "a", 1)
-        token = container.session_token(container.map.partitions[0])
+        token = [Seen("0", container.resource.number, container.map.partitions[0].lsn)]
         with pytest.raises(PleiadError) as caught:
-            await items.read(twin, "a", ("k",), session_token=token)
+            await items.read(twin, "a", ("k",), seen=token)
         assert await other.second_look(caught.value)
-        answer = await items.read(twin, "a", ("k",), session_token=token)
+        answer = await items.read(twin, "a", ("k",), seen=token)
         assert answer.row is not None
         await put(container, "k", "b", 1)
         page = await changes.page(twin, WHOLE, "", Origin.NOW, 0, 10)

@@ -32,6 +32,7 @@ from pleiad.engine.throughput.shared_budget import LEASE_SECONDS, fair_part
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.partition.governor import CHUNK, NORMAL, SYSTEM, Governor, Lane, Throttle
+from pleiad.server.http.failures import status_of
 from pleiad.store.postgres.store import PostgresStore
 from tests.engine.test_throttling import Clock
 from tests.postgres_server import PostgresServer
@@ -362,7 +363,7 @@ async def test_without_the_database_a_server_serves_what_it_has_and_then_nothing
             assert served(governor, GREEDY) <= RATE * CHUNK
             with pytest.raises(PleiadError) as caught:
                 governor.admit()
-            assert caught.value.status == 429
+            assert status_of(caught.value) == 429
             server.start()
             async with asyncio.timeout(60):
                 while not one.budget.is_alone:

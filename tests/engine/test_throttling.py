@@ -22,10 +22,12 @@ from pleiad.engine.query import execution
 from pleiad.engine.query.job import QueryRequest
 from pleiad.engine.sweeper import sweep
 from pleiad.errors import PleiadError
+from pleiad.heads.nosql.failures import substatus_of
 from pleiad.keys.range import WHOLE
 from pleiad.limits import PROFILES, Limits
 from pleiad.partition.governor import SYSTEM, Lane, Throttle
 from pleiad.partition.partition import Partition
+from pleiad.server.http.failures import status_of
 
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]
 FOODS = ("Beef Products", "Vegetable and Vegetable Products", "Soups, Sauces, and Gravies")
@@ -80,7 +82,7 @@ def exhaust(container: Container) -> None:
 async def refusal_of(work: Awaitable[Any]) -> PleiadError:
     with pytest.raises(PleiadError) as caught:
         await work
-    assert (caught.value.status, caught.value.substatus) == (429, 3200)
+    assert (status_of(caught.value), substatus_of(caught.value)) == (429, 3200)
     return caught.value
 
 
@@ -158,7 +160,7 @@ async def test_a_request_that_is_wrong_in_itself_is_not_admitted_and_pays_nothin
         exhaust(container)
         with pytest.raises(PleiadError) as caught:
             await items.create(container, b'{"pk":"x"}', ("x",))
-        assert caught.value.status == 400
+        assert status_of(caught.value) == 400
 
 
 async def test_in_bulk_each_operation_is_admitted_by_itself(engine: Opened) -> None:
@@ -173,7 +175,7 @@ async def test_in_bulk_each_operation_is_admitted_by_itself(engine: Opened) -> N
         ]
         refused, done = (await batch.run_bulk(container, operations)).answers
         assert isinstance(refused, PleiadError)
-        assert (refused.status, refused.substatus) == (429, 3200)
+        assert (status_of(refused), substatus_of(refused)) == (429, 3200)
         assert not isinstance(done, PleiadError)
 
 
@@ -195,7 +197,7 @@ async def test_r38_one_hot_food_group_gets_6000_of_18000_while_the_others_run_fr
             try:
                 served[key] += (await items.read(container, "item", (key,))).charge.ru
             except PleiadError as error:
-                refusals.append((error.status, error.range_id))
+                refusals.append((status_of(error), error.range_id))
                 return False
             return True
 
@@ -264,7 +266,7 @@ async def test_priority_and_buckets_reach_the_governor(engine: Opened) -> None:
             await items.read(container, "a", ("x",), lane=Lane(bucket=2))
         with pytest.raises(PleiadError) as caught:
             await items.read(container, "a", ("x",), lane=Lane(bucket=2))
-        assert (caught.value.status, caught.value.substatus) == (429, 3212)
+        assert (status_of(caught.value), substatus_of(caught.value)) == (429, 3212)
         container.map.partitions[0].governor.spend(750)
         await refusal_of(items.read(container, "a", ("x",), lane=Lane(low_priority=True)))
         await items.read(container, "a", ("x",))
@@ -323,7 +325,7 @@ async def test_redistribution_sums_up_to_the_throughput_and_outlives_a_restart(e
         ):
             with pytest.raises(PleiadError) as caught:
                 await opened.redistribute(container, wrong)
-            assert caught.value.status == 400
+            assert status_of(caught.value) == 400
         offer = opened.catalog.offer_of(container.resource.rid)
         assert offer is not None
         await opened.replace_offer(offer.rid, {"content": {"offerThroughput": 4_000}}, None)
@@ -383,7 +385,7 @@ async def test_a_serverless_account_has_no_offers_and_5000_for_each_partition(en
         ):
             with pytest.raises(PleiadError, match="not supported for serverless accounts") as caught:
                 await work
-            assert caught.value.status == 400
+            assert status_of(caught.value) == 400
     with pytest.raises(ValueError, match="belongs to a serverless account"):
         async with engine():
             pass
@@ -415,7 +417,7 @@ async def test_r9_a_fixed_container_needs_no_key_and_has_10_gb_and_10000_ru(engi
             await items.create(fixed, b'{"id":"%s","text":"%s"}' % (id.encode(), b"x" * 900), None)
         with pytest.raises(PleiadError) as caught:
             await items.create(fixed, b'{"id":"d","text":"%s"}' % (b"x" * 900), None)
-        assert (caught.value.status, caught.value.substatus) == (403, 1014)
+        assert (status_of(caught.value), substatus_of(caught.value)) == (403, 1014)
         offer = opened.catalog.offer_of(fixed.resource.rid)
         assert offer is not None
         with pytest.raises(PleiadError, match="copy its items into a container with a partition key"):
@@ -457,14 +459,14 @@ async def test_r9_a_fixed_container_with_a_key_is_limited_as_a_whole(engine: Ope
                 await put(container, "a", key, text="x" * 1_200)
         with pytest.raises(PleiadError, match="The fixed container reached its maximum size of") as caught:
             await put(fixed, "a", "MEL", text="x" * 1_200)
-        assert (caught.value.status, caught.value.charge_ru is not None) == (403, True)
+        assert (status_of(caught.value), caught.value.charge_ru is not None) == (403, True)
         await put(unlimited, "a", "MEL", text="x" * 1_200)
         body = json.dumps({"id": "a", "pk": "MEL", "text": "x" * 1_200}).encode()
         (refused,) = (
             await batch.run_transaction(fixed, ("MEL",), [Operation(OperationKind.CREATE, body=body)])
         ).answers
         assert isinstance(refused, PleiadError)
-        assert refused.status == 403
+        assert status_of(refused) == 403
         assert (await items.read(fixed, "a", ("LAX",))).row is not None
         await items.delete(fixed, "a", ("LAX",), NO_CONDITIONS)
         await put(fixed, "a", "MEL", text="x" * 1_200)
@@ -484,4 +486,4 @@ async def test_without_fixed_containers_a_partition_key_is_required(engine: Open
         database = await opened.create_database({"id": "db"}, None)
         with pytest.raises(PleiadError) as caught:
             await opened.create_container(database, {"id": "c"}, Throughput(400))
-        assert (caught.value.status, caught.value.substatus) == (400, 1013)
+        assert (status_of(caught.value), substatus_of(caught.value)) == (400, 1013)

@@ -20,6 +20,7 @@ from pleiad.engine.sweeper import sweep
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.partition.map import PartitionMap
+from pleiad.server.http.failures import status_of
 from pleiad.store.contract import Row
 
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]
@@ -125,7 +126,7 @@ async def test_a_write_starts_the_time_to_live_anew(engine: Opened, clock: Clock
         ):
             with pytest.raises(PleiadError) as caught:
                 await operation
-            assert caught.value.status == 404
+            assert status_of(caught.value) == 404
         created = await items.create(container, text("default"), PK)
         assert created.created
 

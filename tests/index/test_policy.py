@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pleiad.errors import PleiadError
 from pleiad.index.policy import ELEMENT, IndexingPolicy, Steps
 from pleiad.limits import Limits
+from pleiad.server.http.failures import status_of
 
 LIMITS = Limits()
 ETAG = {"path": '/"_etag"/?'}
@@ -210,7 +211,7 @@ def test_precedence_agrees_with_picking_the_best_of_all_matching_rules(
 def test_a_policy_that_cannot_be_accepted_is_a_bad_request(value: object) -> None:
     with pytest.raises(PleiadError) as refused:
         policy_of(value)
-    assert refused.value.status == 400
+    assert status_of(refused.value) == 400
 
 
 def test_the_number_of_paths_and_composites_is_limited() -> None:

@@ -9,6 +9,7 @@ from pleiad.item.id import check_item_id, check_resource_name
 from pleiad.item.ttl import check_default_ttl, check_item_ttl, expires_at
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
+from pleiad.server.http.failures import status_of
 
 LIMITS = Limits()
 
@@ -24,7 +25,7 @@ def test_good_item_ids_are_given_back(value: str) -> None:
 def test_bad_item_ids_are_a_bad_request(value: object) -> None:
     with pytest.raises(PleiadError, match="invalid") as refused:
         check_item_id(value, LIMITS)
-    assert refused.value.status == 400
+    assert status_of(refused.value) == 400
 
 
 @pytest.mark.parametrize("value", [None, UNDEFINED])
@@ -43,7 +44,7 @@ def test_good_names_are_given_back(value: str) -> None:
 def test_bad_names_are_a_bad_request(value: object) -> None:
     with pytest.raises(PleiadError) as refused:
         check_resource_name(value, LIMITS)
-    assert refused.value.status == 400
+    assert status_of(refused.value) == 400
 
 
 @pytest.mark.parametrize(("value", "seconds"), [(-1, -1), (1, 1), (60.0, 60), (2_147_483_647, 2_147_483_647)])
@@ -56,7 +57,7 @@ def test_good_times_to_live_are_seconds(value: object, seconds: int) -> None:
 def test_other_times_to_live_are_a_bad_request(value: object) -> None:
     with pytest.raises(PleiadError, match="ttl") as refused:
         check_item_ttl({"ttl": value}, LIMITS)
-    assert refused.value.status == 400
+    assert status_of(refused.value) == 400
     with pytest.raises(PleiadError, match="defaultTtl"):
         check_default_ttl(value, LIMITS)
 

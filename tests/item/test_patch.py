@@ -14,6 +14,7 @@ from pleiad.errors import PleiadError
 from pleiad.item import body
 from pleiad.item.patch import Patch, apply, parse_patch, patch_from_value
 from pleiad.limits import Limits
+from pleiad.server.http.failures import status_of
 
 LIMITS = Limits()
 ITEM: dict[str, Any] = {
@@ -105,7 +106,7 @@ def test_an_operation_that_does_not_fit_the_item_names_its_index_and_path(
 ) -> None:
     with pytest.raises(PleiadError, match=reason) as refused:
         patched({"op": "set", "path": "/ok", "value": 1}, operation)
-    assert refused.value.status == 400
+    assert status_of(refused.value) == 400
     assert refused.value.message.startswith(
         f"Patch operation 1 ({operation['op']} at '{operation['path'][:200]}')"
     )
@@ -133,7 +134,7 @@ def test_an_operation_that_does_not_fit_the_item_names_its_index_and_path(
 def test_an_operation_that_is_malformed_is_refused_before_any_item_is_read(operation: dict[str, Any]) -> None:
     with pytest.raises(PleiadError, match="Patch operation 0 is not valid") as refused:
         patch_of(operation)
-    assert refused.value.status == 400
+    assert status_of(refused.value) == 400
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,7 @@ def test_no_patch_touches_id_system_properties_or_partition_key(path: str) -> No
 def test_a_body_that_is_no_patch_is_a_bad_request(raw: bytes) -> None:
     with pytest.raises(PleiadError) as refused:
         parse_patch(raw, LIMITS, ())
-    assert refused.value.status == 400
+    assert status_of(refused.value) == 400
 
 
 def test_more_operations_than_the_limit_are_refused() -> None:

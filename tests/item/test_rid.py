@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pleiad.errors import PleiadError
 from pleiad.item import rid
+from pleiad.server.http.failures import status_of
 
 databases = st.integers(0, 2**32 - 1)
 containers = st.integers(0, 2**31 - 1)
@@ -107,7 +108,7 @@ def test_only_eight_characters_of_four_bytes_look_like_a_database(text: str, ans
 def test_a_text_that_is_no_document_rid_is_a_bad_request(text: str) -> None:
     with pytest.raises(PleiadError) as refused:
         rid.document_parts(text)
-    assert refused.value.status == 400
+    assert status_of(refused.value) == 400
 
 
 def test_numbers_that_do_not_fit_are_never_folded_into_another_rid() -> None:

@@ -14,6 +14,7 @@ from pleiad.errors import PleiadError
 from pleiad.keys.definition import KeyDefinition
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
+from pleiad.server.http.failures import status_of
 
 LIMITS = Limits()
 
@@ -82,7 +83,7 @@ def test_a_path_is_names_behind_slashes(path: str, steps: tuple[str, ...]) -> No
 def test_a_path_that_names_no_single_property_is_refused(path: str) -> None:
     with pytest.raises(PleiadError, match="Partition key paths must contain only valid") as caught:
         define(paths=[path], kind="Hash", version=2)
-    assert caught.value.status == 400
+    assert status_of(caught.value) == 400
 
 
 def test_a_definition_that_is_not_there_has_an_error_of_its_own() -> None:
@@ -124,7 +125,7 @@ def test_a_definition_that_is_not_there_has_an_error_of_its_own() -> None:
 def test_a_wrong_definition_is_refused_with_its_reason(value: object, says: str) -> None:
     with pytest.raises(PleiadError, match=says) as caught:
         KeyDefinition.from_json(value, LIMITS)
-    assert caught.value.status == 400
+    assert status_of(caught.value) == 400
 
 
 def test_what_is_left_out_is_filled_in_as_clients_read_it() -> None:

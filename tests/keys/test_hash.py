@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pleiad.heads.nosql import key_header
 from pleiad.keys.definition import KeyDefinition
 from pleiad.keys.hash import decode_hash_v1, encode_number, epk
 from pleiad.keys.range import MAX, prefix_range
 from pleiad.keys.undefined import UNDEFINED
-from pleiad.keys.value import KeyValue, parse_header, same
+from pleiad.keys.value import KeyValue, same
 
 VECTORS_FILE = Path(__file__).parents[3] / "shared" / "reference" / "epk_vectors.json"
 VECTORS: dict[str, Any] = json.loads(VECTORS_FILE.read_text("utf-8")) if VECTORS_FILE.is_file() else {}
@@ -47,7 +48,7 @@ def components(vector: dict[str, Any]) -> tuple[KeyValue, ...]:
 def test_the_hash_of_a_key_is_the_published_one(vector: dict[str, Any], scheme: str) -> None:
     wanted = vector[scheme]["epk"]
     assert epk(components(vector), SCHEMES[scheme]).hex().upper() == wanted
-    assert epk(parse_header(vector["partitionKeyHeader"]), SCHEMES[scheme]).hex().upper() == wanted
+    assert epk(key_header.read(vector["partitionKeyHeader"]), SCHEMES[scheme]).hex().upper() == wanted
 
 
 @needs_vectors

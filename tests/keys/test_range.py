@@ -14,6 +14,7 @@ from pleiad.keys.hash import epk
 from pleiad.keys.range import MAX, MIN, WHOLE, EpkRange, disjoint, even_ranges, midpoint, prefix_range
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.keys.value import KeyValue
+from pleiad.server.http.failures import status_of
 
 V1 = KeyDefinition(("/pk",), "Hash", 1)
 V2 = KeyDefinition(("/pk",), "Hash", 2)
@@ -153,7 +154,7 @@ def test_a_range_goes_to_hex_and_back() -> None:
 def test_a_range_that_is_not_hex_or_holds_nothing_is_a_bad_request(low: str, high: str) -> None:
     with pytest.raises(PleiadError) as caught:
         EpkRange.from_hex(low, high)
-    assert caught.value.status == 400
+    assert status_of(caught.value) == 400
 
 
 def test_ranges_that_lie_in_each_other_become_one() -> None:

@@ -17,8 +17,9 @@ from urllib.parse import quote
 import pytest
 
 from pleiad.account.keys import EMULATOR_KEY, AccountKeys, KeysInForce
-from pleiad.errors import CLOCK_SKEW, PleiadError
+from pleiad.errors import PleiadError
 from pleiad.heads.nosql.auth import Authenticator
+from pleiad.heads.nosql.failures import CLOCK_SKEW
 from pleiad.limits import Limits
 from pleiad.node import Settings
 from tests.stores import StartServer

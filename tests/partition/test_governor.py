@@ -7,6 +7,7 @@ import random
 import pytest
 
 from pleiad.errors import PleiadError
+from pleiad.heads.nosql.failures import substatus_of
 from pleiad.limits import Limits
 from pleiad.partition.governor import (
     LOW_PRIORITY_RESERVE,
@@ -20,6 +21,7 @@ from pleiad.partition.governor import (
     admit_all,
     spend_all,
 )
+from pleiad.server.http.failures import status_of
 
 LOW = Lane(low_priority=True)
 
@@ -73,7 +75,7 @@ def test_a_refusal_is_429_3200_with_the_first_millisecond_at_which_it_would_be_s
     for _ in range(500):
         refusal = ask(asked, order.uniform(1, 900))
         while refusal is not None:
-            assert (refusal.status, refusal.substatus) == (429, 3200)
+            assert (status_of(refusal), substatus_of(refusal)) == (429, 3200)
             assert "Request rate is large" in refusal.message
             assert refusal.retry_after_ms is not None
             before = clock.now
@@ -213,7 +215,7 @@ def test_a_throughput_bucket_gets_its_percent_and_is_refused_with_3212_while_oth
     ask(asked, 1, Lane(bucket=1))
     refusal = ask(asked, 1, Lane(bucket=1))
     assert refusal is not None
-    assert (refusal.status, refusal.substatus) == (429, 3212)
+    assert (status_of(refusal), substatus_of(refusal)) == (429, 3212)
     assert ask(asked, 1) is None
     assert ask(asked, 1, Lane(bucket=3)) is None
     assert ask(asked, 1, Lane(bucket=5)) is None, "a bucket that is not defined is the container"

@@ -15,6 +15,7 @@ from pleiad.query import QueryContext, ast, compile_condition, compile_query
 from pleiad.query.order_rules import check_order_by
 from pleiad.query.parser import parse
 from pleiad.query.print import print_expression
+from pleiad.server.http.failures import status_of
 
 Run = Callable[..., list[Any]]
 ITEMS: list[dict[str, Any]] = [
@@ -363,7 +364,7 @@ def test_a_wrong_query_names_its_fault_and_its_place(
 ) -> None:
     with pytest.raises(PleiadError) as raised:
         compile_query(text, limits)
-    assert raised.value.status == 400
+    assert status_of(raised.value) == 400
     (entry,) = json.loads(raised.value.message)["errors"]
     assert entry["code"] == code
     assert entry.get("location") == (None if place is None else {"start": place[0], "end": place[1]})

@@ -15,6 +15,7 @@ from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.query import QueryContext
 from pleiad.query.run import Query
+from pleiad.server.http.failures import status_of
 
 COUNTS = (65, 130)
 DEPTHS = (13, 30)
@@ -74,7 +75,7 @@ def check(oracle: Any, text: str) -> None:
             oracle.canon(value) for value in Query(text, Limits()).run(ITEMS, PARAMETERS, QueryContext())
         ]
     except PleiadError as error:
-        found = error.status
+        found = status_of(error)
     try:
         expected = [oracle.canon(value) for value in oracle.run(text, ITEMS, PARAMETERS)]
     except (oracle.OracleError, PleiadError):

@@ -19,6 +19,7 @@ from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.node import Node, Settings
 from pleiad.partition.partition import Partition
+from pleiad.server.http.failures import status_of
 from tests.stores import StoreOf
 
 QUERIES = (
@@ -161,7 +162,7 @@ async def test_an_item_that_takes_too_long_stops_the_query(world: Any, selection
         joined = "FROM c JOIN x IN c.many JOIN y IN c.many JOIN z IN c.many"
         with pytest.raises(PleiadError) as caught:
             await w.query(f"SELECT {selection} {joined} WHERE x + y + z >= @none", {"@none": 1197})
-    assert caught.value.status == 408
+    assert status_of(caught.value) == 408
 
 
 async def test_a_client_that_hangs_up_stops_its_query(

@@ -14,6 +14,7 @@ import pytest
 from pleiad.engine.query.resume import resume_point
 from pleiad.errors import PleiadError
 from pleiad.query.distinct_hash import distinct_hash
+from pleiad.server.http.failures import status_of
 
 pytestmark = pytest.mark.every_store
 
@@ -169,7 +170,7 @@ async def test_a_place_beside_a_sort_key_that_is_too_long_for_a_token_is_kept(wo
 def test_a_place_that_is_none_is_refused(given: Any) -> None:
     with pytest.raises(PleiadError) as refused:
         resume_point(given)
-    assert refused.value.status == 400
+    assert status_of(refused.value) == 400
 
 
 @pytest.mark.parametrize(
@@ -180,4 +181,4 @@ async def test_a_query_that_has_no_such_place_refuses_it(world: Any, text: str) 
     async with world(indexingPolicy=POLICY) as w:
         with pytest.raises(PleiadError) as refused:
             await w.page(text, resume=resume_point({"value": [1]}))
-        assert refused.value.status == 400
+        assert status_of(refused.value) == 400

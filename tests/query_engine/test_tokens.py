@@ -15,6 +15,7 @@ from pleiad.engine.seal import Seal
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.query.pace import Pace
+from pleiad.server.http import failures
 from pleiad.store.selection import Selection
 
 QUERIES = (
@@ -39,7 +40,7 @@ async def fill(world: Any, count: int = 40) -> None:
 async def refused(world: Any, text: str, token: str) -> None:
     with pytest.raises(PleiadError) as caught:
         await world.page(text, items_max=3, token=token)
-    assert caught.value.status == 400, text
+    assert status_of(caught.value) == 400, text
 
 
 async def status_of(world: Any, text: str, token: str) -> int:
@@ -47,7 +48,7 @@ async def status_of(world: Any, text: str, token: str) -> int:
     try:
         page = await world.page(text, items_max=3, token=token)
     except PleiadError as error:
-        return error.status
+        return failures.status_of(error)
     assert len(page.results) <= 3
     return 200
 

@@ -9,7 +9,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from pleiad.query.index_use import ENTRIES_MAX, IndexUse, index_use, to_v1_header, to_v2_header
+from pleiad.heads.nosql.query_reports import index_header_v1, index_header_v2
+from pleiad.query.index_use import ENTRIES_MAX, IndexUse, index_use
 
 
 def use_of(compiled: Any, where: str, policy: Any, **options: Any) -> IndexUse:
@@ -29,7 +30,7 @@ def composites(use: IndexUse) -> tuple[list[str], list[str]]:
 
 def test_the_public_cases_come_out_as_published(compiled: Any, policy: Any, index_metrics_case: Any) -> None:
     use = index_use(compiled(index_metrics_case["query"]).plan, {}, policy())
-    assert json.loads(unquote(to_v2_header(use))) == index_metrics_case["expected_index_metrics"]
+    assert json.loads(unquote(index_header_v2(use))) == index_metrics_case["expected_index_metrics"]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +190,7 @@ def test_order_sums_and_groups_utilize_composite_indexes(
 def test_the_first_wire_format_is_base64_of_json_with_four_lists(compiled: Any, policy: Any) -> None:
     rules = policy("a+ b+", includedPaths=[{"path": "/*"}], excludedPaths=[{"path": "/b/?"}])
     use = use_of(compiled, "c.a = 1 AND c.b > 2 AND c.z > 3", rules)
-    document = json.loads(base64.b64decode(to_v1_header(use), validate=True))
+    document = json.loads(base64.b64decode(index_header_v1(use), validate=True))
     single = {
         "FilterExpression": "",
         "FilterPreciseSet": True,
@@ -208,23 +209,23 @@ def test_the_first_wire_format_is_base64_of_json_with_four_lists(compiled: Any, 
 def test_both_formats_are_header_text_for_any_name(compiled: Any, policy: Any) -> None:
     plan = compiled("SELECT * FROM c WHERE c[@name] = 1").plan
     use = index_use(plan, {"@name": "\ud800\r\né"}, policy())
-    for text in (to_v1_header(use), to_v2_header(use)):
+    for text in (index_header_v1(use), index_header_v2(use)):
         assert text.isascii()
         assert text.isprintable()
 
 
 def test_letters_beyond_ascii_stand_as_they_are(compiled: Any, policy: Any) -> None:
     use = use_of(compiled, "c['größe'] = 1 AND c['a b'] = 2", policy())
-    assert "gr%C3%B6%C3%9Fe" in to_v2_header(use)
-    assert "größe" in base64.b64decode(to_v1_header(use)).decode()
+    assert "gr%C3%B6%C3%9Fe" in index_header_v2(use)
+    assert "größe" in base64.b64decode(index_header_v1(use)).decode()
     assert specs(use)[0] == ['/"a b"/?', "/größe/?"]
 
 
 def test_a_report_that_no_client_could_read_in_a_header_is_cut(compiled: Any, policy: Any) -> None:
     long = use_of(compiled, " AND ".join(f"c['{'é' * 400}{n}'] = 1" for n in range(30)), policy())
-    for text in (to_v1_header(long), to_v2_header(long)):
+    for text in (index_header_v1(long), index_header_v2(long)):
         assert len(text) <= 5_000
-    assert json.loads(base64.b64decode(to_v1_header(long)))["UtilizedSingleIndexes"]
+    assert json.loads(base64.b64decode(index_header_v1(long)))["UtilizedSingleIndexes"]
 
 
 def test_the_lists_are_bounded(compiled: Any, policy: Any) -> None:

@@ -8,7 +8,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from pleiad.query.advice import Advice, advice, to_header
+from pleiad.heads.nosql.query_reports import advice_header, metrics_header
+from pleiad.query.advice import Advice, advice
 from pleiad.query.metrics import QueryMetrics
 
 
@@ -19,7 +20,7 @@ def test_the_metrics_header_has_every_name_with_its_value_and_no_semicolon_at_th
         output_document_bytes=70,
         index_utilization_ratio=1.0,
     )
-    pairs = [piece.split("=") for piece in metrics.to_header().split(";")]
+    pairs = [piece.split("=") for piece in metrics_header(metrics).split(";")]
     assert [name for name, _ in pairs] == [
         "totalExecutionTimeInMs",
         "queryCompileTimeInMs",
@@ -57,7 +58,7 @@ def test_what_a_page_did_took_time(run_ms: float, loaded: int, output: int) -> N
         output_bytes=10 * output,
     )
     shown = {
-        name: float(value) for name, value in (pair.split("=") for pair in metrics.to_header().split(";"))
+        name: float(value) for name, value in (pair.split("=") for pair in metrics_header(metrics).split(";"))
     }
     assert shown["queryCompileTimeInMs"] > 0
     assert (shown["documentLoadTimeInMs"] > 0) == (loaded > 0)
@@ -103,7 +104,7 @@ def test_advice_names_the_costly_habits_of_a_query(compiled: Any, text: str, ids
 
 
 def test_the_advice_header_is_percent_encoded_json() -> None:
-    text = to_header([Advice("QA1002"), Advice("QA1005", ("c.name",))])
+    text = advice_header([Advice("QA1002"), Advice("QA1005", ("c.name",))])
     assert text.isascii()
     assert not set(text) & set(' "[]{};,')
     assert json.loads(unquote(text)) == [

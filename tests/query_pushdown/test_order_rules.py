@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from pleiad.errors import PleiadError
+from pleiad.heads.nosql.failures import code_of
 from pleiad.query.order_rules import NO_COMPOSITE, NO_RANGE, check_order_by
+from pleiad.server.http.failures import status_of
 
 
 def refusal(compiled: Any, order: str, policy: Any, **options: Any) -> str | None:
@@ -25,7 +27,7 @@ def refusal(compiled: Any, order: str, policy: Any, **options: Any) -> str | Non
 def test_a_refusal_is_a_bad_request(compiled: Any, policy: Any) -> None:
     with pytest.raises(PleiadError) as refused:
         check_order_by(compiled("SELECT * FROM c ORDER BY c.a, c.b").plan, policy(), {})
-    assert (refused.value.status, refused.value.code) == (400, "BadRequest")
+    assert (status_of(refused.value), code_of(refused.value)) == (400, "BadRequest")
 
 
 @pytest.mark.parametrize(

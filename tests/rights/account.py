@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from pleiad.account.keys import KeysInForce
 from pleiad.catalog.throughput import Throughput
+from pleiad.engine.desk import Desk
 from pleiad.engine.engine import Engine
 from pleiad.heads.admin.head import AdminOperations
 from pleiad.heads.nosql.auth import Authenticator
@@ -92,7 +93,7 @@ class Account:
         self.engine = engine
         self.authenticator = authenticator = Authenticator(keys, engine.limits)
         self.admin = AdminOperations(keys, False, lambda: 0)
-        self.head = NoSqlHead(engine, authenticator, self.admin)
+        self.head = NoSqlHead(Desk(engine), authenticator, self.admin)
 
     async def send(
         self,

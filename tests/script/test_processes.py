@@ -17,6 +17,7 @@ from pleiad.limits import Limits
 from pleiad.script import worker
 from pleiad.script.pool import ScriptPool
 from pleiad.script.process import ScriptProcess
+from pleiad.server.http.failures import status_of
 from tests.stores import StartServer
 
 on_linux = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks into /proc")
@@ -108,9 +109,9 @@ def test_a_process_that_breaks_while_it_works_is_an_error_of_the_table() -> None
     async def work() -> None:
         pool = ScriptPool(Limits())
         async with pool.lease() as process:
-            assert (await ask(process, signal.SIGSEGV)).status == 400
+            assert status_of(await ask(process, signal.SIGSEGV)) == 400
         async with pool.lease() as process:
-            assert (await ask(process, signal.SIGALRM)).status == 408
+            assert status_of(await ask(process, signal.SIGALRM)) == 408
         pool.close()
 
     asyncio.run(work())

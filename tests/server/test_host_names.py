@@ -6,10 +6,10 @@ import socket
 
 import pytest
 
-from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.node import Settings, SettingsError
 from pleiad.server.host_names import HostNames, is_host_name
+from pleiad.server.http.failures import UNKNOWN_HOST
 from pleiad.server.http.message import Request
 
 LOOPBACK = [
@@ -33,7 +33,7 @@ def takes(names: HostNames, host: str | None, target: bytes = b"/") -> bool:
     try:
         names.check(request)
     except PleiadError as error:
-        return error.row is not errors.UNKNOWN_HOST
+        return error.row is not UNKNOWN_HOST
     return True
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pleiad import errors
+from pleiad.server.http.failures import ROUTE_NOT_FOUND
 from pleiad.server.http.message import ConnectionCut, Request, Response
 
 Serve = Callable[..., Any]
@@ -417,7 +417,7 @@ def test_a_failing_handler_gives_500_and_a_log_without_headers(
 
 def test_an_error_of_the_table_that_a_handler_lets_through_keeps_its_status(serve: Serve) -> None:
     async def missing(request: Request) -> Response:
-        raise errors.ROUTE_NOT_FOUND(path="/x")
+        raise ROUTE_NOT_FOUND(path="/x")
 
     answer = serve(missing).connect().send(GET).read()
     assert (answer.status, error_code(answer.body)) == (404, "NotFound")

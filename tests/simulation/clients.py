@@ -17,8 +17,10 @@ from pleiad.engine.feed import listing
 from pleiad.engine.items import NO_CONDITIONS, ItemAnswer
 from pleiad.engine.query import execution
 from pleiad.engine.query.job import QueryRequest
+from pleiad.engine.session import Seen
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
+from pleiad.server.http.failures import status_of
 from tests.simulation.history import Batch, Counter, History, Key, Owned, State, demand
 
 KEYS = 12
@@ -89,7 +91,7 @@ class Writer:
         except PleiadError as error:
             if error.row is errors.COMPLETING_SPLIT and self._history.may_time_out:
                 return None
-            demand(error.row in allowed, f"a write was refused: {error.status} {error.message}")
+            demand(error.row in allowed, f"a write was refused: {status_of(error)} {error.message}")
             return None
 
     async def _change(
@@ -121,15 +123,17 @@ class Writer:
         owned.state, owned.lsn = state, lsn
         owned.in_flight.clear()
         if ttl is None:
-            token = self._container.session_token(answer.partition)
-            await self._read_back(key, token)
+            partition = answer.partition
+            await self._read_back(
+                key, Seen(partition.range_id, self._container.resource.number, partition.lsn)
+            )
 
-    async def _read_back(self, key: Key, token: str) -> None:
+    async def _read_back(self, key: Key, seen: Seen) -> None:
         owned = self._history.owned[key]
         try:
-            answer = await items.read(self._container, key[1], (key[0],), session_token=token)
+            answer = await items.read(self._container, key[1], (key[0],), seen=[seen])
         except PleiadError as error:
-            demand(error.row is errors.ITEM_NOT_FOUND, f"a read failed: {error.status} {error.message}")
+            demand(error.row is errors.ITEM_NOT_FOUND, f"a read failed: {status_of(error)} {error.message}")
             demand(owned.state is None, f"I8: {key} is not there for the one who wrote it")
             return
         assert answer.row is not None
@@ -227,7 +231,7 @@ class Writer:
         except PleiadError as error:
             demand(
                 error.row is errors.COMPLETING_SPLIT and history.may_time_out,
-                f"a batch was refused: {error.status} {error.message}",
+                f"a batch was refused: {status_of(error)} {error.message}",
             )
         history.batches.remove(noted)
         del counter.in_flight[self._number]

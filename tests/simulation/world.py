@@ -15,6 +15,7 @@ from pleiad.engine.engine import Engine
 from pleiad.engine.phase import Phase
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
+from pleiad.server.http.failures import status_of
 from tests.simulation.clients import Reader, Writer, everything, prepare
 from tests.simulation.followers import RangeFollower, VersionFollower, WholeFollower
 from tests.simulation.ground import Ground
@@ -267,7 +268,7 @@ class _Mover:
             except InjectedError:
                 continue
             except PleiadError as error:
-                demand(error.row in _EXPECTED, f"a change failed: {error.status} {error.message}")
+                demand(error.row in _EXPECTED, f"a change failed: {status_of(error)} {error.message}")
 
     async def _change(self, choice: float, ids: list[str], index: int) -> None:
         if choice < 0.25:

@@ -15,6 +15,7 @@ import pytest
 from pleiad.errors import REQUEST_TIMEOUT, UNAVAILABLE, ErrorRow, PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.server import eager
+from pleiad.server.http.failures import status_of
 from pleiad.store.contract import Mutation, PartitionWrite, Result, Segment, SegmentDroppedError, Verb
 from pleiad.store.index_use import IndexSettings
 from pleiad.store.postgres import schema
@@ -395,7 +396,7 @@ async def test_what_a_drop_could_not_free_yet_is_not_the_segment_that_is_made_an
             await store.drop_segments(["s"])
             anew = store.segment("s")
             assert await ids(anew) == []
-            assert (await refused(anew.commit(put("new")))).status == 503
+            assert status_of(await refused(anew.commit(put("new")))) == 503
         await anew.commit(put("new"))
         for task in list(store._dropping):
             await task

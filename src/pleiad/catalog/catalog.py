@@ -116,11 +116,10 @@ class Catalog:
         kind = PARENTS.get(resource.kind)
         return None if kind is None else self._by_rid.get((kind, resource.parent_rid))
 
-    def path_of(self, resource: Resource) -> str:
-        """The path of a resource by names, such as dbs/d/colls/c."""
-        parent = self.parent_of(resource)
-        owner = "" if parent is None else f"{self.path_of(parent)}/"
-        return f"{owner}{resource.kind.segment}/{resource.id}"
+    def owner_of(self, offer: Resource) -> Resource | None:
+        """The container or database that an offer pays for."""
+        rid = offer.properties["offerResourceId"]
+        return self._by_rid.get((Kind.CONTAINER, rid)) or self._by_rid.get((Kind.DATABASE, rid))
 
     def children(self, kind: Kind, parent_rid: str) -> list[Resource]:
         """All resources of a kind under a parent, oldest first."""
@@ -184,14 +183,12 @@ class Catalog:
     ) -> Resource:
         """A resource of that number that does not exist yet; `add` makes it exist."""
         rid = _rid(kind, parent, number)
-        owner = parent.self_link if parent is not None else ""
         return Resource(
             kind,
             rid,
             parent.rid if parent is not None else ACCOUNT_RID,
             rid if kind is Kind.OFFER else id,
             number,
-            f"{owner}{kind.segment}/{rid}/",
             int(time.time()),
             new_etag(),
             properties,

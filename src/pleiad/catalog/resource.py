@@ -1,6 +1,6 @@
 """A metadata resource: a database, container, script, offer, user or permission.
 
-All of them share identity, version and links; what differs is `properties`, the JSON a client gave, checked by the
+All of them share identity and version; what differs is `properties`, the JSON a client gave, checked by the
 module of its kind. A resource is immutable: a change makes a new one with a new etag.
 """
 
@@ -16,25 +16,24 @@ from pleiad.store.contract import Record
 
 
 class Kind(Enum):
-    """The kinds of metadata resources: the path segment, the name of its feed, and its words for messages."""
+    """The kinds of metadata resources: the name that their records have in a store, and the one for messages."""
 
-    DATABASE = ("dbs", "Databases", "database")
-    CONTAINER = ("colls", "DocumentCollections", "container")
-    USER = ("users", "Users", "user")
-    PERMISSION = ("permissions", "Permissions", "permission")
-    OFFER = ("offers", "Offers", "offer")
-    STORED_PROCEDURE = ("sprocs", "StoredProcedures", "stored procedure")
-    TRIGGER = ("triggers", "Triggers", "trigger")
-    USER_DEFINED_FUNCTION = ("udfs", "UserDefinedFunctions", "user-defined function")
-    ENCRYPTION_KEY = ("clientencryptionkeys", "ClientEncryptionKeys", "client encryption key")
+    DATABASE = ("dbs", "database")
+    CONTAINER = ("colls", "container")
+    USER = ("users", "user")
+    PERMISSION = ("permissions", "permission")
+    OFFER = ("offers", "offer")
+    STORED_PROCEDURE = ("sprocs", "stored procedure")
+    TRIGGER = ("triggers", "trigger")
+    USER_DEFINED_FUNCTION = ("udfs", "user-defined function")
+    ENCRYPTION_KEY = ("clientencryptionkeys", "client encryption key")
 
-    def __init__(self, segment: str, feed: str, word: str) -> None:
-        self.segment = segment
-        self.feed = feed
+    def __init__(self, record: str, word: str) -> None:
+        self.record = record
         self.word = word
 
 
-_BY_SEGMENT = {kind.segment: kind for kind in Kind}
+_BY_RECORD = {kind.record: kind for kind in Kind}
 
 PARENTS: dict[Kind, Kind] = {
     Kind.CONTAINER: Kind.DATABASE,
@@ -47,24 +46,6 @@ PARENTS: dict[Kind, Kind] = {
 }
 """The kind that a resource stands under; databases and offers stand under the account."""
 
-_LINKS: dict[Kind, dict[str, str]] = {
-    Kind.DATABASE: {"_colls": "colls/", "_users": "users/"},
-    Kind.CONTAINER: {
-        "_docs": "docs/",
-        "_sprocs": "sprocs/",
-        "_triggers": "triggers/",
-        "_udfs": "udfs/",
-        "_conflicts": "conflicts/",
-    },
-    Kind.USER: {"_permissions": "permissions/"},
-    Kind.PERMISSION: {},
-    Kind.OFFER: {},
-    Kind.STORED_PROCEDURE: {},
-    Kind.TRIGGER: {},
-    Kind.USER_DEFINED_FUNCTION: {},
-    Kind.ENCRYPTION_KEY: {},
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Resource:
@@ -75,22 +56,9 @@ class Resource:
     parent_rid: str
     id: str
     number: int
-    self_link: str
     ts: int
     etag: str
     properties: dict[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """The resource as clients see it: without the properties whose names begin with a dot, which are our own."""
-        return {
-            "id": self.id,
-            **{name: value for name, value in self.properties.items() if not name.startswith(".")},
-            "_rid": self.rid,
-            "_self": self.self_link,
-            "_etag": self.etag,
-            "_ts": self.ts,
-            **_LINKS[self.kind],
-        }
 
     def changed(self, properties: dict[str, Any], id: str | None = None) -> Resource:
         """The next version of this resource."""
@@ -100,7 +68,6 @@ class Resource:
             self.parent_rid,
             self.id if id is None else id,
             self.number,
-            self.self_link,
             int(time.time()),
             new_etag(),
             properties,
@@ -109,24 +76,22 @@ class Resource:
     def to_record(self) -> Record:
         body = {
             "number": self.number,
-            "self": self.self_link,
             "ts": self.ts,
             "etag": self.etag,
             "properties": self.properties,
         }
-        return Record(self.kind.segment, self.rid, self.parent_rid, self.id, body)
+        return Record(self.kind.record, self.rid, self.parent_rid, self.id, body)
 
 
 def from_record(record: Record) -> Resource:
     """The resource a catalog record holds."""
     body = record.body
     return Resource(
-        _BY_SEGMENT[record.kind],
+        _BY_RECORD[record.kind],
         record.rid,
         record.parent,
         record.name,
         body["number"],
-        body["self"],
         body["ts"],
         body["etag"],
         body["properties"],
@@ -134,7 +99,7 @@ def from_record(record: Record) -> Resource:
 
 
 def is_resource_record(record: Record) -> bool:
-    return record.kind in _BY_SEGMENT
+    return record.kind in _BY_RECORD
 
 
 def new_etag() -> str:

@@ -10,12 +10,6 @@ from pleiad.limits import Limits
 
 TRIGGER_TYPES = ("pre", "post")
 TRIGGER_OPERATIONS = ("all", "create", "update", "delete", "replace", "upsert")
-_SEGMENTS = {kind.segment: kind for kind in (Kind.STORED_PROCEDURE, Kind.TRIGGER, Kind.USER_DEFINED_FUNCTION)}
-
-
-def script_kind(segment: str) -> Kind:
-    """The kind of script a segment of a path names."""
-    return _SEGMENTS[segment]
 
 
 def script_properties(kind: Kind, body: dict[str, Any], limits: Limits) -> dict[str, Any]:

@@ -22,6 +22,8 @@ class Role(Enum):
     READ_ONLY = "read-only key"
     IDENTITY = "identity token"
     RESOURCE = "resource token"
+    NOBODY = "nothing"
+    """Not at all, yet or ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Caller:
 MASTER = Caller(Role.MASTER)
 READ_ONLY = Caller(Role.READ_ONLY)
 IDENTITY = Caller(Role.IDENTITY)
+NOBODY = Caller(Role.NOBODY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,8 @@ def check(caller: Caller, operation: Operation, target: Target = NOTHING) -> Non
     """Raises when the caller may not run the operation on the target."""
     if caller.role is Role.MASTER or operation.area is Area.OPEN:
         return
+    if caller.role is Role.NOBODY:
+        raise errors.UNAUTHORIZED(reason="The request does not prove who asks.")
     if caller.role is Role.READ_ONLY:
         if operation.writes:
             raise errors.FORBIDDEN(reason="The read-only key cannot authorize a write.")
@@ -95,7 +100,7 @@ def check(caller: Caller, operation: Operation, target: Target = NOTHING) -> Non
     if caller.role is Role.IDENTITY:
         is_refused_write = operation.writes and operation.area not in _IDENTITY_WRITES
         if is_refused_write or operation.area in _IDENTITY_NEVER:
-            raise errors.AAD_FORBIDDEN(operation=operation.word)
+            raise errors.IDENTITY_FORBIDDEN(operation=operation.word)
         return
     assert caller.grant is not None
     _check_grant(caller.grant, operation, target)

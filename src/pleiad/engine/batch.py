@@ -29,6 +29,7 @@ from pleiad import charge, errors
 from pleiad.engine import items, session
 from pleiad.engine.container import Container
 from pleiad.engine.items import NO_CONDITIONS, ItemAnswer, Key
+from pleiad.engine.session import Session
 from pleiad.engine.transaction import (
     VERBS,
     Operation,
@@ -80,7 +81,7 @@ async def run_bulk(
     container: Container,
     operations: Sequence[Operation],
     partition: Partition | None = None,
-    session_token: str = "",
+    seen: Session = (),
     continue_on_error: bool = True,
     multiplier: int = 1,
     lane: Lane = NORMAL,
@@ -99,13 +100,13 @@ async def run_bulk(
             await pace.rest()
         answers: list[Answer] = []
         if continue_on_error:
-            answers = await _in_order_by_item(container, plans, session_token, multiplier, lane)
+            answers = await _in_order_by_item(container, plans, seen, multiplier, lane)
         else:
             for plan in plans:
                 if answers and isinstance(answers[-1], PleiadError):
                     answers.append(errors.FAILED_DEPENDENCY())
                 else:
-                    answers.append(await _single(container, plan, session_token, multiplier, lane))
+                    answers.append(await _single(container, plan, seen, multiplier, lane))
     if partition is None:
         done = (answer.partition for answer in answers if isinstance(answer, ItemAnswer))
         partition = next(done, container.map.partitions[0])
@@ -129,7 +130,7 @@ def _refuse_surplus_reads(
 
 
 async def _in_order_by_item(
-    container: Container, plans: Sequence[Plan], session_token: str, multiplier: int, lane: Lane
+    container: Container, plans: Sequence[Plan], seen: Session, multiplier: int, lane: Lane
 ) -> list[Answer]:
     """Runs operations at once, each after those before it that look at or change the same item."""
     latest: dict[tuple[bytes, str], asyncio.Task[Answer]] = {}
@@ -137,7 +138,7 @@ async def _in_order_by_item(
     async def run(plan: Plan, earlier: set[asyncio.Task[Answer]]) -> Answer:
         if earlier:
             await asyncio.wait(earlier)
-        return await _single(container, plan, session_token, multiplier, lane)
+        return await _single(container, plan, seen, multiplier, lane)
 
     tasks: list[asyncio.Task[Answer]] = []
     for plan in plans:
@@ -159,9 +160,7 @@ def _places(container: Container, plan: Plan) -> list[tuple[bytes, str]]:
     return [(epk, id) for id in plan.ids]
 
 
-async def _single(
-    container: Container, plan: Plan, session_token: str, multiplier: int, lane: Lane
-) -> Answer:
+async def _single(container: Container, plan: Plan, seen: Session, multiplier: int, lane: Lane) -> Answer:
     if plan.error is not None:
         return plan.error
     kind, id, _, conditions, key = plan.operation
@@ -174,7 +173,7 @@ async def _single(
             return await items.patch_as_planned(container, id, plan.patch, key, conditions, lane)
         if kind is OperationKind.DELETE:
             return await items.delete(container, id, key, conditions, lane)
-        return await items.read(container, id, key, conditions, session_token, multiplier, lane)
+        return await items.read(container, id, key, conditions, seen, multiplier, lane)
     except PleiadError as error:
         return error
 
@@ -186,15 +185,15 @@ async def run_transaction(
     container: Container,
     key: Key | None,
     operations: Sequence[Operation],
-    session_token: str = "",
+    seen: Session = (),
     multiplier: int = 1,
     lane: Lane = NORMAL,
 ) -> BatchAnswer:
     """Runs operations in the logical partition of a key, all or none of them."""
     epk = container.epk_of(container.full_key(key))
     partition = container.map.find(epk)
-    if session_token and any(each.kind is OperationKind.READ for each in operations):
-        session.check(session_token, partition, container.resource.number)
+    if seen and any(each.kind is OperationKind.READ for each in operations):
+        session.check(seen, partition, container.resource.number)
     with Pace.of_request(container.limits) as pace:
         plans = []
         for operation in operations:

@@ -18,13 +18,12 @@ of its account and never strengthen it.
 from __future__ import annotations
 
 from enum import Enum
-from functools import lru_cache
 
 from pleiad import errors
 
 
 class Consistency(Enum):
-    """A consistency level: its name on the wire, its place from weak to strong, and what a read of it costs."""
+    """A consistency level: its name, its place from weak to strong, and what a read of it costs."""
 
     EVENTUAL = ("Eventual", 1)
     CONSISTENT_PREFIX = ("ConsistentPrefix", 1)
@@ -44,17 +43,11 @@ class Consistency(Enum):
 
 
 BY_OPTION = {level.option: level for level in Consistency}
-_BY_WORD = {level.word.lower(): level for level in Consistency}
 _WEAK_TO_STRONG = list(Consistency)
 
 
-@lru_cache(maxsize=64)
-def requested(given: bytes, account: Consistency) -> Consistency:
-    """The level a request asks for in its header; 400 for an unknown one and for one stronger than the account's."""
-    word = given.strip().decode("latin-1")
-    level = _BY_WORD.get(word.lower())
-    if level is None:
-        raise errors.BAD_HEADER(name="x-ms-consistency-level", value=word[:100], hint="")
-    if _WEAK_TO_STRONG.index(level) > _WEAK_TO_STRONG.index(account):
-        raise errors.WEAKER_CONSISTENCY_ONLY(given=level.word, account=account.word)
-    return level
+def weakened(account: Consistency, asked: Consistency) -> Consistency:
+    """The level of a read that asks for one: the account's or a weaker one, and never a stronger one."""
+    if _WEAK_TO_STRONG.index(asked) > _WEAK_TO_STRONG.index(account):
+        raise errors.WEAKER_CONSISTENCY_ONLY(given=asked.word, account=account.word)
+    return asked

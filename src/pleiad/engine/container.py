@@ -9,7 +9,6 @@ import logging
 from binascii import b2a_base64
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 from pleiad import errors
 from pleiad.catalog.catalog import Catalog
@@ -24,7 +23,7 @@ from pleiad.engine.seal import Seal
 from pleiad.index.policy import ELEMENT
 from pleiad.index.terms import TermCounter
 from pleiad.item import rid as rids
-from pleiad.item.system import etag_of, item_template, lsn_of_etag
+from pleiad.item.system import etag_of, item_template, link_of_container, lsn_of_etag
 from pleiad.item.ttl import is_expired
 from pleiad.keys.hash import V1_STRING_BYTES_MAX, epk
 from pleiad.keys.range import EpkRange, prefix_range
@@ -72,7 +71,8 @@ class Container:
         self.rid_bytes = resource.rid.encode()
         self._told_of_long_keys = False
         self.kept = KeptWork()
-        self._docs_link = f"{resource.self_link}docs/"
+        self.link = link_of_container(database.rid, resource.rid)
+        self._docs_link = f"{self.link}docs/"
         self._rid_prefix = rids.document_rid_prefix(database.number, resource.number)
         self._item_template = item_template(self._docs_link, resource.number)
         self.adopt(resource, database)
@@ -95,7 +95,6 @@ class Container:
         self.has_versions_to_forget = True
         """False when a container that keeps no versions is known to have none left of earlier days."""
         self.path = f"dbs/{database.id}/colls/{resource.id}"
-        self.header_path = ascii_path(self.path)
         computed = resource.properties.get("computedProperties", [])
         self._computed = tuple((each["name"], compile_query(each["query"], self.limits)) for each in computed)
         self.computed_names = tuple(name for name, _ in self._computed)
@@ -297,14 +296,6 @@ class Container:
             full_text_policy=properties.get("fullTextPolicy"),
             pace=pace or Pace(),
         )
-
-    def session_token(self, partition: Partition) -> str:
-        return f"{partition.range_id}:{self.resource.number}#{partition.lsn}"
-
-
-def ascii_path(path: str) -> str:
-    """A path by names as a header carries it: characters beyond printable ASCII percent-encoded."""
-    return path if path.isascii() and path.isprintable() else quote(path, safe="/ !#$&'()*+,:;=?@[]~")
 
 
 async def open_container(

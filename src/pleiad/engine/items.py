@@ -16,8 +16,9 @@ from pleiad.charge import Charge
 from pleiad.engine import session
 from pleiad.engine.beside import beside
 from pleiad.engine.container import Container
+from pleiad.engine.session import Session
 from pleiad.engine.steady import over_moves
-from pleiad.errors import PleiadError
+from pleiad.errors import PleiadError, Reason
 from pleiad.item import body as bodies
 from pleiad.item import patch as patches
 from pleiad.item.id import check_item_id
@@ -94,15 +95,15 @@ async def read(
     id: str,
     key: Key | None,
     conditions: Conditions = NO_CONDITIONS,
-    session_token: str = "",
+    seen: Session = (),
     multiplier: int = 1,
     lane: Lane = NORMAL,
 ) -> ItemAnswer:
     """Reads one item by its key and id."""
     epk = container.epk_of(container.full_key(key))
     partition = container.map.find(epk)
-    if session_token:
-        session.check(session_token, partition, container.resource.number)
+    if seen:
+        session.check(seen, partition, container.resource.number)
     partition.admit(lane)
     while True:
         try:
@@ -152,7 +153,7 @@ async def replace(
     try:
         return await _write(container, Verb.REPLACE, raw, key, conditions, lane, id)
     except PleiadError as error:
-        if error.status == 400 and key is not None:
+        if error.reason is Reason.INVALID and key is not None:
             await _check_exists(container, id, key)
         raise
 
@@ -433,7 +434,7 @@ def failed(container: Container, partition: Partition, error: PleiadError, cost:
     """The same error with what clients learn from failures too: the charge and where the partition stands."""
     error.charge_ru = cost.ru
     error.range_id = partition.range_id
-    error.session_token = container.session_token(partition)
+    error.container_number = container.resource.number
     error.lsn = partition.lsn
     return error
 

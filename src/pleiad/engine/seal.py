@@ -25,6 +25,7 @@ from pleiad.errors import PleiadError
 
 _SEAL_BYTES = 12
 _MARK_BYTES = 8
+_SHOWN_CHARS_MAX = 100
 
 
 def fingerprint(*parts: object) -> int:
@@ -47,7 +48,7 @@ class Seal:
         return urlsafe_b64encode(self._proof(mark, text) + text).decode()
 
     def decode(self, token: str, mark: int) -> dict[str, Any]:
-        """The state in a token of the same request, as it is or in JSON; BAD_HEADER for a forged or foreign one."""
+        """The state in a token of the same request, as it is or in JSON; a forged or foreign one is refused."""
         try:
             sealed = orjson.loads(token)[0]["token"] if token.startswith("[") else token
             raw = urlsafe_b64decode(sealed.encode("ascii"))
@@ -70,8 +71,4 @@ def as_json(token: str, low: str, high: str) -> str:
 
 
 def bad(token: str) -> PleiadError:
-    return errors.BAD_HEADER(
-        name="x-ms-continuation",
-        value=token[:100],
-        hint=" Invalid Continuation Token. It was not issued for this request by this server.",
-    )
+    return errors.BAD_CONTINUATION(token=token[:_SHOWN_CHARS_MAX])

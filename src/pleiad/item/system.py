@@ -22,6 +22,11 @@ def etag_of(container_number: int, lsn: int, ts: int) -> str:
     return f'"{lsn & 0xFFFFFFFF:08x}' + _etag_tail(container_number, lsn >> 32, ts)
 
 
+def link_of_container(database_rid: str, container_rid: str) -> str:
+    """The path of a container by rids, which items and scripts carry."""
+    return f"dbs/{database_rid}/colls/{container_rid}/"
+
+
 def item_template(docs_link: str, container_number: int) -> bytes:
     """The text of an item of one container: %-places for the body without its brace, a comma if it has members,
     the rid twice, the low and high part of the LSN, and the time twice.

@@ -14,7 +14,7 @@ from pleiad.catalog.placement import Placement
 from pleiad.catalog.resource import Kind
 from pleiad.store.contract import PartitionState, Record, Store
 
-_CONTAINER = Kind.CONTAINER.segment
+_CONTAINER = Kind.CONTAINER.record
 
 
 @dataclass(frozen=True, slots=True)

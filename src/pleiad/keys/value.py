@@ -1,4 +1,4 @@
-"""Partition key values: reading them from a header, comparing them, and the sizes they may have.
+"""Partition key values: comparing them, showing them, and what they may be.
 
 A key value is a string, a number, true, false, null or UNDEFINED. All numbers are IEEE 754 doubles to the
 hash, so a number that a double cannot tell from its neighbours is refused: two such keys would silently
@@ -12,8 +12,6 @@ from decimal import Decimal
 from math import copysign
 from typing import TYPE_CHECKING
 
-import orjson
-
 from pleiad import errors
 from pleiad.keys.undefined import UNDEFINED, Undefined
 from pleiad.limits import Limits
@@ -24,73 +22,30 @@ if TYPE_CHECKING:
 KeyValue = str | int | float | bool | None | Undefined
 
 _INTEGER_EXACT_MAX = 2**53
-# orjson gives a float for an integer literal beyond 64 bits, and with that hides the digits it dropped.
-_INTEGER_LITERAL_MAX = 2.0**63
 _UTF8_BYTES_PER_CHARACTER_MAX = 4
 
 
-def parse_header(text: str) -> tuple[KeyValue, ...]:
-    """The key values of a partition key header: a JSON array of scalars, with ``{}`` for UNDEFINED."""
-    inner = text[2:-2]
-    if (
-        len(text) >= 4
-        and text[:2] == '["'
-        and text[-2:] == '"]'
-        and '"' not in inner
-        and "\\" not in inner
-        and inner.isprintable()
-    ):
-        return (inner,)
-    try:
-        values = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        if "infinity" in str(error):
-            raise _number_refused("a number in it") from error
-        raise errors.BAD_PARTITION_KEY(reason=f"it is not a JSON array ({error}).") from error
-    if not isinstance(values, list):
-        raise errors.BAD_PARTITION_KEY(reason="it must be a JSON array with one value for each path.")
-    components = tuple([_component(value) for value in values])
-    # Nothing is nested at this point, so the recursive parser of the standard library is safe.
-    if any(type(value) is float and abs(value) >= _INTEGER_LITERAL_MAX for value in values):
-        for exact in json.loads(text):
-            _check_number(exact)
-    return components
-
-
-def _component(value: object) -> KeyValue:
-    if value is None or isinstance(value, str | bool | float):
-        return value
-    if isinstance(value, int):
-        _check_number(value)
-        return value
-    if value == {}:
-        return UNDEFINED
-    raise errors.BAD_PARTITION_KEY(
-        reason="each value must be a string, a number, true, false, null or {} for a missing property."
-    )
-
-
-def _check_number(value: object) -> None:
+def check_number(value: object) -> None:
     """Refuse an integer that a double would change; floats come from a parser that keeps within doubles."""
     if not isinstance(value, int) or -_INTEGER_EXACT_MAX <= value <= _INTEGER_EXACT_MAX:
         return
     try:
         double = float(value)
     except OverflowError as error:
-        raise _number_refused("a number in it") from error
+        raise number_refused("a number in it") from error
     # JavaScript prints 2**60 as 1152921504606847000, the shortest digits that name this double and no other.
     if int(double) != value and Decimal(repr(double)) != value:
-        raise _number_refused(str(value))
+        raise number_refused(str(value))
 
 
-def _number_refused(what: str) -> errors.PleiadError:
+def number_refused(what: str) -> errors.PleiadError:
     return errors.BAD_PARTITION_KEY(
         reason=f"{what} is beyond what an IEEE 754 double holds; store such keys as strings."
     )
 
 
 def to_json_text(values: tuple[KeyValue, ...]) -> str:
-    """The values as a header carries them: compact JSON in ASCII."""
+    """The values as compact JSON in ASCII, with ``{}`` for UNDEFINED."""
     return json.dumps([{} if value is UNDEFINED else value for value in values], separators=(",", ":"))
 
 
@@ -107,7 +62,7 @@ def check_size(values: tuple[KeyValue, ...], definition: KeyDefinition, limits: 
                         f"for keys of version {definition.version}."
                     )
         else:
-            _check_number(value)
+            check_number(value)
 
 
 def same(left: tuple[KeyValue, ...], right: tuple[KeyValue, ...]) -> bool:

@@ -16,11 +16,9 @@ Functions count where they decide which items are returned: in WHERE, of the que
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import quote
 
 from pleiad.query import plan
 from pleiad.query.run import Query
@@ -68,12 +66,6 @@ def advice(query: Query, parameters: Mapping[str, Any] | None = None) -> list[Ad
             elif isinstance(node, plan.Call) and (rule := _rule_of(node, parameters or {})):
                 ids.add(rule)
     return [Advice(rule) for rule in sorted(ids)]
-
-
-def to_header(found: Sequence[Advice]) -> str:
-    """The advice as percent-encoded JSON."""
-    entries = [{"Id": each.id, "Params": list(each.params)} for each in found]
-    return quote(json.dumps(entries, separators=(",", ":")), safe="")
 
 
 def _rule_of(call: plan.Call, parameters: Mapping[str, Any]) -> str | None:

@@ -11,20 +11,15 @@ nothing. A composite index of the policy is utilized when it is a suggested one,
 equalities for its leading paths and any comparison for its last, when SUM or AVG is over its last path,
 or when ORDER BY has its paths.
 
-What is reported depends on the text and the policy alone. Limits: ENTRIES_MAX entries in each list, HEADER_CHARS_MAX
-characters in all.
+What is reported depends on the text and the policy alone. Limit: ENTRIES_MAX entries in each list.
 """
 
 from __future__ import annotations
 
-import base64
-import json
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
-from urllib.parse import quote
 
 from pleiad.index.policy import ELEMENT, Composite, IndexingPolicy, Steps
 from pleiad.query import plan
@@ -34,9 +29,6 @@ from pleiad.query.order_rules import SortPath, matching_composite, sort_paths
 from pleiad.query.places import IsIndexed, Places, item_block, path_text, policy_paths
 
 ENTRIES_MAX: Final = 32
-HEADER_CHARS_MAX: Final = 5_000
-"""Clients refuse lines of headers that are much longer, and ask again."""
-_SURROGATE: Final = re.compile("[\\ud800-\\udfff]")
 _COMPOSITE_PATHS_MAX: Final = 8
 
 _CONSTANT_CLOCKS: Final = frozenset(
@@ -83,79 +75,6 @@ class IndexUse:
     potential_single: tuple[SingleIndex, ...] = ()
     utilized_composite: tuple[CompositeIndex, ...] = ()
     potential_composite: tuple[CompositeIndex, ...] = ()
-
-
-def to_v1_header(use: IndexUse) -> str:
-    """The first wire format: base64 of JSON with one list for each kind."""
-    return _bounded(use, _v1)
-
-
-def to_v2_header(use: IndexUse) -> str:
-    """The second wire format: percent-encoded JSON, with a score only where an index is missing."""
-    return _bounded(use, _v2)
-
-
-def _bounded(use: IndexUse, written: Callable[[IndexUse], str]) -> str:
-    """The text of a report with as many entries in each list as clients can read in a header."""
-    entries = ENTRIES_MAX
-    while len(text := written(use)) > HEADER_CHARS_MAX and entries:
-        entries //= 2
-        use = IndexUse(
-            use.utilized_single[:entries],
-            use.potential_single[:entries],
-            use.utilized_composite[:entries],
-            use.potential_composite[:entries],
-        )
-    return text
-
-
-def _v1(use: IndexUse) -> str:
-    document = {
-        "UtilizedSingleIndexes": [_single_v1(each) for each in use.utilized_single],
-        "PotentialSingleIndexes": [_single_v1(each) for each in use.potential_single],
-        "UtilizedCompositeIndexes": [_composite_v1(each) for each in use.utilized_composite],
-        "PotentialCompositeIndexes": [_composite_v1(each) for each in use.potential_composite],
-    }
-    return base64.b64encode(_json(document).encode()).decode("ascii")
-
-
-def _v2(use: IndexUse) -> str:
-    document = {
-        "UtilizedIndexes": {
-            "SingleIndexes": [{"IndexSpec": each.spec} for each in use.utilized_single],
-            "CompositeIndexes": [{"IndexSpecs": list(each.specs)} for each in use.utilized_composite],
-        },
-        "PotentialIndexes": {
-            "SingleIndexes": [
-                {"IndexSpec": each.spec, "IndexImpactScore": each.impact} for each in use.potential_single
-            ],
-            "CompositeIndexes": [
-                {"IndexSpecs": list(each.specs), "IndexImpactScore": "High"}
-                for each in use.potential_composite
-            ],
-        },
-    }
-    return quote(_json(document), safe="")
-
-
-def _json(document: object) -> str:
-    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-    # A name may hold a lone surrogate, which has an escape in JSON but no UTF-8.
-    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def _single_v1(index: SingleIndex) -> dict[str, object]:
-    return {
-        "FilterExpression": "",
-        "IndexSpec": index.spec,
-        "FilterPreciseSet": index.is_precise,
-        "IndexPreciseSet": index.is_precise,
-        "IndexImpactScore": index.impact,
-    }
-
-
-def _composite_v1(index: CompositeIndex) -> dict[str, object]:
-    return {"IndexSpecs": list(index.specs), "IndexPreciseSet": False, "IndexImpactScore": "High"}
 
 
 # -- what a query asks for -----------------------------------------------------------------------

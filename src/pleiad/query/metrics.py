@@ -1,11 +1,11 @@
-"""What one execution of a query did and how long it took, in the text of the query metrics header."""
+"""What one execution of a query did and how long it took."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 _LEAST_MS = 0.01
-"""The shortest time that the header shows."""
+"""The shortest time that is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,28 +68,4 @@ class QueryMetrics:
             output_document_count=output,
             output_document_bytes=output_bytes,
             index_utilization_ratio=min(1.0, output / loaded) if loaded else 1.0,
-        )
-
-    def to_header(self) -> str:
-        """``name=value`` pairs between semicolons, none at the end."""
-        pairs: tuple[tuple[str, int | float], ...] = (
-            ("totalExecutionTimeInMs", self.total_execution_ms),
-            ("queryCompileTimeInMs", self.query_compile_ms),
-            ("queryLogicalPlanBuildTimeInMs", self.logical_plan_build_ms),
-            ("queryPhysicalPlanBuildTimeInMs", self.physical_plan_build_ms),
-            ("queryOptimizationTimeInMs", self.query_optimization_ms),
-            ("VMExecutionTimeInMs", self.vm_execution_ms),
-            ("indexLookupTimeInMs", self.index_lookup_ms),
-            ("documentLoadTimeInMs", self.document_load_ms),
-            ("systemFunctionExecuteTimeInMs", self.system_function_execute_ms),
-            ("userFunctionExecuteTimeInMs", self.user_function_execute_ms),
-            ("retrievedDocumentCount", self.retrieved_document_count),
-            ("retrievedDocumentSize", self.retrieved_document_bytes),
-            ("outputDocumentCount", self.output_document_count),
-            ("outputDocumentSize", self.output_document_bytes),
-            ("writeOutputTimeInMs", self.write_output_ms),
-            ("indexUtilizationRatio", self.index_utilization_ratio),
-        )
-        return ";".join(
-            f"{name}={value}" if isinstance(value, int) else f"{name}={value:.2f}" for name, value in pairs
         )

@@ -13,8 +13,8 @@ import re
 import socket
 from collections.abc import Iterable
 
-from pleiad import errors
 from pleiad.errors import PleiadError
+from pleiad.server.http.failures import UNKNOWN_HOST
 from pleiad.server.http.message import Request
 
 _HOST = re.compile(rb"(\[[0-9A-Za-z:.%_~-]+\]|[0-9A-Za-z._-]+)(?::([0-9]{0,5}))?")
@@ -90,4 +90,4 @@ def _normal(name: str) -> str | Address:
 
 def _refusal(host: bytes) -> PleiadError:
     shown = host.decode("ascii", "replace")[:_SHOWN_CHARACTERS]
-    return errors.UNKNOWN_HOST(host=shown)
+    return UNKNOWN_HOST(host=shown)

@@ -10,6 +10,7 @@ import pytest
 from pleiad.errors import PleiadError
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.functions.registry import ARRAY_ELEMENTS_MAX
+from pleiad.server.http.failures import status_of
 
 U = UNDEFINED
 
@@ -96,4 +97,4 @@ def test_an_array_past_the_bound_fails_the_query(call: Callable[..., Any]) -> No
     half = [0] * (ARRAY_ELEMENTS_MAX // 2 + 1)
     with pytest.raises(PleiadError) as raised:
         call("ARRAY_CONCAT", half, half)
-    assert raised.value.status == 400
+    assert status_of(raised.value) == 400

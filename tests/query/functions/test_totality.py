@@ -16,6 +16,7 @@ from pleiad.errors import PleiadError
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.context import QueryContext
 from pleiad.query.functions import REGISTRY, Function
+from pleiad.server.http.failures import status_of
 
 VARIADIC_ARGS = 4
 
@@ -72,7 +73,7 @@ def _check(function: Function, arguments: list[Any]) -> None:
     try:
         result = _call(function, arguments)
     except PleiadError as error:
-        result = UNDEFINED if error.status == 400 else error
+        result = UNDEFINED if status_of(error) == 400 else error
     if result is UNDEFINED:
         return
     assert _is_json(result), result

@@ -110,7 +110,7 @@ def _decoded(container: Container, text: str, mark: int) -> tuple[list[Piece], i
 
 
 def bad_place(text: str, hint: str) -> PleiadError:
-    return errors.BAD_HEADER(name="If-None-Match", value=text[:100], hint=hint)
+    return errors.BAD_PLACE(token=text[:100], hint=hint)
 
 
 @dataclass(slots=True)

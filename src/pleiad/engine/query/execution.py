@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from operator import add
 from typing import Any, NamedTuple
 
-from pleiad import charge, errors
+from pleiad import charge
 from pleiad.charge import Charge, steps_beyond
 from pleiad.engine import token as tokens
 from pleiad.engine.container import Container
@@ -26,7 +26,7 @@ from pleiad.engine.query.job import QueryJob, QueryRequest, Tally, note_use, pre
 from pleiad.engine.query.value import ValueQuery, value_query
 from pleiad.engine.seal import as_json
 from pleiad.engine.steady import over_moves
-from pleiad.errors import PleiadError
+from pleiad.errors import PleiadError, Reason
 from pleiad.partition.governor import admit_all, spend_all
 from pleiad.partition.partition import Partition
 from pleiad.query import Query, compile_query, compile_turn
@@ -134,7 +134,7 @@ async def _run(job: QueryJob) -> QueryPage:
 
 def _charge_failure(job: QueryJob, error: PleiadError) -> None:
     """A query that was stopped costs what it took up to there."""
-    if error.charge_ru is None and error.status != errors.TOO_MANY_REQUESTS.status:
+    if error.charge_ru is None and error.reason is not Reason.THROTTLED:
         tally = job.tally
         tally.steps_beyond = steps_beyond(job.pace.steps, tally.items_loaded, tally.bytes_loaded)
         error.charge_ru = job.tally.charge(job.request.multiplier).ru

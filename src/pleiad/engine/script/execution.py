@@ -27,6 +27,7 @@ from pleiad.engine.items import ItemAnswer, Key
 from pleiad.engine.script.clock import Clock
 from pleiad.engine.script.host import ScriptHost
 from pleiad.engine.script.run import Ended, Script, run_script
+from pleiad.engine.session import Session
 from pleiad.engine.transaction import Operation, OperationKind, Refusal
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
@@ -74,7 +75,7 @@ async def execute(
     key: Key | None,
     arguments: bytes,
     is_logging: bool = False,
-    session_token: str = "",
+    seen: Session = (),
     lane: Lane = NORMAL,
 ) -> ProcedureAnswer:
     """Runs a stored procedure in the logical partition of a key."""
@@ -90,7 +91,7 @@ async def execute(
         return answer
 
     with _partition(container, key).turn(lane) as turn:
-        done = await _in_transaction(container, key, session_token, attempt)
+        done = await _in_transaction(container, key, seen, attempt)
         turn.ru = done.charge.ru
     return done
 
@@ -153,7 +154,7 @@ async def write_with_triggers(
         return answer
 
     with _partition(container, key).turn(lane) as turn:
-        done = await _in_transaction(container, key, "", attempt)
+        done = await _in_transaction(container, key, (), attempt)
         turn.ru = done.answer.charge.ru
     return done
 
@@ -181,15 +182,15 @@ _Attempt = Callable[[Sequence[Outcome]], _Answer]
 async def _in_transaction(
     container: Container,
     key: Key | None,
-    session_token: str,
+    seen: Session,
     attempt: Callable[[ScriptProcess, ScriptHost, Clock], Awaitable[_Attempt[_Answer]]],
 ) -> _Answer:
     """Runs an attempt and commits it; starts over when somebody else was faster, as long as there is time."""
     full = container.full_key(key)
     epk = container.epk_of(full)
     partition = container.map.find(epk)
-    if session_token:
-        session.check(session_token, partition, container.resource.number)
+    if seen:
+        session.check(seen, partition, container.resource.number)
     async with AsyncExitStack() as turn:
         process = await turn.enter_async_context(container.scripts.pool.lease())
         clock = Clock(container.limits)

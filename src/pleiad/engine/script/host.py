@@ -35,6 +35,7 @@ from pleiad.errors import PleiadError
 from pleiad.item import rid as rids
 from pleiad.partition.partition import Partition
 from pleiad.query.pace import Pace
+from pleiad.script.failure import NUMBERS
 from pleiad.script.process import ScriptProcess
 from pleiad.store.contract import ItemKey, Outcome, Row, SegmentDroppedError, Snapshot
 
@@ -134,7 +135,7 @@ class ScriptHost:
             raise  # the rows have moved: the script has to start over
         except PleiadError as error:
             self._count(charge.failed())
-            return orjson.dumps({"error": [error.status, error.message]})
+            return orjson.dumps({"error": [NUMBERS[error.reason], error.message]})
 
     async def _do(self, operation: dict[str, Any]) -> bytes:
         name = operation.get("do")

@@ -75,7 +75,7 @@ def _start_text(container: Container, script: Script, host: ScriptHost, clock: C
     limits = container.limits
     settings: dict[str, Any] = {
         "source": script.source,
-        "selfLink": container.resource.self_link,
+        "selfLink": container.link,
         "altLink": container.path,
         "operation": script.operation,
         "isRequestWritable": script.is_request_writable,

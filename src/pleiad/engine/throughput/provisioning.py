@@ -96,7 +96,6 @@ class Provisioning:
         properties = {
             "offerVersion": "V2",
             "offerType": "Invalid",
-            "resource": owner.self_link,
             "offerResourceId": owner.rid,
             "content": given.offer_content(),
         }
@@ -408,15 +407,9 @@ def _content(given: Throughput, old: Mapping[str, Any]) -> dict[str, Any]:
 def _check_same_kind(current: Throughput, given: Throughput) -> None:
     """The kind of a throughput changes by a migration, which works out the new figure itself."""
     if given.autoscale and not current.autoscale:
-        raise errors.BAD_REQUEST(
-            reason="x-ms-cosmos-migrate-offer-to-autopilot must be supplied and offercontent must not contain "
-            "autopilotSettings for migration from manual throughput to autoscale."
-        )
+        raise errors.NO_MIGRATION_TO_AUTOSCALE()
     if current.autoscale and not given.autoscale:
-        raise errors.BAD_REQUEST(
-            reason="x-ms-cosmos-migrate-offer-to-manual-throughput must be supplied for migration from autoscale to "
-            "manual throughput."
-        )
+        raise errors.NO_MIGRATION_TO_MANUAL()
 
 
 def check_fixed(given: Throughput, limits: Limits) -> None:

@@ -15,6 +15,7 @@ from pleiad.engine.operation import Operation
 from pleiad.heads.admin import faults, health, keys, metrics, partitions, reshape, throughput, warnings
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.route import Route
+from pleiad.server.http.failures import ROUTE_NOT_FOUND
 from pleiad.server.http.message import Response, render_headers
 
 HEALTH_PATH = b"/_pleiad/health"
@@ -94,7 +95,7 @@ async def _probe(call: Call) -> Response:
         return health.health(call)
     if call.raw_path == READY_PATH:
         return await health.readiness(call)
-    raise errors.ROUTE_NOT_FOUND(path="/".join(call.segments)[:200])
+    raise ROUTE_NOT_FOUND(path="/".join(call.segments)[:200])
 
 
 def _versioned(route: Route) -> Route:
@@ -102,7 +103,7 @@ def _versioned(route: Route) -> Route:
 
     async def checked(call: Call) -> Response:
         if call.segments[1] != VERSION:
-            raise errors.ROUTE_NOT_FOUND(path="/".join(call.segments)[:200])
+            raise ROUTE_NOT_FOUND(path="/".join(call.segments)[:200])
         return await route.handler(call)
 
     return Route(route.operation, checked)

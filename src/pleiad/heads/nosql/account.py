@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pleiad import charge, errors
+from pleiad import charge
 from pleiad.engine.consistency import Consistency
 from pleiad.heads.nosql.call import Call
+from pleiad.heads.nosql.failures import DIRECT_MODE
 from pleiad.heads.nosql.render import resource_answer
+from pleiad.server.http.failures import BAD_HEADER
 from pleiad.server.http.message import Response
 
 ACCOUNT_ID = "pleiad"
@@ -51,9 +53,7 @@ async def read(call: Call) -> Response:
     """The account document, for a version of the protocol that there is, or may be one day."""
     version = call.text(_VERSION)
     if version and (not _DATE.fullmatch(version) or (version <= _LISTED_UNTIL and version not in _LISTED)):
-        raise errors.BAD_HEADER(
-            name=_VERSION.decode(), value=version[:100], hint=" There is no such version."
-        )
+        raise BAD_HEADER(name=_VERSION.decode(), value=version[:100], hint=" There is no such version.")
     # The name it was asked by, which the head has found to be one of the server's own.
     host = call.text(b"host") or "localhost"
     endpoint = f"{'https' if call.request.secure else 'http'}://{host}/"
@@ -83,7 +83,7 @@ async def read(call: Call) -> Response:
 
 async def addresses(call: Call) -> Response:
     """Where clients in direct mode ask for the addresses of replicas; any other final error would be misleading."""
-    raise errors.DIRECT_MODE()
+    raise DIRECT_MODE()
 
 
 def _consistency_policy(level: Consistency) -> dict[str, Any]:

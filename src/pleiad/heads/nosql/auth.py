@@ -24,6 +24,7 @@ from pleiad.account.signature import MASTER_TOKEN
 from pleiad.catalog.resource import Resource
 from pleiad.engine import access
 from pleiad.engine.access import Caller
+from pleiad.heads.nosql.failures import CLOCK_SKEW
 from pleiad.limits import Limits
 
 _MASTER_ENCODED = b"type%3Dmaster%26ver%3D1.0%26sig%3D"
@@ -173,9 +174,7 @@ class Authenticator:
                 reason="The date of the request is missing or not in the RFC 1123 form; send x-ms-date."
             )
         if abs(time.time() - moment) > self._limits.clock_skew_minutes * 60:
-            raise errors.CLOCK_SKEW(
-                given=date, now=formatdate(usegmt=True), minutes=self._limits.clock_skew_minutes
-            )
+            raise CLOCK_SKEW(given=date, now=formatdate(usegmt=True), minutes=self._limits.clock_skew_minutes)
 
     # -- identity tokens -------------------------------------------------------------------------
 

@@ -25,17 +25,17 @@ async def execute(call: Call) -> Response:
     entries = await form.read(raw, call.key, container, limits)
     operations = [entry.operation for entry in entries]
     level = call.consistency()
-    session_token = call.session_token(level)
+    seen = call.session(level)
     if is_atomic:
         answer = await batch.run_transaction(
-            container, call.key, operations, session_token, level.read_multiplier, call.lane
+            container, call.key, operations, seen, level.read_multiplier, call.lane
         )
     else:
         answer = await batch.run_bulk(
             container,
             operations,
             _partition_sent_to(call, container),
-            session_token,
+            seen,
             call.flag(b"x-ms-cosmos-batch-continue-on-error"),
             level.read_multiplier,
             call.lane,

@@ -16,7 +16,10 @@ from pleiad.engine.batch import Answer, Operation, OperationKind
 from pleiad.engine.container import Container
 from pleiad.engine.items import Conditions, Key
 from pleiad.errors import PleiadError
-from pleiad.keys.value import parse_header, same
+from pleiad.heads.nosql import key_header
+from pleiad.heads.nosql.failures import code_of, message_of, substatus_of
+from pleiad.keys.value import same
+from pleiad.server.http.failures import status_of
 
 KINDS = {kind.value: kind for kind in OperationKind}
 _WITH_BODY = frozenset(
@@ -100,7 +103,7 @@ def _key(index: int, given: str | None, header_key: Key | None, container: Conta
     """The key of one operation: its own, as the header would have it, which may not contradict the header."""
     if given is None:
         return header_key
-    key = parse_header(given)
+    key = key_header.read(given)
     if header_key is not None and not same(container.full_key(key), container.full_key(header_key)):
         raise errors.BAD_REQUEST(
             reason="One or more operations within the batch request have a different partition key value than "
@@ -112,7 +115,7 @@ def _key(index: int, given: str | None, header_key: Key | None, container: Conta
 def result_of(entry: Entry, answer: Answer, container: Container, all_minimal: bool) -> Result:
     """How an operation ended; `all_minimal` is the wish of the whole request to be told no items it wrote."""
     if isinstance(answer, PleiadError):
-        return Result(answer.status, answer.substatus, batch.charged_ru(answer), error=answer)
+        return Result(status_of(answer), substatus_of(answer), batch.charged_ru(answer), error=answer)
     kind = entry.operation.kind
     status = 304 if answer.not_modified else 201 if answer.created else _DONE[kind]
     row = answer.row
@@ -127,4 +130,4 @@ def result_of(entry: Entry, answer: Answer, container: Container, all_minimal: b
 
 def error_body(error: PleiadError) -> bytes:
     """The text that says why an operation failed."""
-    return orjson.dumps({"code": error.code, "message": error.message})
+    return orjson.dumps({"code": code_of(error), "message": message_of(error)})

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from pleiad import errors
-from pleiad.engine.access import MASTER, Caller
 from pleiad.engine.beside import LARGE_BYTES, beside
-from pleiad.engine.consistency import Consistency, requested
-from pleiad.engine.engine import Engine
+from pleiad.engine.consistency import Consistency, weakened
+from pleiad.engine.desk import Visit
 from pleiad.engine.items import NO_CONDITIONS, Conditions
+from pleiad.engine.session import Session
+from pleiad.heads.nosql import key_header, session_token
 from pleiad.item.body import check_names_unique, count_members, load
 from pleiad.keys.range import WHOLE, EpkRange
-from pleiad.keys.value import KeyValue, parse_header
+from pleiad.keys.value import KeyValue
 from pleiad.limits import Limits
 from pleiad.partition.governor import NORMAL, Lane
+from pleiad.server.http.failures import BAD_HEADER
 from pleiad.server.http.message import Request
 
 _COUNT_MAX = 2**31 - 1
@@ -24,50 +27,31 @@ _COUNT_MAX = 2**31 - 1
 _COUNT_DIGITS_MAX = 10
 _PRIORITY = b"x-ms-cosmos-priority-level"
 _BUCKET = b"x-ms-cosmos-throughput-bucket"
+_SESSION_TOKEN = b"x-ms-session-token"
 
 
-class Call:
+class Call(Visit):
     """A routed request. Header options are read when an operation asks for them."""
 
-    __slots__ = (
-        "_key",
-        "_object",
-        "activity_id",
-        "began_at",
-        "caller",
-        "charge_ru",
-        "engine",
-        "method",
-        "raw_path",
-        "request",
-        "segments",
-    )
+    __slots__ = ("_key", "_object", "limits", "method", "raw_path", "request", "segments")
 
     def __init__(
         self,
         request: Request,
-        engine: Engine,
         raw_path: bytes,
         segments: list[str],
         activity_id: str,
         began_at: float,
+        limits: Limits,
     ) -> None:
+        super().__init__(activity_id, began_at)
         self.request = request
         self.raw_path = raw_path
-        self.engine = engine
         self.segments = segments
         self.method = request.method
-        self.activity_id = activity_id
-        self.began_at = began_at
-        self.caller: Caller = MASTER
-        self.charge_ru = 0.0
-        """What the answer says the request cost."""
+        self.limits = limits
         self._object: dict[str, Any] | None = None
         self._key: tuple[KeyValue, ...] | bool | None = False
-
-    @property
-    def limits(self) -> Limits:
-        return self.engine.limits
 
     def flag(self, name: bytes) -> bool:
         """A boolean header: clients write True and true."""
@@ -86,7 +70,7 @@ class Call:
                 self._key = None
             else:
                 try:
-                    self._key = parse_header(value.decode())
+                    self._key = key_header.read(value.decode())
                 except UnicodeDecodeError:
                     raise errors.BAD_PARTITION_KEY(reason="the header is not UTF-8.") from None
         return self._key  # type: ignore[return-value]
@@ -106,11 +90,11 @@ class Call:
             return NORMAL
         priority, bucket = self.text(_PRIORITY) or "High", self.text(_BUCKET) or "0"
         if priority.lower() not in ("high", "low"):
-            raise errors.BAD_HEADER(name=_PRIORITY.decode(), value=priority[:100], hint=" It is High or Low.")
+            raise BAD_HEADER(name=_PRIORITY.decode(), value=priority[:100], hint=" It is High or Low.")
         most = self.limits.throughput_buckets
         is_number = bucket.isascii() and bucket.isdigit() and len(bucket) < 3
         if _BUCKET in headers and not (is_number and 1 <= int(bucket) <= most):
-            raise errors.BAD_HEADER(
+            raise BAD_HEADER(
                 name=_BUCKET.decode(), value=bucket[:100], hint=f" It is a number from 1 to {most}."
             )
         if self.engine.provisioning.is_serverless:
@@ -138,7 +122,7 @@ class Call:
             return self.limits.page_items if not value else self.limits.page_items_max
         count = int(value) if value.isascii() and value.isdigit() and len(value) <= _COUNT_DIGITS_MAX else 0
         if not 1 <= count <= _COUNT_MAX:
-            raise errors.BAD_HEADER(
+            raise BAD_HEADER(
                 name="x-ms-max-item-count", value=value[:100], hint=" It must be -1 or at least 1."
             )
         return min(count, self.limits.page_items_max)
@@ -154,13 +138,13 @@ class Call:
         """The consistency level of a read: the account's, or the weaker one the request asks for."""
         given = self.request.headers.get(b"x-ms-consistency-level")
         account = self.engine.consistency
-        return account if given is None else requested(given, account)
+        return account if given is None else _requested(given, account)
 
-    def session_token(self, level: Consistency) -> str:
-        """The session token a read at that level must honour; other levels than session have none."""
-        if level is not Consistency.SESSION or b"x-ms-session-token" not in self.request.headers:
-            return ""
-        return self.text(b"x-ms-session-token")
+    def session(self, level: Consistency) -> Session:
+        """What a read at that level must not fall behind; other levels than session have no such thing."""
+        if level is not Consistency.SESSION or not self.request.headers.get(_SESSION_TOKEN):
+            return ()
+        return session_token.read(self.text(_SESSION_TOKEN))
 
     def json_object(self) -> dict[str, Any]:
         """The body as a JSON object, for metadata resources and queries."""
@@ -181,6 +165,19 @@ def _json_object(raw: bytes, limits: Limits) -> dict[str, Any]:
         raise errors.BAD_JSON(reason="the body must be a JSON object.")
     check_names_unique(raw, count_members(value, limits.item_depth))
     return value
+
+
+_LEVELS = {level.word.lower(): level for level in Consistency}
+
+
+@lru_cache(maxsize=64)
+def _requested(given: bytes, account: Consistency) -> Consistency:
+    """The level that a header asks for."""
+    word = given.strip().decode("latin-1")
+    level = _LEVELS.get(word.lower())
+    if level is None:
+        raise BAD_HEADER(name="x-ms-consistency-level", value=word[:100], hint="")
+    return weakened(account, level)
 
 
 _ITEM_PATH = re.compile(rb"/+dbs/[^/]+/colls/[^/]+/docs/[^/?]*\?")

@@ -12,7 +12,6 @@ from typing import Any
 
 import orjson
 
-from pleiad import errors
 from pleiad.engine import session
 from pleiad.engine.container import Container
 from pleiad.engine.feed import changes, versions
@@ -21,6 +20,7 @@ from pleiad.engine.feed.filter import ChangeFilter
 from pleiad.engine.feed.image import current_image, previous_image
 from pleiad.engine.feed.versions import VersionPage
 from pleiad.heads.nosql.call import Call
+from pleiad.heads.nosql.failures import VERSIONS_START
 from pleiad.heads.nosql.items import container_of, scope
 from pleiad.heads.nosql.metadata import query_of
 from pleiad.heads.nosql.render import feed_body, item_headers
@@ -29,6 +29,7 @@ from pleiad.keys.range import EpkRange
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import compile_turn
 from pleiad.query.pace import Pace
+from pleiad.server.http.failures import BAD_HEADER
 from pleiad.server.http.message import Response
 from pleiad.store.contract import Row, Verb, Version
 
@@ -44,7 +45,7 @@ async def page(call: Call) -> Response:
     container = await container_of(call)
     level = call.consistency()
     span = scope(call, container)
-    session.check_span(call.session_token(level), container, span)
+    session.check_span(call.session(level), container, span)
     mode = call.text(b"a-im").strip().lower()
     with Pace.of_request(call.limits) as pace:
         wanted = await _filter(call, container, pace)
@@ -52,7 +53,7 @@ async def page(call: Call) -> Response:
             return await _latest_page(call, container, span, level.read_multiplier, wanted)
         if mode in _ALL_VERSIONS:
             return await _versions_page(call, container, span, level.read_multiplier, wanted)
-    raise errors.BAD_HEADER(
+    raise BAD_HEADER(
         name="A-IM",
         value=call.text(b"a-im")[:100],
         hint=" It must be 'Incremental Feed' or 'Full-Fidelity Feed'.",
@@ -78,7 +79,7 @@ def _names_wire_format(call: Call) -> bool:
     """Whether a client asks for items apart from their metadata, in the one form there is."""
     wire_format = call.text(_WIRE_FORMAT)
     if wire_format not in ("", _WIRE_FORMAT_KNOWN):
-        raise errors.BAD_HEADER(
+        raise BAD_HEADER(
             name=_WIRE_FORMAT.decode(), value=wire_format[:100], hint=f" It must be {_WIRE_FORMAT_KNOWN}."
         )
     return bool(wire_format)
@@ -122,9 +123,9 @@ async def _versions_page(
     _names_wire_format(call)
     place = _place(call)
     if call.text(b"if-modified-since"):
-        raise errors.VERSIONS_START(origin="a time")
+        raise VERSIONS_START(origin="a time")
     if not place:
-        raise errors.VERSIONS_START(origin="the beginning")
+        raise VERSIONS_START(origin="the beginning")
     found = await versions.page(
         container,
         span,
@@ -188,4 +189,4 @@ def _since(call: Call) -> float:
     try:
         return parsedate_to_datetime(given).timestamp()
     except (ValueError, TypeError, IndexError, OverflowError):
-        raise errors.BAD_HEADER(name="If-Modified-Since", value=given[:100], hint="") from None
+        raise BAD_HEADER(name="If-Modified-Since", value=given[:100], hint="") from None

@@ -9,6 +9,7 @@ from pleiad.catalog.resource import Kind, Resource
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.metadata import feed_answer, throughput_of
 from pleiad.heads.nosql.render import described, resource_answer
+from pleiad.heads.nosql.resource_json import to_json
 from pleiad.server.http.message import Response
 
 
@@ -16,7 +17,7 @@ async def create(call: Call) -> Response:
     database = call.engine.database(call.segments[1], owner=True)
     container = await call.engine.create_container(database, call.json_object(), throughput_of(call))
     extra = _sharing(call, container)
-    return described(201, call, charge.metadata_write(), container, container.to_json(), **extra)
+    return described(201, call, charge.metadata_write(), container, None, **extra)
 
 
 async def read(call: Call) -> Response:
@@ -27,7 +28,7 @@ async def read(call: Call) -> Response:
         progress = 100 if at_work is None else at_work.index_progress_percent()
         extra["x_ms_documentdb_collection_index_transformation_progress"] = str(progress)
         extra |= await _quota(call)
-    body = container.to_json()
+    body = to_json(call.engine.catalog, container)
     if call.flag(b"x-ms-documentdb-populatepartitionstatistics"):
         body["statistics"] = await _statistics(call)
     return described(200, call, charge.metadata_read(), container, body, **extra)
@@ -38,7 +39,7 @@ async def replace(call: Call) -> Response:
     container = await call.engine.replace_container(
         database, call.segments[3], call.json_object(), call.conditions.if_match
     )
-    return described(200, call, charge.metadata_write(), container, container.to_json())
+    return described(200, call, charge.metadata_write(), container)
 
 
 async def delete(call: Call) -> Response:

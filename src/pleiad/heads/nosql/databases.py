@@ -14,12 +14,12 @@ from pleiad.server.http.message import Response
 async def create(call: Call) -> Response:
     body = call.json_object()
     database = await call.engine.create_database(body, throughput_of(call))
-    return described(201, call, charge.metadata_write(), database, database.to_json())
+    return described(201, call, charge.metadata_write(), database)
 
 
 async def read(call: Call) -> Response:
     database = call.engine.database(call.segments[1])
-    return described(200, call, charge.metadata_read(), database, database.to_json())
+    return described(200, call, charge.metadata_read(), database)
 
 
 async def delete(call: Call) -> Response:

@@ -15,6 +15,7 @@ import orjson
 from pleiad import errors
 from pleiad.engine.beside import LARGE_BYTES, beside
 from pleiad.limits import Limits
+from pleiad.server.http.failures import BAD_HEADER
 from pleiad.wire import MalformedError
 from pleiad.wire.binary_json import is_binary
 from pleiad.wire.binary_json.read import TextTooLongError, to_text
@@ -26,7 +27,16 @@ _FORMATS = frozenset({"jsontext", "cosmosbinary", "hybridrow"})
 _BINARY = "cosmosbinary"
 _TEXT = "jsontext"
 
-__all__ = ["check_wish", "is_binary", "offers_binary", "text_of", "texts_of", "wishes_binary", "written"]
+__all__ = [
+    "check_wish",
+    "is_binary",
+    "is_text",
+    "offers_binary",
+    "text_of",
+    "texts_of",
+    "wishes_binary",
+    "written",
+]
 
 
 async def text_of(body: bytes, limits: Limits) -> bytes:
@@ -47,6 +57,11 @@ def _texts(bodies: Sequence[bytes], limits: Limits) -> list[bytes]:
         raise errors.ITEM_TOO_LARGE(size=f"more than {most}", limit=most) from None
     except MalformedError as error:
         raise errors.BAD_JSON(reason=f"it is not good binary JSON: {error}.") from error
+
+
+def is_text(headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a client says nothing of forms, and so is answered in text."""
+    return OFFER not in headers and _WISH not in headers
 
 
 def offers_binary(headers: Mapping[bytes, bytes], answer_bytes: int) -> bool:
@@ -72,7 +87,7 @@ def check_wish(headers: Mapping[bytes, bytes]) -> None:
     """Refuses a wish for a form that there is not; the newer header is an offer, and may say anything."""
     wish = headers.get(_WISH)
     if wish is not None and wish.strip().lower().decode("latin-1") not in _FORMATS:
-        raise errors.BAD_HEADER(name=_WISH.decode(), value=wish.decode("latin-1")[:100], hint="")
+        raise BAD_HEADER(name=_WISH.decode(), value=wish.decode("latin-1")[:100], hint="")
 
 
 @lru_cache(maxsize=64)

@@ -21,9 +21,10 @@ from pleiad.engine.access import Caller, Grant, GrantedItem, Role, Target
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.errors import PleiadError
+from pleiad.heads.nosql import key_header
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import document_number, names_triggers
-from pleiad.keys.value import KeyValue, parse_header
+from pleiad.keys.value import KeyValue
 
 _NO_NUMBER = 0
 """Documents are counted from 1."""
@@ -98,9 +99,9 @@ async def holder(engine: Engine, permission_rid: str, binding: Binding) -> Calle
     return Caller(Role.RESOURCE, Grant(binding.container_rid, binding.item, _key(permission), may_write))
 
 
-async def target_of(call: Call, grant: Grant) -> Target:
+async def target_of(call: Call, engine: Engine, grant: Grant) -> Target:
     """What a request touches, as far as a grant asks; a path may have names or rids."""
-    engine, segments = call.engine, call.segments
+    segments = call.segments
     container = container_named(engine, segments)
     if container is None:
         return Target()
@@ -150,7 +151,7 @@ def _key(permission: Resource) -> tuple[KeyValue, ...] | None:
     if "resourcePartitionKey" not in properties:
         return None
     try:
-        return parse_header(orjson.dumps(properties["resourcePartitionKey"]).decode())
+        return key_header.read(orjson.dumps(properties["resourcePartitionKey"]).decode())
     except PleiadError:
         return ()
 

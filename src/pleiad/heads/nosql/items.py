@@ -9,10 +9,13 @@ from pleiad.engine.feed import listing
 from pleiad.engine.items import ItemAnswer
 from pleiad.engine.script import execution
 from pleiad.engine.transaction import Operation, OperationKind
+from pleiad.heads.nosql import session_token
 from pleiad.heads.nosql.call import Call
+from pleiad.heads.nosql.failures import CONTAINER_RID_MISMATCH
 from pleiad.heads.nosql.render import feed_body, item_answer, item_headers
 from pleiad.item import rid as rids
 from pleiad.keys.range import WHOLE, EpkRange
+from pleiad.server.http.failures import BAD_HEADER, ROUTE_NOT_FOUND
 from pleiad.server.http.message import Response
 
 _MEANT = b"x-ms-cosmos-intended-collection-rid"
@@ -31,7 +34,7 @@ def opened(call: Call) -> Container | None:
     if container is None or (meant and meant != container.rid_bytes):
         return None
     if headers.get(_SESSION_TOKEN):
-        session.check_form(call.text(_SESSION_TOKEN))
+        session_token.read(call.text(_SESSION_TOKEN))
     return container
 
 
@@ -39,13 +42,13 @@ async def container_of(call: Call) -> Container:
     """The container a request names, if it is still the one the client means."""
     names, headers = call.segments, call.request.headers
     if headers.get(_SESSION_TOKEN):
-        session.check_form(call.text(_SESSION_TOKEN))
+        session_token.read(call.text(_SESSION_TOKEN))
     container = call.engine.open_container(names[1], names[3]) or await call.engine.container(
         names[1], names[3]
     )
     meant = headers.get(_MEANT)
     if meant and meant.decode("latin-1") != container.resource.rid:
-        raise errors.CONTAINER_RID_MISMATCH(
+        raise CONTAINER_RID_MISMATCH(
             id=container.resource.id, found=container.resource.rid, given=meant.decode("latin-1")
         )
     return container
@@ -86,7 +89,7 @@ async def read(call: Call) -> Response:
         id,
         call.key,
         call.conditions,
-        call.session_token(level),
+        call.session(level),
         level.read_multiplier,
         call.lane,
     )
@@ -143,7 +146,7 @@ async def delete(call: Call) -> Response:
 
 async def delete_partition_key(call: Call) -> Response:
     if call.segments[5] != "partitionkeydelete":
-        raise errors.ROUTE_NOT_FOUND(path="/".join(call.segments))
+        raise ROUTE_NOT_FOUND(path="/".join(call.segments))
     container = await container_of(call)
     answer = await items.delete_partition_key(container, call.key, call.lane)
     return _answer(200, call, container, answer)
@@ -154,7 +157,7 @@ async def feed_page(call: Call) -> Response:
     container = await container_of(call)
     level = call.consistency()
     span = scope(call, container)
-    session.check_span(call.session_token(level), container, span)
+    session.check_span(call.session(level), container, span)
     token = call.text(b"x-ms-continuation")
     page = await listing.page(container, span, token, call.page_items(), level.read_multiplier, call.lane)
     block = item_headers(call, container, page.partition, page.charge.ru)
@@ -238,7 +241,7 @@ def trigger_names(call: Call, header: bytes) -> list[str]:
     try:
         names = call.request.headers.get(header, b"").decode().split(",")
     except UnicodeDecodeError:
-        raise errors.BAD_HEADER(name=header.decode(), value="", hint=" It must be UTF-8.") from None
+        raise BAD_HEADER(name=header.decode(), value="", hint=" It must be UTF-8.") from None
     return [name.strip() for name in names if name.strip()]
 
 
@@ -246,7 +249,7 @@ def _check_directive(call: Call) -> None:
     """Items are indexed by the policy of their container; the header of an older way is checked and needs no more."""
     directive = call.text(_DIRECTIVE)
     if directive.lower() not in ("", "default", "include", "exclude"):
-        raise errors.BAD_HEADER(
+        raise BAD_HEADER(
             name=_DIRECTIVE.decode(), value=directive[:100], hint=" It is Default, Include or Exclude."
         )
 

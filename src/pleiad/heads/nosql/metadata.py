@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
@@ -14,11 +15,13 @@ from pleiad.engine.beside import beside
 from pleiad.engine.token import fingerprint, whole_number
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.render import feed_body, resource_answer
+from pleiad.heads.nosql.resource_json import FEEDS, to_json
 from pleiad.item.numbers import has_double, shortest
 from pleiad.query import QueryContext, compile_query, compile_turn
 from pleiad.query.measure import rendered
 from pleiad.query.pace import Pace
 from pleiad.query.parameters import parameter_values
+from pleiad.server.http.failures import BAD_HEADER
 from pleiad.server.http.message import Response
 
 _MANUAL = b"x-ms-offer-throughput"
@@ -37,13 +40,11 @@ def throughput_of(call: Call) -> Throughput | None:
         try:
             return from_autoscale_settings(orjson.loads(autoscale))
         except orjson.JSONDecodeError:
-            raise errors.BAD_HEADER(
-                name=_AUTOSCALE.decode(), value=autoscale, hint=" It must be JSON."
-            ) from None
+            raise BAD_HEADER(name=_AUTOSCALE.decode(), value=autoscale, hint=" It must be JSON.") from None
     if not manual:
         return None
     if not manual.isascii() or not manual.isdigit() or len(manual) > _DIGITS_MAX:
-        raise errors.BAD_HEADER(name=_MANUAL.decode(), value=manual[:100], hint=" It must be a whole number.")
+        raise BAD_HEADER(name=_MANUAL.decode(), value=manual[:100], hint=" It must be a whole number.")
     return Throughput(int(manual))
 
 
@@ -83,10 +84,11 @@ async def feed_answer(
     kind: Kind,
     parent_rid: str,
     resources: Iterable[Resource],
-    render: Callable[[Resource], dict[str, Any]] = Resource.to_json,
+    render: Callable[[Resource], dict[str, Any]] | None = None,
 ) -> Response:
     """A page of a metadata feed: everything under a parent, or what a query selects of it."""
-    values: list[Any] = [render(resource) for resource in resources]
+    show = render or partial(to_json, call.engine.catalog)
+    values: list[Any] = [show(resource) for resource in resources]
     mark = fingerprint("metadata", kind, parent_rid, call.request.body if call.method == "POST" else None)
     cost = charge.metadata_read()
     with Pace.of_request(call.limits) as pace:
@@ -99,7 +101,7 @@ async def feed_answer(
     if start + len(texts) < len(values):
         extra["x_ms_continuation"] = call.engine.seal.encode(mark, {"c": start + len(texts)})
     answer = resource_answer(200, call, cost, None, **extra)
-    return Response(200, answer.headers, feed_body(parent_rid, kind.feed, texts, len(texts)))
+    return Response(200, answer.headers, feed_body(parent_rid, FEEDS[kind], texts, len(texts)))
 
 
 async def _selected(call: Call, values: list[Any], pace: Pace) -> list[Any]:

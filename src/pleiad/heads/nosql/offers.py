@@ -15,6 +15,7 @@ from pleiad.engine.throughput.provisioning import Migration
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.metadata import feed_answer
 from pleiad.heads.nosql.render import described
+from pleiad.heads.nosql.resource_json import self_link, to_json
 from pleiad.server.http.message import Response
 
 _TO_AUTOSCALE = b"x-ms-cosmos-migrate-offer-to-autopilot"
@@ -59,7 +60,11 @@ async def list_or_query(call: Call) -> Response:
 
 
 def _to_json(call: Call, offer: Resource) -> dict[str, Any]:
-    value = offer.to_json()
+    catalog = call.engine.catalog
+    value = to_json(catalog, offer)
+    owner = catalog.owner_of(offer)
+    if owner is not None:
+        value["resource"] = self_link(catalog, owner)
     if call.engine.provisioning.is_pending(offer):
         value["content"] = value["content"] | {"isOfferReplacePending": True}
     return value

@@ -60,7 +60,7 @@ def _to_json(
         "minInclusive": low,
         "maxExclusive": high,
         "ridPrefix": partition.id,
-        "_self": f"{resource.self_link}pkranges/{rid}/",
+        "_self": f"{container.link}pkranges/{rid}/",
         "throughputFraction": partition.governor.rate_ru / total_ru,
         "status": "splitting" if is_splitting else "online",
         "parents": [str(parent) for parent in partition.parents],

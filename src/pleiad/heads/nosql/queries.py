@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import orjson
-
 from pleiad import charge
 from pleiad.engine import session
 from pleiad.engine.container import Container
@@ -15,17 +13,24 @@ from pleiad.engine.query import execution
 from pleiad.engine.query.execution import QueryPage
 from pleiad.engine.query.job import TOKEN_BYTES_MAX, QueryRequest
 from pleiad.engine.query.resume import resume_point
-from pleiad.errors import BAD_HEADER, CROSS_PARTITION_NOT_SERVABLE, PleiadError
+from pleiad.errors import CROSS_PARTITION_NOT_SERVABLE, PleiadError
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of, is_confined, opened, scope
 from pleiad.heads.nosql.metadata import query_of
+from pleiad.heads.nosql.query_reports import (
+    advice_header,
+    index_header_v1,
+    index_header_v2,
+    metrics_header,
+)
 from pleiad.heads.nosql.render import feed_body, item_headers, resource_answer
 from pleiad.keys.range import disjoint
 from pleiad.query import Query, advice, compile_query, compile_turn
 from pleiad.query.gateway_plan import gateway_plan
-from pleiad.query.index_use import index_use, to_v1_header, to_v2_header
+from pleiad.query.index_use import index_use
 from pleiad.query.metrics import QueryMetrics
 from pleiad.query.pace import Pace
+from pleiad.server.http.failures import BAD_HEADER
 from pleiad.server.http.message import Response
 
 CROSS_PARTITION = b"x-ms-documentdb-query-enablecrosspartition"
@@ -55,7 +60,7 @@ async def query(call: Call) -> Response:
     text, parameters, body = await query_of(call)
     given = body.get(_RESUME)
     span = scope(call, container)
-    session.check_span(call.session_token(level), container, span)
+    session.check_span(call.session(level), container, span)
     merges = _merges_partitions(call)
     request = QueryRequest(
         text=text,
@@ -79,8 +84,7 @@ async def query(call: Call) -> Response:
         page = await execution.run(container, request)
     except PleiadError as error:
         if error.row is CROSS_PARTITION_NOT_SERVABLE:
-            document = await _plan(container, text, parameters, None)
-            error.additional_info = orjson.dumps(document).decode()
+            error.query_plan = await _plan(container, text, parameters, None)
         raise
     block = item_headers(call, container, page.partitions[0], page.charge_ru)
     block += f"x-ms-item-count: {len(page.results)}\r\n"
@@ -129,7 +133,7 @@ async def _extra_headers(call: Call, container: Container, request: QueryRequest
         return token
     lines = [token]
     if call.flag(_METRICS):
-        lines.append(f"x-ms-documentdb-query-metrics: {_metrics(page).to_header()}\r\n")
+        lines.append(f"x-ms-documentdb-query-metrics: {metrics_header(_metrics(page))}\r\n")
         ids = ",".join(partition.range_id for partition in page.partitions)
         parts = ";".join(f"{name}={part_ru:.4f}" for name, part_ru in page.charge.parts)
         lines.append(f"x-pleiad-partitions-visited: {ids}\r\nx-pleiad-charge-parts: {parts}\r\n")
@@ -139,7 +143,7 @@ async def _extra_headers(call: Call, container: Container, request: QueryRequest
         lines.append(f"x-ms-cosmos-index-utilization: {header}\r\n")
     if call.flag(_ADVICE):
         header = await _reported(
-            call, request, lambda query: advice.to_header(advice.advice(query, request.parameters))
+            call, request, lambda query: advice_header(advice.advice(query, request.parameters))
         )
         lines.append(f"x-ms-cosmos-query-advice: {header}\r\n")
     return "".join(lines)
@@ -156,7 +160,7 @@ def _index_report(container: Container, request: QueryRequest, is_v1: bool, quer
     key_paths = container.key.path_steps if request.key else ()
     indexing = container.definition.indexing
     use = index_use(query.plan, request.parameters, indexing, container.computed_names, key_paths)
-    return to_v1_header(use) if is_v1 else to_v2_header(use)
+    return index_header_v1(use) if is_v1 else index_header_v2(use)
 
 
 def _metrics(page: QueryPage) -> QueryMetrics:

@@ -11,19 +11,20 @@ import orjson
 
 from pleiad.catalog.resource import Resource
 from pleiad.charge import Charge
-from pleiad.engine.container import Container, ascii_path
+from pleiad.engine.container import Container
 from pleiad.errors import PleiadError
+from pleiad.heads.nosql import session_token
 from pleiad.heads.nosql.call import Call
+from pleiad.heads.nosql.failures import code_of, message_of, substatus_of
+from pleiad.heads.nosql.resource_json import ascii_path, path_of, to_json
 from pleiad.partition.partition import Partition
+from pleiad.server.http.failures import status_of
 from pleiad.server.http.message import Response, render_headers
 
 
 def item_headers(call: Call, container: Container, partition: Partition, charge_ru: float) -> str:
     """The header block every item answer has; the charge in it is also counted."""
-    call.charge_ru = charge_ru
-    key = call.key
-    if key:
-        container.heat.note(key, charge_ru)
+    call.spent(container, call.key, charge_ru)
     range_id, lsn, resource = partition.range_id, partition.lsn, container.resource
     size_kb = partition.size_bytes_seen >> 10
     return (
@@ -34,7 +35,7 @@ def item_headers(call: Call, container: Container, partition: Partition, charge_
         f"lsn: {lsn}\r\n"
         f"x-ms-documentdb-partitionkeyrangeid: {range_id}\r\n"
         f"x-ms-cosmos-physical-partition-id: {range_id}\r\n"
-        f"x-ms-alt-content-path: {container.header_path}\r\n"
+        f"x-ms-alt-content-path: {ascii_path(container.path)}\r\n"
         f"x-ms-content-path: {resource.rid}\r\n"
         f"x-ms-resource-quota: {_quota(container.limits.physical_partition_bytes)}\r\n"
         f"x-ms-resource-usage: documentSize=0;documentsSize={size_kb};documentsCount={partition.items_seen};"
@@ -87,12 +88,22 @@ def feed_body(rid: str, name: str, members: Iterable[bytes], count: int) -> byte
 
 
 def described(
-    status: int, call: Call, charge: Charge, resource: Resource, value: dict[str, Any] | None, **extra: str
+    status: int,
+    call: Call,
+    charge: Charge,
+    resource: Resource,
+    value: dict[str, Any] | None = None,
+    **extra: str,
 ) -> Response:
-    """The answer of an operation on one metadata resource: with the path of its owner, and 304 where it is known."""
+    """The answer of an operation on one metadata resource: with the path of its owner, and 304 where it is known.
+
+    `value` is the resource as it is shown, where that is more than usual.
+    """
     if call.method == "GET" and call.text(b"if-none-match") in ("*", resource.etag):
-        status, value, extra = 304, None, {**extra, "etag": resource.etag}
-    return resource_answer(status, call, charge, value, **owner_paths(call, resource), **extra)
+        status, shown, extra = 304, None, {**extra, "etag": resource.etag}
+    else:
+        shown = value or to_json(call.engine.catalog, resource)
+    return resource_answer(status, call, charge, shown, **owner_paths(call, resource), **extra)
 
 
 def owner_paths(call: Call, resource: Resource) -> dict[str, str]:
@@ -101,7 +112,7 @@ def owner_paths(call: Call, resource: Resource) -> dict[str, str]:
     owner = catalog.parent_of(resource)
     if owner is None:
         return {}
-    return {"x_ms_alt_content_path": ascii_path(catalog.path_of(owner)), "x_ms_content_path": owner.rid}
+    return {"x_ms_alt_content_path": path_of(catalog, owner), "x_ms_content_path": owner.rid}
 
 
 def resource_answer(
@@ -131,17 +142,19 @@ def error_answer(error: PleiadError, activity_id: str) -> Response:
         ("x-ms-request-charge", f"{error.charge_ru or 0:.2f}"),
         ("x-ms-activity-id", activity_id),
     ]
-    if error.substatus:
-        pairs.append(("x-ms-substatus", str(error.substatus)))
+    substatus = substatus_of(error)
+    if substatus:
+        pairs.append(("x-ms-substatus", str(substatus)))
     if error.retry_after_ms is not None:
         pairs.append(("x-ms-retry-after-ms", str(error.retry_after_ms)))
-    if error.session_token is not None:
-        pairs.append(("x-ms-session-token", error.session_token))
+    if error.range_id is not None and error.container_number is not None and error.lsn is not None:
+        token = session_token.written(error.range_id, error.container_number, error.lsn)
+        pairs.append(("x-ms-session-token", token))
     if error.lsn is not None:
         pairs.append(("lsn", str(error.lsn)))
     if error.range_id is not None:
         pairs.append(("x-ms-documentdb-partitionkeyrangeid", error.range_id))
-    body = {"code": error.code, "message": f"{error.message}\r\nActivityId: {activity_id}"}
-    if error.additional_info is not None:
-        body["additionalErrorInfo"] = error.additional_info
-    return Response(error.status, render_headers(pairs), orjson.dumps(body))
+    body = {"code": code_of(error), "message": f"{message_of(error)}\r\nActivityId: {activity_id}"}
+    if error.query_plan is not None:
+        body["additionalErrorInfo"] = orjson.dumps(error.query_plan).decode()
+    return Response(status_of(error), render_headers(pairs), orjson.dumps(body))

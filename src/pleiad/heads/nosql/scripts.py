@@ -9,12 +9,12 @@ import orjson
 
 from pleiad import charge, errors
 from pleiad.catalog.resource import Kind, Resource
-from pleiad.catalog.script import script_kind
 from pleiad.engine.script import definition, execution
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of
 from pleiad.heads.nosql.metadata import feed_answer
 from pleiad.heads.nosql.render import described, item_headers, resource_answer
+from pleiad.heads.nosql.resource_json import KINDS
 from pleiad.item.body import load
 from pleiad.server.http.message import Response
 
@@ -27,19 +27,19 @@ _LOG_HEADER_CHARS_MAX = 7_000
 async def create(call: Call) -> Response:
     container = _container(call)
     script, is_new = await definition.create(
-        call.engine, script_kind(call.segments[4]), container, call.json_object(), call.is_upsert
+        call.engine, KINDS[call.segments[4]], container, call.json_object(), call.is_upsert
     )
-    return described(201 if is_new else 200, call, charge.metadata_write(), script, script.to_json())
+    return described(201 if is_new else 200, call, charge.metadata_write(), script)
 
 
 async def read(call: Call) -> Response:
     script = _find(call)
-    return described(200, call, charge.metadata_read(), script, script.to_json())
+    return described(200, call, charge.metadata_read(), script)
 
 
 async def replace(call: Call) -> Response:
     script = await definition.replace(call.engine, _find(call), call.json_object(), call.conditions.if_match)
-    return described(200, call, charge.metadata_write(), script, script.to_json())
+    return described(200, call, charge.metadata_write(), script)
 
 
 async def delete(call: Call) -> Response:
@@ -48,7 +48,7 @@ async def delete(call: Call) -> Response:
 
 
 async def list_or_query(call: Call) -> Response:
-    container, kind = _container(call), script_kind(call.segments[4])
+    container, kind = _container(call), KINDS[call.segments[4]]
     return await feed_answer(call, kind, container.rid, call.engine.catalog.children(kind, container.rid))
 
 
@@ -63,7 +63,7 @@ async def execute(call: Call) -> Response:
         call.key,
         _arguments(call),
         is_logging,
-        call.session_token(call.consistency()),
+        call.session(call.consistency()),
         call.lane,
     )
     block = item_headers(call, container, answer.partition, answer.charge.ru)
@@ -113,4 +113,4 @@ def _container(call: Call) -> Resource:
 
 
 def _find(call: Call) -> Resource:
-    return call.engine.find(script_kind(call.segments[4]), _container(call), call.segments[5])
+    return call.engine.find(KINDS[call.segments[4]], _container(call), call.segments[5])

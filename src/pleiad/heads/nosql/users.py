@@ -14,17 +14,18 @@ import orjson
 
 from pleiad import charge, errors
 from pleiad.catalog.resource import Kind, Resource
+from pleiad.heads.nosql import key_header
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.grants import bind, container_named
 from pleiad.heads.nosql.metadata import feed_answer
 from pleiad.heads.nosql.render import described, resource_answer
+from pleiad.heads.nosql.resource_json import KINDS, to_json
 from pleiad.keys.definition import KeyDefinition
 from pleiad.keys.hash import V1_STRING_BYTES_MAX
-from pleiad.keys.value import parse_header
+from pleiad.server.http.failures import BAD_HEADER
 from pleiad.server.http.message import Response
 
-_BY_SEGMENT = {kind.segment: kind for kind in (Kind.USER, Kind.PERMISSION, Kind.ENCRYPTION_KEY)}
 _MODES = ("read", "all")
 _RESOURCE = re.compile(r"/?dbs/[^/]+/colls/[^/]+(/docs/[^/]+)?/?")
 _CREATED = ".created"
@@ -81,7 +82,7 @@ class UserOperations:
         segments = call.segments
         database = call.engine.database(segments[1], owner=True)
         if len(segments) <= 4:
-            return _BY_SEGMENT[segments[2]], database
+            return KINDS[segments[2]], database
         return Kind.PERMISSION, call.engine.find(Kind.USER, database, segments[3], owner=True)
 
     def _find(self, call: Call) -> Resource:
@@ -97,7 +98,7 @@ class UserOperations:
         bound = {each.rid: await bind(call.engine, each) for each in permissions}
 
         def render(resource: Resource) -> dict[str, Any]:
-            value = resource.to_json()
+            value = to_json(call.engine.catalog, resource)
             if resource.kind is Kind.PERMISSION:
                 binding = bound[resource.rid].to_json()
                 value["_token"] = self._authenticator.issue(resource, binding, seconds)
@@ -139,7 +140,7 @@ def _checked_key(given: Any) -> list[Any]:
         raise errors.BAD_REQUEST(
             reason="'resourcePartitionKey' must be a list with the values of one partition key; leave it out for all."
         )
-    parse_header(orjson.dumps(given).decode())
+    key_header.read(orjson.dumps(given).decode())
     return given
 
 
@@ -172,12 +173,12 @@ def _expiry(call: Call) -> int:
     if not value:
         return limits.resource_token_seconds_default
     if not value.isascii() or not value.isdigit() or len(value) > 9:
-        raise errors.BAD_HEADER(
+        raise BAD_HEADER(
             name=_EXPIRY.decode(), value=value[:100], hint=" It must be a whole number of seconds."
         )
     seconds = int(value)
     if not limits.resource_token_seconds_min <= seconds <= limits.resource_token_seconds_max:
-        raise errors.BAD_HEADER(
+        raise BAD_HEADER(
             name=_EXPIRY.decode(),
             value=value,
             hint=f" It must be between {limits.resource_token_seconds_min} and {limits.resource_token_seconds_max}.",

@@ -15,6 +15,7 @@ import orjson
 
 from pleiad.errors import PleiadError
 from pleiad.server.connections import Connection, ConnectionTable
+from pleiad.server.http.failures import NAMES, status_of
 
 KEEP_LINE_NONE = b""
 """A persistent connection whose client did not speak of it needs no ``Connection`` line."""
@@ -156,9 +157,9 @@ def render_headers(pairs: Iterable[tuple[str, str]]) -> bytes:
 
 def error_response(error: PleiadError) -> Response:
     """The JSON answer to a failure of the transport itself."""
-    body = orjson.dumps({"code": error.code, "message": error.message})
+    body = orjson.dumps({"code": NAMES[status_of(error)], "message": error.message})
     headers = _JSON_TYPE
     if error.retry_after_ms is not None:
         seconds = -(-error.retry_after_ms // 1000)
         headers += b"x-ms-retry-after-ms: %d\r\nRetry-After: %d\r\n" % (error.retry_after_ms, seconds)
-    return Response(error.status, headers, body)
+    return Response(status_of(error), headers, body)

@@ -31,6 +31,7 @@ from pleiad.errors import PleiadError
 from pleiad.server import eager
 from pleiad.server.connections import Connection, ConnectionTable
 from pleiad.server.http import http2, upgrade
+from pleiad.server.http.failures import HEADERS_TOO_LARGE, HEADERS_TOO_MANY
 from pleiad.server.http.intake import Intake, no_room
 from pleiad.server.http.message import (
     KEEP_LINE_CLOSE,
@@ -170,9 +171,9 @@ class HttpProtocol(Intake, Connection):
         """A slice ended inside a request: bound what is not body, ask the gate, and ask for a body held back."""
         self._quiet_bytes += self._feed_bytes
         if self._quiet_bytes > self._limits.header_bytes + SLICE_BYTES:
-            self._refuse(errors.HEADERS_TOO_LARGE(limit=self._limits.header_bytes))
+            self._refuse(HEADERS_TOO_LARGE(limit=self._limits.header_bytes))
         elif len(self._headers) > HEADER_LINES_MAX:
-            self._refuse(errors.HEADERS_TOO_MANY(limit=HEADER_LINES_MAX))
+            self._refuse(HEADERS_TOO_MANY(limit=HEADER_LINES_MAX))
         elif self._is_head_whole and self._proof is None:
             self._ask_gate()
         if self._in_request and self._expects:

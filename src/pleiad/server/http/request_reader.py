@@ -15,6 +15,7 @@ import httptools
 from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.server.connections import ConnectionTable
+from pleiad.server.http.failures import HEADERS_TOO_LARGE, HEADERS_TOO_MANY
 from pleiad.server.http.message import KEEP_LINE_ALIVE, KEEP_LINE_CLOSE, KEEP_LINE_NONE, Request, Response
 from pleiad.server.paced_writer import PacedWriter
 
@@ -163,7 +164,7 @@ class RequestReader(PacedWriter):
         if self._quiet_bytes + self._feed_bytes > self._limits.header_bytes:
             self._check_header_bytes()
         if len(headers) > HEADER_LINES_MAX:
-            raise errors.HEADERS_TOO_MANY(limit=HEADER_LINES_MAX)
+            raise HEADERS_TOO_MANY(limit=HEADER_LINES_MAX)
         if b"content-length" in headers:
             length = int(headers[b"content-length"])
             if length > self._limits.request_bytes:
@@ -224,7 +225,7 @@ class RequestReader(PacedWriter):
         """The exact size, counted only when so much was read that the limit may be passed."""
         size = len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._headers.items())
         if size > self._limits.header_bytes:
-            raise errors.HEADERS_TOO_LARGE(limit=self._limits.header_bytes)
+            raise HEADERS_TOO_LARGE(limit=self._limits.header_bytes)
 
 
 def head_bytes(headers: dict[bytes, bytes]) -> int:

@@ -1,0 +1,38 @@
+"""Session tokens: what a reader has seen, as clients carry it from answer to request.
+
+A token is a comma list of `range:version#lsn`; the version is the number of the container. The old form `range:lsn` has
+none.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from pleiad.engine.session import Seen, Session
+from pleiad.heads.nosql.failures import BAD_SESSION_TOKEN
+
+_SHOWN_CHARS_MAX = 200
+
+
+def written(range_id: str, container_number: int, lsn: int) -> str:
+    """The token of one physical partition."""
+    return f"{range_id}:{container_number}#{lsn}"
+
+
+@lru_cache(maxsize=1024)
+def read(token: str) -> Session:
+    """What a token says; BAD_SESSION_TOKEN for a text that is none."""
+    try:
+        return tuple([_seen(part.strip()) for part in token.split(",")])
+    except ValueError:
+        raise BAD_SESSION_TOKEN(token=token[:_SHOWN_CHARS_MAX]) from None
+
+
+def _seen(part: str) -> Seen:
+    range_id, colon, vector = part.partition(":")
+    if not colon or not range_id:
+        raise ValueError(part)
+    fields = vector.split("#")
+    if len(fields) < 2:
+        return Seen(range_id, 0, int(fields[0]))
+    return Seen(range_id, int(fields[0]), int(fields[1]))
