@@ -24,13 +24,13 @@ from pleiad.engine.engine import Engine
 from pleiad.errors import RESOURCE_EXISTS, PleiadError
 from pleiad.head_ports import BY_NAME, NOSQL, chosen
 from pleiad.heads.admin.head import HEALTH_PATH, AdminOperations
+from pleiad.heads.http.host_names import HostNames, is_host_name
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.head import NoSqlHead
 from pleiad.item.body import dump
 from pleiad.limits import Limits
 from pleiad.partition.governor import SYSTEM, Throttle
 from pleiad.sample import sample_containers
-from pleiad.server.host_names import HostNames, is_host_name
 from pleiad.server.http.site import HttpSite
 from pleiad.server.lifecycle import Server
 from pleiad.server.listener import Listener, WireProtocol

@@ -14,7 +14,7 @@ import pytest
 
 from pleiad.catalog.resource import Kind
 from pleiad.engine.operation import Operation
-from pleiad.heads.nosql.route import Choice, Route
+from pleiad.heads.http.route import Choice, Route
 from tests.rights.account import (
     KEY_HEADER,
     MASTER_KEY,

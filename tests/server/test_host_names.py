@@ -7,8 +7,8 @@ import socket
 import pytest
 
 from pleiad.errors import PleiadError
+from pleiad.heads.http.host_names import HostNames, is_host_name
 from pleiad.node import Settings, SettingsError
-from pleiad.server.host_names import HostNames, is_host_name
 from pleiad.server.http.failures import UNKNOWN_HOST
 from pleiad.server.http.message import Request
 

@@ -13,8 +13,8 @@ from pleiad import errors
 from pleiad.account.keys import KeysInForce
 from pleiad.engine.operation import Operation
 from pleiad.heads.admin import faults, health, keys, metrics, partitions, reshape, throughput, warnings
-from pleiad.heads.nosql.call import Call
-from pleiad.heads.nosql.route import Route
+from pleiad.heads.http.call import HttpCall
+from pleiad.heads.http.route import Route
 from pleiad.server.http.failures import ROUTE_NOT_FOUND
 from pleiad.server.http.message import Response, render_headers
 
@@ -37,14 +37,14 @@ class AdminOperations:
         self._metrics_open = metrics_open
         self._connections = connections
 
-    def routes(self) -> Mapping[str, Mapping[str, Route]]:
+    def routes(self) -> Mapping[str, Mapping[str, Route[HttpCall]]]:
         """Every path with its operations, with a star where a name stands."""
         container = "_pleiad/*/dbs/*/colls/*"
         own_throughput = {
             "GET": Route(Operation.READ_THROUGHPUT, throughput.read),
             "PUT": Route(Operation.REPLACE_THROUGHPUT, throughput.replace),
         }
-        versioned: dict[str, dict[str, Route]] = {
+        versioned: dict[str, dict[str, Route[HttpCall]]] = {
             "_pleiad/*/throughput": {"GET": Route(Operation.READ_THROUGHPUT, throughput.read_account)},
             "_pleiad/*/dbs/*/throughput": own_throughput,
             f"{container}/throughput": own_throughput,
@@ -66,7 +66,7 @@ class AdminOperations:
             "_pleiad/*/keys": {"GET": Route(Operation.READ_KEYS, self.keys)},
             "_pleiad/*/warnings": {"GET": Route(Operation.LIST_WARNINGS, warnings.list_all)},
         }
-        routes: dict[str, Mapping[str, Route]] = {
+        routes: dict[str, Mapping[str, Route[HttpCall]]] = {
             "_pleiad/*": {"GET": Route(Operation.READ_HEALTH, _probe)},
             "metrics": {"GET": Route(Operation.READ_METRICS, self.metrics)},
         }
@@ -74,10 +74,10 @@ class AdminOperations:
             routes[pattern] = {method: _versioned(route) for method, route in methods.items()}
         return routes
 
-    async def keys(self, call: Call) -> Response:
+    async def keys(self, call: HttpCall) -> Response:
         return await keys.read(call, self._keys)
 
-    async def metrics(self, call: Call) -> Response:
+    async def metrics(self, call: HttpCall) -> Response:
         if not self._metrics_open:
             given = call.text(b"authorization")
             is_bearer = given[: len(_BEARER)].lower() == _BEARER
@@ -89,7 +89,7 @@ class AdminOperations:
         return Response(200, render_headers([("Content-Type", metrics.CONTENT_TYPE)]), body)
 
 
-async def _probe(call: Call) -> Response:
+async def _probe(call: HttpCall) -> Response:
     """The two checks that need no key."""
     if call.raw_path == HEALTH_PATH:
         return health.health(call)
@@ -98,10 +98,10 @@ async def _probe(call: Call) -> Response:
     raise ROUTE_NOT_FOUND(path="/".join(call.segments)[:200])
 
 
-def _versioned(route: Route) -> Route:
+def _versioned(route: Route[HttpCall]) -> Route[HttpCall]:
     """The route behind the one version of the API that there is."""
 
-    async def checked(call: Call) -> Response:
+    async def checked(call: HttpCall) -> Response:
         if call.segments[1] != VERSION:
             raise ROUTE_NOT_FOUND(path="/".join(call.segments)[:200])
         return await route.handler(call)

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 from pleiad.account.keys import AccountKeys, KeysInForce
 from pleiad.heads.admin.answer import json_answer
-from pleiad.heads.nosql.call import Call
+from pleiad.heads.http.call import HttpCall
 from pleiad.server.http.message import Response
 
 
-async def read(call: Call, in_force: KeysInForce) -> Response:
+async def read(call: HttpCall, in_force: KeysInForce) -> Response:
     """Each key with a fingerprint, since when they hold, and why a newer key file does not, where that is so."""
     keys = in_force.keys
     # Fingerprints are expensive by intent.

@@ -13,15 +13,16 @@ from pleiad.engine.desk import Cut, Desk
 from pleiad.engine.operation import Area, Operation
 from pleiad.errors import PleiadError
 from pleiad.heads.admin.head import AdminOperations
+from pleiad.heads.http.call import path_segments
+from pleiad.heads.http.host_names import HostNames
+from pleiad.heads.http.route import Choice, Handler, Methods, Route
 from pleiad.heads.nosql import encoding
 from pleiad.heads.nosql.auth import Authenticator
-from pleiad.heads.nosql.call import Call, path_of, path_segments
+from pleiad.heads.nosql.call import Call, path_of
 from pleiad.heads.nosql.render import error_answer
-from pleiad.heads.nosql.route import Choice, Handler, Methods, Route
 from pleiad.heads.nosql.routes import routes
 from pleiad.heads.nosql.signed_call import SignedCall
 from pleiad.heads.nosql.users import UserOperations
-from pleiad.server.host_names import HostNames
 from pleiad.server.http.failures import METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND
 from pleiad.server.http.message import ConnectionCut, Request, Response
 
@@ -53,7 +54,7 @@ class NoSqlHead:
         self._desk = desk
         self._limits = desk.limits
         self._authenticator = authenticator
-        self.routes: Mapping[str, Methods] = routes(UserOperations(authenticator))
+        self.routes: Mapping[str, Methods[Call]] = routes(UserOperations(authenticator))
         """Every path that is served, with a star where a name stands."""
         if admin is not None:
             self.routes = {**self.routes, **admin.routes()}
@@ -124,7 +125,7 @@ class NoSqlHead:
             and len(request.body) <= LARGE_BYTES
         )
 
-    async def _unusual(self, handler: Handler, call: Call) -> Response:
+    async def _unusual(self, handler: Handler[Call], call: Call) -> Response:
         """The answer to a request that names another host, is large, or is or wants to be written in binary."""
         request, operation = call.request, call.operation
         if operation is not Operation.READ_HEALTH:  # whoever asks for that may know the server by any name
@@ -139,7 +140,7 @@ class NoSqlHead:
             answer.body = await encoding.written(answer.body)
         return answer
 
-    def _route(self, call: Call) -> Route:
+    def _route(self, call: Call) -> Route[Call]:
         segments = call.segments
         count = len(segments)
         methods = (
@@ -167,7 +168,7 @@ def _is_answered_in_binary(operation: Operation, headers: Mapping[bytes, bytes],
     return operation in _BINARY_WHERE_WISHED and encoding.wishes_binary(headers)
 
 
-def _by_length(routes: Mapping[str, Methods]) -> list[dict[str, Methods]]:
+def _by_length(routes: Mapping[str, Methods[Call]]) -> list[dict[str, Methods[Call]]]:
     """The routes by the number of their segments, and then by the segments that are not names."""
     patterns = {tuple(pattern.split("/")) if pattern else (): methods for pattern, methods in routes.items()}
     longest = max(map(len, patterns))
