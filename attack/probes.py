@@ -227,6 +227,7 @@ def _on_admin() -> list[Probe]:
         Probe("GET", [*admin, "faults", "1"]),
         Probe("DELETE", [*admin, "faults", "1"]),
         Probe("GET", [*admin, "warnings"]),
+        Probe("GET", [*admin, "keys"]),
     ]
 
 

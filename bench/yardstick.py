@@ -25,8 +25,10 @@ from bench.items import items
 from bench.load import LoadError
 from bench.process import BUILD, LOOPBACK, start, stop
 from pleiad.limits import Limits
+from pleiad.server.http.message import Request, Response, render_headers
+from pleiad.server.http.site import HttpSite
 from pleiad.server.lifecycle import Server, run, settle_garbage_collector, wait_for_stop
-from pleiad.server.message import Request, Response, render_headers
+from pleiad.server.listener import Listener
 
 _READY_SECONDS = 15.0
 BODY = items("yardstick", 1)[0].body
@@ -110,7 +112,9 @@ async def _serve(bare: bool) -> None:
         listener = await loop.create_server(_BareAnswer, LOOPBACK, 0)
         port = listener.sockets[0].getsockname()[1]
     else:
-        server = Server(_answer, Limits(), LOOPBACK, 0)
+        server = Server(
+            Limits(), [Listener(name="http", host=LOOPBACK, port=0, protocols=(HttpSite(_answer),))]
+        )
         await server.start()
         port = server.port
     settle_garbage_collector()

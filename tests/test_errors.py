@@ -10,7 +10,7 @@ from pleiad import errors
 from pleiad.errors import ErrorRow, PleiadError, Reason
 from pleiad.heads.nosql import failures as nosql
 from pleiad.script.failure import NUMBERS
-from pleiad.server import failures as http
+from pleiad.server.http import failures as http
 
 TABLES = {"the server": http, "the NoSQL head": nosql, "every room": errors}
 ROWS = {

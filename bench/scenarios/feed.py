@@ -22,6 +22,7 @@ from bench.items import items
 from bench.load import LoadError, LoadProcess
 from bench.report import Bar, FamilyReport
 from bench.settings import Settings
+from pleiad.account.keys import AccountKeys, KeysInForce
 from pleiad.engine import batch
 from pleiad.engine.batch import Operation, OperationKind
 from pleiad.engine.desk import Desk
@@ -29,7 +30,7 @@ from pleiad.engine.engine import Engine
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.head import NoSqlHead
 from pleiad.limits import Limits
-from pleiad.server.message import Request
+from pleiad.server.http.message import Request
 from pleiad.store.sqlite.store import SqliteStore
 
 ITEMS_PER_SECOND = 50_000
@@ -68,7 +69,7 @@ async def _rates(settings: Settings) -> tuple[float, float]:
         engine = Engine(SqliteStore(Path(directory), durable=False), limits)
         await engine.open()
         try:
-            head = NoSqlHead(Desk(engine), Authenticator(KEY, None, limits))
+            head = NoSqlHead(Desk(engine), Authenticator(KeysInForce(AccountKeys(KEY)), limits))
             await _load_items(engine, settings.items)
             place = _place(await _page(head, "Full-Fidelity Feed", "*"))
             await _load_items(engine, settings.items)

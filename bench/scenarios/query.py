@@ -37,6 +37,7 @@ from bench.process import LOOPBACK, resident_mb
 from bench.report import Bar, FamilyReport, line, paired_ratio
 from bench.server import PleiadServer, pleiad_server
 from bench.settings import QUICK, Settings
+from pleiad.account.keys import AccountKeys, KeysInForce
 from pleiad.client.connection import Answer, Connection
 from pleiad.engine import items as item_operations
 from pleiad.engine.desk import Desk
@@ -47,7 +48,7 @@ from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.head import NoSqlHead
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
-from pleiad.server.message import Request
+from pleiad.server.http.message import Request
 from pleiad.store.sqlite.store import SqliteStore
 
 ITEMS = 100_000
@@ -436,7 +437,7 @@ async def _plan_and_total_seconds() -> tuple[float, float]:
             container = await engine.container("bench", "plan")
             for item in query_items(PLAN_ITEMS, 1):
                 await item_operations.create(container, item.body, (item.pk,))
-            head = NoSqlHead(Desk(engine), Authenticator(key, None, limits))
+            head = NoSqlHead(Desk(engine), Authenticator(KeysInForce(AccountKeys(key)), limits))
             total_seconds = await _answer_seconds(head, key)
             plans = []
             for number in range(PLAN_CALLS):

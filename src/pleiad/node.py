@@ -1,32 +1,39 @@
-"""One running Pleiad: a store, the engine over it, the NoSQL head, and the server in front.
+"""One running Pleiad: a store, the engine over it, the heads, and the server in front.
 
 The command line and the test kit both start a database through this module, so they serve the same thing.
 """
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
-import hashlib
 import ipaddress
+import logging
 import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pleiad.account.key_file import KeyFile
+from pleiad.account.keys import EMULATOR_KEY, AccountKeys, KeyName, KeysInForce, digest
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine import items
 from pleiad.engine.consistency import Consistency
 from pleiad.engine.desk import Desk
 from pleiad.engine.engine import Engine
 from pleiad.errors import RESOURCE_EXISTS, PleiadError
-from pleiad.heads.admin.head import AdminOperations
-from pleiad.heads.nosql.auth import EMULATOR_KEY, Authenticator
+from pleiad.head_ports import BY_NAME, NOSQL, chosen
+from pleiad.heads.admin.head import HEALTH_PATH, AdminOperations
+from pleiad.heads.http.host_names import HostNames, is_host_name
+from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.head import NoSqlHead
 from pleiad.item.body import dump
 from pleiad.limits import Limits
 from pleiad.partition.governor import SYSTEM, Throttle
 from pleiad.sample import sample_containers
-from pleiad.server.host_names import HostNames, is_host_name
+from pleiad.server.http.site import HttpSite
 from pleiad.server.lifecycle import Server
+from pleiad.server.listener import Listener, WireProtocol
 from pleiad.store.contract import Store
 from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.sqlite.store import SqliteStore
@@ -34,6 +41,10 @@ from pleiad.store.sqlite.store import SqliteStore
 DRAIN_SECONDS = 10.0
 THROTTLES = ("enforce", "observe")
 SQLITE = "sqlite"
+KEY_FILE_SECONDS = 1.0
+"""How often a look is taken at the key file."""
+
+_log = logging.getLogger(__name__)
 
 
 class SettingsError(Exception):
@@ -50,9 +61,16 @@ class Settings:
     host: str = "127.0.0.1"
     host_names: tuple[str, ...] = ()
     """Names by which clients reach the server, beside loopback names, its address and the name of the machine."""
-    port: int = 8081
+    port: int = BY_NAME[NOSQL].port
+    """That of the NoSQL head, which is always on."""
+    heads: tuple[str, ...] = ()
+    """Further heads, by name; `all` takes every one."""
+    ports: Mapping[str, int] = field(default_factory=dict)
+    """Of further heads: who has a port here is on, and the others take their own."""
     key: str = EMULATOR_KEY
     read_only_key: str | None = None
+    key_file: Path | None = None
+    """Where the keys are kept instead; it is read anew when it changes."""
     limits: Limits = field(default_factory=Limits)
     consistency: Consistency = Consistency.SESSION
     allow_emulator_key: bool = False
@@ -66,10 +84,14 @@ class Settings:
     """Start although something that held items is gone; what nobody knows is set aside."""
 
     def shared(self) -> dict[str, str]:
-        """What all servers on the same data must have alike; of keys a digest that is expensive to guess from."""
+        """What all servers on the same data must have alike; of keys a digest that is expensive to guess from.
+
+        Keys in files change under running servers, one after the other: of these only that they are in files.
+        """
+        in_file = "kept in a file" if self.key_file is not None else None
         return {
-            "master key": _digest(self.key),
-            "read-only key": _digest(self.read_only_key or ""),
+            "master key": in_file or digest(self.key),
+            "read-only key": in_file or digest(self.read_only_key or ""),
             "consistency": self.consistency.option,
             "throttle": self.throttle,
             "burst": str(self.burst).lower(),
@@ -77,7 +99,7 @@ class Settings:
         }
 
     def check(self) -> None:
-        """Refuses what would be unsafe, such as a key everybody knows on an address everybody reaches."""
+        """Refuses what cannot be served, with a sentence for the operator."""
         if self.throttle not in THROTTLES:
             raise SettingsError(f"there is no throttle '{self.throttle}': it is {' or '.join(THROTTLES)}")
         if self.store != SQLITE and not self.store.startswith(("postgresql://", "postgres://")):
@@ -89,7 +111,20 @@ class Settings:
                 raise SettingsError(
                     f"'{name}' is no host name: give the name or address alone, without a port"
                 )
-        if self.key == EMULATOR_KEY and not self.allow_emulator_key and not is_loopback(self.host):
+        self.listening()
+        if self.key_file is not None and (self.key != EMULATOR_KEY or self.read_only_key):
+            raise SettingsError("the keys are given twice: keep all of them in the key file, or none of them")
+
+    def listening(self) -> dict[str, int]:
+        """The heads that are on, with their ports."""
+        try:
+            return chosen(self.heads, {**self.ports, NOSQL: self.port})
+        except ValueError as error:
+            raise SettingsError(str(error)) from None
+
+    def check_keys(self, keys: AccountKeys) -> None:
+        """Refuses a key everybody knows on an address everybody reaches."""
+        if keys.has_emulator_key and not self.allow_emulator_key and not is_loopback(self.host):
             raise SettingsError(
                 f"listening on {self.host} with the well-known emulator key would let anyone in: give a key of your "
                 "own with --key or PLEIAD_KEY, or insist with --allow-emulator-key"
@@ -101,11 +136,15 @@ class Node:
 
     def __init__(self, settings: Settings) -> None:
         settings.check()
+        self.settings = settings
+        self._key_file = None if settings.key_file is None else KeyFile(settings.key_file)
         try:
-            self._authenticator = Authenticator(settings.key, settings.read_only_key, settings.limits)
+            keys = self._read_keys()
         except ValueError as error:
             raise SettingsError(str(error)) from error
-        self.settings = settings
+        self.keys = KeysInForce(keys, "options" if self._key_file is None else "file")
+        self._authenticator = Authenticator(self.keys, settings.limits)
+        self._key_watch: asyncio.Task[None] | None = None
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
 
     async def start(self) -> None:
@@ -129,25 +168,56 @@ class Node:
                 raise
         self.engine = Engine(store, settings.limits, settings.consistency, throttle, settings.serverless)
         await self.engine.open()
-        admin = AdminOperations(
-            self._authenticator, is_loopback(settings.host), lambda: self.server.connections
-        )
-        hosts = HostNames(settings.host, settings.host_names)
-        head = NoSqlHead(Desk(self.engine), self._authenticator, admin, hosts)
-        self.server = Server(
-            head.handle,
-            settings.limits,
-            settings.host,
-            settings.port,
-            self.directory,
-            _names(settings),
-            head.admit,
-        )
+        self.desk = Desk(self.engine)
+        listeners = [
+            Listener(name=head, host=settings.host, port=port, protocols=PROTOCOLS[head](self))
+            for head, port in settings.listening().items()
+        ]
+        self.server = Server(settings.limits, listeners, self.directory, _names(settings))
         try:
             await self.server.start()
         except BaseException:
             await self.engine.close()
             raise
+        if self._key_file is not None:
+            self._key_watch = asyncio.create_task(self._watch_key_file(self._key_file))
+
+    def nosql(self) -> tuple[WireProtocol, ...]:
+        """What is spoken on the port of the NoSQL head; the admin API, metrics and health checks are there too."""
+        settings = self.settings
+        admin = AdminOperations(self.keys, is_loopback(settings.host), lambda: self.server.connections)
+        hosts = HostNames(settings.host, settings.host_names)
+        head = NoSqlHead(self.desk, self._authenticator, admin, hosts)
+        return (HttpSite(head.handle, head.admit),)
+
+    def _read_keys(self) -> AccountKeys:
+        """The keys the settings name; SettingsError or ValueError when they cannot be used."""
+        if self._key_file is not None:
+            keys = self._key_file.read()
+        else:
+            keys = AccountKeys(self.settings.key, self.settings.read_only_key)
+        self.settings.check_keys(keys)
+        return keys
+
+    async def _watch_key_file(self, file: KeyFile) -> None:
+        while True:
+            await asyncio.sleep(KEY_FILE_SECONDS)
+            if file.has_changed():
+                self.reload_keys()
+
+    def reload_keys(self) -> None:
+        """Puts the keys in the file in force. When they cannot be used, those of before stay, and the log says why."""
+        try:
+            keys = self._read_keys()
+        except (SettingsError, ValueError) as error:
+            self.keys.problem = str(error)
+            _log.error("the keys of before stay in force: %s", error)
+            return
+        old = {key.name: key.secret for key in self.keys.keys.all}
+        new = {key.name: key.secret for key in keys.all}
+        self.keys.replace(keys)
+        changed = [name.value for name in KeyName if old.get(name) != new.get(name)]
+        _log.warning("keys of the account that changed: %s", ", ".join(changed) or "none")
 
     async def _open_store(self) -> Store:
         settings = self.settings
@@ -161,6 +231,8 @@ class Node:
 
     async def stop(self) -> None:
         """Lets running requests finish, then closes the data; what is held goes on."""
+        if self._key_watch is not None:
+            self._key_watch.cancel()
         self.engine.faults.clear()
         self.engine.is_stopping = True
         await self.server.drain(DRAIN_SECONDS)
@@ -170,10 +242,11 @@ class Node:
 
     @property
     def endpoint(self) -> str:
-        host = self.settings.host
-        if host in ("127.0.0.1", "::1", "0.0.0.0", "::", "localhost"):
-            host = "localhost"
-        return f"http://{host}:{self.server.port}/"
+        return f"http://{self.server.address(NOSQL)}/"
+
+    @property
+    def health_address(self) -> str:
+        return self.endpoint.rstrip("/") + HEALTH_PATH.decode()
 
     async def load_sample(self) -> int:
         """Loads the sample containers that are not there yet; returns how many were."""
@@ -202,8 +275,8 @@ class Node:
         return loaded
 
 
-def _digest(key: str) -> str:
-    return hashlib.scrypt(key.encode(), salt=b"pleiad server settings", n=2**12, r=8, p=1, dklen=16).hex()
+PROTOCOLS: Mapping[str, Callable[[Node], tuple[WireProtocol, ...]]] = {NOSQL: Node.nosql}
+"""What is spoken on the port of each head that this version has."""
 
 
 def is_loopback(host: str) -> bool:

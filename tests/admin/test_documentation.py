@@ -8,14 +8,12 @@ from typing import Any
 
 from azure.cosmos import ContainerProxy
 
-from pleiad.engine.faults import BY_WORD
+from pleiad.account.keys import EMULATOR_KEY, AccountKeys, KeysInForce
+from pleiad.engine.faults import BY_WORD, OPERATIONS
 from pleiad.engine.operation import Operation
 from pleiad.engine.phase import HOLDABLE
 from pleiad.engine.watch import watch
-from pleiad.heads.admin.faults import OPERATIONS
 from pleiad.heads.admin.head import AdminOperations
-from pleiad.heads.nosql.auth import EMULATOR_KEY, Authenticator
-from pleiad.limits import Limits
 from pleiad.testing.start import RunningServer
 
 from .test_metrics import scrape
@@ -32,7 +30,7 @@ def test_every_path_is_documented_with_its_methods() -> None:
         re.sub(r"\{\w+\}|(?<=_pleiad/)(v1|health)", "*", path): set(methods.split(", "))
         for path, methods in re.findall(r"^\| `/([^`]+)` \| ([A-Z, ]+) \|", PAGE, re.MULTILINE)
     }
-    operations = AdminOperations(Authenticator(EMULATOR_KEY, None, Limits()), True, lambda: 0)
+    operations = AdminOperations(KeysInForce(AccountKeys(EMULATOR_KEY)), True, lambda: 0)
     assert documented == {pattern: set(methods) for pattern, methods in operations.routes().items()}
 
 

@@ -9,9 +9,8 @@ from azure.cosmos import ContainerProxy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pleiad.engine.faults import BY_WORD
+from pleiad.engine.faults import BY_WORD, OPERATIONS
 from pleiad.engine.phase import HOLDABLE
-from pleiad.heads.admin.faults import OPERATIONS
 from pleiad.testing.start import RunningServer
 
 from .test_api import names, send

@@ -14,8 +14,9 @@ from attack.hostile.shots import all_shots
 from attack.report import Outcome, save, table
 from attack.settings import FULL
 from attack.watch import Reads
+from pleiad.account.keys import EMULATOR_KEY, AccountKeys, KeysInForce
 from pleiad.heads.admin.head import AdminOperations
-from pleiad.heads.nosql.auth import EMULATOR_KEY, Authenticator
+from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.routes import routes
 from pleiad.heads.nosql.users import UserOperations
 from pleiad.limits import Limits
@@ -79,10 +80,10 @@ def test_what_broke_is_in_the_table_and_in_the_file(tmp_path: Path) -> None:
 
 def _routes() -> set[tuple[str, str]]:
     """What the server has a route for, with a star where a name stands."""
-    authenticator = Authenticator(EMULATOR_KEY, None, Limits())
+    keys = KeysInForce(AccountKeys(EMULATOR_KEY))
     table = {
-        **routes(UserOperations(authenticator)),
-        **AdminOperations(authenticator, True, lambda: 0).routes(),
+        **routes(UserOperations(Authenticator(keys, Limits()))),
+        **AdminOperations(keys, True, lambda: 0).routes(),
     }
     return {(path, method) for path, methods in table.items() for method in methods}
 

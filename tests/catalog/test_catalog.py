@@ -18,7 +18,7 @@ from pleiad.heads.nosql.failures import substatus_of
 from pleiad.heads.nosql.resource_json import to_json
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 from tests.stores import OpenStore
 
 LIMITS = Limits()

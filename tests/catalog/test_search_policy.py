@@ -9,7 +9,7 @@ import pytest
 from pleiad.catalog.container import define
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 LIMITS = Limits()
 KEY = {"paths": ["/pk"], "kind": "Hash", "version": 2}

@@ -23,7 +23,7 @@ from pleiad.catalog.throughput import (
 )
 from pleiad.errors import PleiadError
 from pleiad.limits import GB, PROFILES, Limits
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 DEFAULT = PROFILES["default"]
 OF_2018 = PROFILES["2018"]

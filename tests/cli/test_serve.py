@@ -304,7 +304,7 @@ def test_the_sample_is_loaded_once(tmp_path: Path) -> None:
         with serving("--data", tmp_path, "--port", 0, "--sample") as server:
             from azure.cosmos import CosmosClient
 
-            from pleiad.heads.nosql.auth import EMULATOR_KEY
+            from pleiad.account.keys import EMULATOR_KEY
 
             client = CosmosClient(f"http://localhost:{server.port}", EMULATOR_KEY)
             containers = list(client.get_database_client("sample").list_containers())

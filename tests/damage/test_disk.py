@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pleiad.heads.nosql.auth import EMULATOR_KEY
+from pleiad.account.keys import EMULATOR_KEY
 from pleiad.store.problems import DISK, SUMMARY_SECONDS, Outage, Problems
 from pleiad.testing.start import RunningServer
 from tests.cli.test_serve import Served, command, environment

@@ -13,7 +13,7 @@ import apsw
 import pytest
 
 import pleiad
-from pleiad.heads.nosql.auth import EMULATOR_KEY
+from pleiad.account.keys import EMULATOR_KEY
 from pleiad.store.problems import MissingDataError
 from pleiad.testing.start import RunningServer, start
 from tests.cli.test_serve import refused, serving

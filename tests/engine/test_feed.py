@@ -21,7 +21,7 @@ from pleiad.engine.items import NO_CONDITIONS
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.limits import Limits
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]
 SMALL_ANSWERS = Limits(response_bytes=1_000)

@@ -21,7 +21,7 @@ from pleiad.heads.nosql.failures import substatus_of
 from pleiad.keys.range import WHOLE
 from pleiad.limits import PROFILES, Limits
 from pleiad.partition.partition import Partition
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 pytestmark = pytest.mark.every_store
 

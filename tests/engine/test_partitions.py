@@ -19,7 +19,7 @@ from pleiad.engine.items import NO_CONDITIONS
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.limits import PROFILES
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]
 

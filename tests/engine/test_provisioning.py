@@ -18,7 +18,7 @@ from pleiad.engine.engine import Engine
 from pleiad.errors import PleiadError
 from pleiad.heads.nosql.resource_json import to_json
 from pleiad.limits import GB, Limits
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]
 KEY = {"paths": ["/pk"], "kind": "Hash", "version": 2}

@@ -32,7 +32,7 @@ from pleiad.engine.throughput.shared_budget import LEASE_SECONDS, fair_part
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.partition.governor import CHUNK, NORMAL, SYSTEM, Governor, Lane, Throttle
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 from pleiad.store.postgres.store import PostgresStore
 from tests.engine.test_throttling import Clock
 from tests.postgres_server import PostgresServer

@@ -27,7 +27,7 @@ from pleiad.keys.range import WHOLE
 from pleiad.limits import PROFILES, Limits
 from pleiad.partition.governor import SYSTEM, Lane, Throttle
 from pleiad.partition.partition import Partition
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]
 FOODS = ("Beef Products", "Vegetable and Vegetable Products", "Soups, Sauces, and Gravies")

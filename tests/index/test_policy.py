@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pleiad.errors import PleiadError
 from pleiad.index.policy import ELEMENT, IndexingPolicy, Steps
 from pleiad.limits import Limits
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 LIMITS = Limits()
 ETAG = {"path": '/"_etag"/?'}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pleiad.errors import PleiadError
 from pleiad.item import body, scan, system
 from pleiad.limits import Limits
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 LIMITS = Limits()
 

@@ -9,7 +9,7 @@ from pleiad.item.id import check_item_id, check_resource_name
 from pleiad.item.ttl import check_default_ttl, check_item_ttl, expires_at
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 LIMITS = Limits()
 

@@ -14,7 +14,7 @@ from pleiad.errors import PleiadError
 from pleiad.item import body
 from pleiad.item.patch import Patch, apply, parse_patch, patch_from_value
 from pleiad.limits import Limits
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 LIMITS = Limits()
 ITEM: dict[str, Any] = {

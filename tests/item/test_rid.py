@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pleiad.errors import PleiadError
 from pleiad.item import rid
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 databases = st.integers(0, 2**32 - 1)
 containers = st.integers(0, 2**31 - 1)

@@ -14,7 +14,7 @@ from pleiad.errors import PleiadError
 from pleiad.keys.definition import KeyDefinition
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 LIMITS = Limits()
 

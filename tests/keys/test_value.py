@@ -14,7 +14,7 @@ from pleiad.keys.definition import KeyDefinition
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.keys.value import KeyValue, check_size, same, to_json_text
 from pleiad.limits import Limits
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 LIMITS = Limits()
 V1 = KeyDefinition(("/pk",), "Hash", 1)

@@ -16,8 +16,9 @@ from urllib.parse import quote
 
 import pytest
 
+from pleiad.account.keys import EMULATOR_KEY, AccountKeys, KeysInForce
 from pleiad.errors import PleiadError
-from pleiad.heads.nosql.auth import EMULATOR_KEY, Authenticator
+from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.failures import CLOCK_SKEW
 from pleiad.limits import Limits
 from pleiad.node import Settings
@@ -83,7 +84,7 @@ def test_a_signature_is_for_one_verb_and_one_resource(place: Any, wire: Any) -> 
 
 
 def test_a_signature_that_was_proven_once_proves_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    authenticator = Authenticator(OTHER_KEY, None, Limits())
+    authenticator = Authenticator(KeysInForce(AccountKeys(OTHER_KEY)), Limits())
     date = formatdate(time.time(), usegmt=True)
     text = f"post\ndocs\ndbs/d/colls/c\n{date.lower()}\n\n"
     proof = base64.b64encode(hmac.digest(base64.b64decode(OTHER_KEY), text.encode(), "sha256")).decode()

@@ -21,7 +21,7 @@ from pleiad.partition.governor import (
     admit_all,
     spend_all,
 )
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 LOW = Lane(low_priority=True)
 

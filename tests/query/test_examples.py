@@ -14,7 +14,7 @@ from pleiad.query import QueryContext, compile_query
 from pleiad.query.gateway_plan import gateway_plan
 from pleiad.query.parser import parse
 from pleiad.query.print import print_query
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 NOT_COMPARABLE = {
     "docs/contains-all-cs#1": "the page expects a case-sensitive search to ignore case",

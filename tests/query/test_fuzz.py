@@ -12,7 +12,7 @@ from pleiad.limits import Limits
 from pleiad.query import QueryContext
 from pleiad.query.gateway_plan import gateway_plan
 from pleiad.query.run import Query
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 SECONDS_MAX = 1.0
 

@@ -15,7 +15,7 @@ from pleiad.query import QueryContext, ast, compile_condition, compile_query
 from pleiad.query.order_rules import check_order_by
 from pleiad.query.parser import parse
 from pleiad.query.print import print_expression
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 Run = Callable[..., list[Any]]
 ITEMS: list[dict[str, Any]] = [

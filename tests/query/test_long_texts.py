@@ -15,7 +15,7 @@ from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.query import QueryContext
 from pleiad.query.run import Query
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 COUNTS = (65, 130)
 DEPTHS = (13, 30)

@@ -15,7 +15,7 @@ from pleiad.query import QueryContext, compile_query
 from pleiad.query.measure import RESULT_BYTES_MAX, rendered, size_of
 from pleiad.query.pace import LARGE_PAGE_BYTES, LARGE_PAGES_MAX, SLICE_SECONDS, HeldBytes, Pace, current
 from pleiad.query.sorting import paced_sort
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 LIMITS = Limits()
 

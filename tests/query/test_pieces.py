@@ -19,7 +19,7 @@ from pleiad.query.cache import QueryCache
 from pleiad.query.gateway_plan import gateway_plan
 from pleiad.query.pace import Pace
 from pleiad.query.routing import key_values
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 Run = Callable[..., list[Any]]
 

@@ -19,7 +19,7 @@ import pytest
 from pleiad.engine import items
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 from pleiad.server.lifecycle import settle_garbage_collector
 
 STALL_SECONDS_MAX = 0.25

@@ -19,7 +19,7 @@ from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.node import Node, Settings
 from pleiad.partition.partition import Partition
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 from tests.stores import StoreOf
 
 QUERIES = (

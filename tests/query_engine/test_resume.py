@@ -14,7 +14,7 @@ import pytest
 from pleiad.engine.query.resume import resume_point
 from pleiad.errors import PleiadError
 from pleiad.query.distinct_hash import distinct_hash
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 pytestmark = pytest.mark.every_store
 

@@ -16,7 +16,7 @@ from pleiad.engine.seal import Seal
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.query.pace import Pace
-from pleiad.server import failures
+from pleiad.server.http import failures
 from pleiad.store.selection import Selection
 
 QUERIES = (

@@ -10,7 +10,7 @@ import pytest
 from pleiad.errors import PleiadError
 from pleiad.heads.nosql.failures import code_of
 from pleiad.query.order_rules import NO_COMPOSITE, NO_RANGE, check_order_by
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 
 def refusal(compiled: Any, order: str, policy: Any, **options: Any) -> str | None:

@@ -16,6 +16,7 @@ from email.utils import formatdate
 from typing import Any
 from urllib.parse import quote
 
+from pleiad.account.keys import KeysInForce
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine.desk import Desk
 from pleiad.engine.engine import Engine
@@ -23,7 +24,7 @@ from pleiad.heads.admin.head import AdminOperations
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.head import NoSqlHead
 from pleiad.keys.range import WHOLE
-from pleiad.server.message import Request
+from pleiad.server.http.message import Request
 from pleiad.store.selection import Selection
 
 MASTER_KEY = base64.b64encode(b"m" * 64).decode()
@@ -88,10 +89,10 @@ def holder_of(token: str) -> Caller:
 class Account:
     """The account under test: its head, its callers, and all that could be changed in it."""
 
-    def __init__(self, engine: Engine, authenticator: Authenticator) -> None:
+    def __init__(self, engine: Engine, keys: KeysInForce) -> None:
         self.engine = engine
-        self.authenticator = authenticator
-        self.admin = AdminOperations(authenticator, False, lambda: 0)
+        self.authenticator = authenticator = Authenticator(keys, engine.limits)
+        self.admin = AdminOperations(keys, False, lambda: 0)
         self.head = NoSqlHead(Desk(engine), authenticator, self.admin)
 
     async def send(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pleiad.account.keys import AccountKeys, KeysInForce
 from pleiad.engine.engine import Engine
-from pleiad.heads.nosql.auth import Authenticator
 from pleiad.limits import Limits
 from tests.rights.account import MASTER_KEY, READ_ONLY_KEY, Account, OpenAccount, fill
 from tests.stores import OpenStore
@@ -23,11 +23,10 @@ def account(tmp_path: Path, open_store: OpenStore) -> OpenAccount:
 
     @asynccontextmanager
     async def opened(name: str = "data") -> AsyncIterator[Account]:
-        limits = Limits()
-        engine = Engine(await open_store(tmp_path / name), limits)
+        engine = Engine(await open_store(tmp_path / name), Limits())
         await engine.open()
         try:
-            yield await fill(Account(engine, Authenticator(MASTER_KEY, READ_ONLY_KEY, limits)))
+            yield await fill(Account(engine, KeysInForce(AccountKeys(MASTER_KEY, READ_ONLY_KEY))))
         finally:
             await engine.close()
 

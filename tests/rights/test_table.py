@@ -14,7 +14,7 @@ import pytest
 
 from pleiad.catalog.resource import Kind
 from pleiad.engine.operation import Operation
-from pleiad.heads.nosql.route import Choice, Route
+from pleiad.heads.http.route import Choice, Route
 from tests.rights.account import (
     KEY_HEADER,
     MASTER_KEY,
@@ -117,6 +117,7 @@ ALLOWED: dict[Operation, frozenset[str]] = {
     Operation.READ_FAULT: KEYS,
     Operation.DELETE_FAULT: MASTER,
     Operation.LIST_WARNINGS: KEYS,
+    Operation.READ_KEYS: KEYS,
 }
 """Who may run an operation in the container `c` and on its item `1` of the key `a`."""
 

@@ -17,7 +17,7 @@ from pleiad.limits import Limits
 from pleiad.script import worker
 from pleiad.script.pool import ScriptPool
 from pleiad.script.process import ScriptProcess
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 from tests.stores import StartServer
 
 on_linux = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks into /proc")

@@ -8,15 +8,17 @@ import dataclasses
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 from pleiad.limits import Limits
+from pleiad.server.http.message import Gate, Handler
+from pleiad.server.http.site import HttpSite
 from pleiad.server.lifecycle import Server, new_loop
-from pleiad.server.message import Gate, Handler
+from pleiad.server.listener import Listener, WireProtocol
 
 T = TypeVar("T")
 
@@ -98,8 +100,9 @@ class Running:
 
         return self.call(count())
 
-    def connect(self, seconds: float = 5.0) -> Client:
-        connection = socket.create_connection(("127.0.0.1", self.server.port), timeout=seconds)
+    def connect(self, seconds: float = 5.0, listener: int = 0) -> Client:
+        port = self.server.ports[str(listener)]
+        connection = socket.create_connection(("127.0.0.1", port), timeout=seconds)
         self.clients.append(connection)
         return Client(connection)
 
@@ -117,18 +120,33 @@ class Running:
 Serve = Callable[..., Running]
 
 
+def http_server(handler: Handler, limits: Limits, host: str = "127.0.0.1", port: int = 0) -> Server:
+    """A server with one listener that speaks HTTP."""
+    return Server(limits, [Listener(name="http", host=host, port=port, protocols=(HttpSite(handler),))])
+
+
 @pytest.fixture(scope="session")
 def tls_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tls")
 
 
+@pytest.fixture
+def serve(serve_listeners: Serve) -> Serve:
+    """Start servers of HTTP: `serve(handler, tls=True, idle_seconds=1.0)` with any limit changed by name."""
+
+    def start(handler: Handler, tls: bool = False, gate: Gate | None = None, **limits: Any) -> Running:
+        return serve_listeners([HttpSite(handler, gate)], tls=tls, **limits)
+
+    return start
+
+
 @pytest.fixture(params=["fast loop", "standard loop"])
-def serve(request: pytest.FixtureRequest, tls_directory: Path) -> Iterator[Serve]:
-    """Start servers: `serve(handler, tls=True, idle_seconds=1.0)` with any limit changed by name."""
+def serve_listeners(request: pytest.FixtureRequest, tls_directory: Path) -> Iterator[Serve]:
+    """Start servers: for each list of protocols a listener on a free port, called by its number."""
     started: list[Running] = []
     make_loop = new_loop if request.param == "fast loop" else asyncio.new_event_loop
 
-    def start(handler: Handler, tls: bool = False, gate: Gate | None = None, **limits: Any) -> Running:
+    def start(*listeners: Sequence[WireProtocol], tls: bool = False, **limits: Any) -> Running:
         loop = make_loop()
         thread = threading.Thread(target=loop.run_forever, daemon=True)
         thread.start()
@@ -137,7 +155,14 @@ def serve(request: pytest.FixtureRequest, tls_directory: Path) -> Iterator[Serve
         started.append(running)
 
         async def begin() -> None:
-            running.server = Server(handler, changed, "127.0.0.1", 0, running.tls, gate=gate)
+            running.server = Server(
+                changed,
+                [
+                    Listener(name=str(number), host="127.0.0.1", port=0, protocols=tuple(protocols))
+                    for number, protocols in enumerate(listeners)
+                ],
+                running.tls,
+            )
             await running.server.start()
 
         running.call(begin())

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from azure.cosmos import CosmosClient, PartitionKey
 
-from pleiad.heads.nosql.auth import EMULATOR_KEY
+from pleiad.account.keys import EMULATOR_KEY
 from pleiad.limits import Limits
 from pleiad.server import connections, tls
 from pleiad.server.connections import address_of

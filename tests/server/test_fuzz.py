@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pleiad.server.message import Request, Response
+from pleiad.server.http.message import Request, Response
 
 Serve = Callable[..., Any]
 GET = b"GET / HTTP/1.1\r\n\r\n"

@@ -7,10 +7,10 @@ import socket
 import pytest
 
 from pleiad.errors import PleiadError
+from pleiad.heads.http.host_names import HostNames, is_host_name
 from pleiad.node import Settings, SettingsError
-from pleiad.server.failures import UNKNOWN_HOST
-from pleiad.server.host_names import HostNames, is_host_name
-from pleiad.server.message import Request
+from pleiad.server.http.failures import UNKNOWN_HOST
+from pleiad.server.http.message import Request
 
 LOOPBACK = [
     "localhost", "LOCALHOST", "localhost.", "localhost:8081", "localhost:", "x.localhost", "127.0.0.1",

@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from pleiad.limits import Limits
-from pleiad.server.lifecycle import Server, run, wait_for_stop
-from pleiad.server.message import Request, Response
+from pleiad.server.http.message import Request, Response
+from pleiad.server.lifecycle import run, wait_for_stop
+from tests.server.conftest import http_server
 
 Serve = Callable[..., Any]
 GET = b"GET / HTTP/1.1\r\n\r\n"
@@ -32,7 +33,7 @@ async def echo(request: Request) -> Response:
 
 def test_port_zero_gives_a_free_port_on_every_address_of_the_name() -> None:
     async def main() -> None:
-        server = Server(echo, Limits(), "localhost", 0)
+        server = http_server(echo, Limits(), "localhost")
         await server.start()
         assert server.port != 0
         reader, writer = await asyncio.open_connection("localhost", server.port)
@@ -46,10 +47,10 @@ def test_port_zero_gives_a_free_port_on_every_address_of_the_name() -> None:
 
 def test_a_taken_port_is_an_os_error() -> None:
     async def main() -> None:
-        first = Server(echo, Limits(), "127.0.0.1", 0)
+        first = http_server(echo, Limits())
         await first.start()
         with pytest.raises(OSError):
-            await Server(echo, Limits(), "127.0.0.1", first.port).start()
+            await http_server(echo, Limits(), port=first.port).start()
         await first.drain(0)
 
     run(main())
@@ -98,7 +99,7 @@ def test_drain_cuts_what_does_not_finish_in_time(serve: Serve) -> None:
 
 def test_drain_before_start_and_twice_is_harmless(serve: Serve) -> None:
     running = serve(echo)
-    running.call(Server(echo, Limits(), "127.0.0.1", 0).drain(1))
+    running.call(http_server(echo, Limits()).drain(1))
     running.call(running.server.drain(1))
     running.call(running.server.drain(1))
 

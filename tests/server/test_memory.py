@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from pleiad import errors
-from pleiad.server import memory, protocol
-from pleiad.server.message import Request, Response, error_response
+from pleiad.server import memory
+from pleiad.server.http import protocol
+from pleiad.server.http.message import Request, Response, error_response
 from tests.server.test_protocol import GET, echo, wait_until
 
 Serve = Callable[..., Any]

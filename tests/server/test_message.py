@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pleiad.server.message import Request, render_headers
+from pleiad.server.http.message import Request, render_headers
 
 
 @pytest.mark.parametrize(

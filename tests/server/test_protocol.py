@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from pleiad.server.failures import ROUTE_NOT_FOUND
-from pleiad.server.message import ConnectionCut, Request, Response
+from pleiad.server.http.failures import ROUTE_NOT_FOUND
+from pleiad.server.http.message import ConnectionCut, Request, Response
 
 Serve = Callable[..., Any]
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -242,7 +242,7 @@ def test_a_body_over_the_limit_is_refused_and_not_read_to_its_end(serve: Serve, 
 
 
 def test_a_client_that_stays_after_a_refusal_is_cut(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pleiad.server.protocol.LINGER_SECONDS", 0.2)
+    monkeypatch.setattr("pleiad.server.http.protocol.LINGER_SECONDS", 0.2)
     running = serve(echo, request_bytes=1000, idle_seconds=0.2)
     client = running.connect().send(b"POST / HTTP/1.1\r\nContent-Length: 900000000000\r\n\r\n")
     assert client.read().status == 413

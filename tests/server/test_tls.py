@@ -24,8 +24,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from pleiad.server.message import Request, Response
-from pleiad.server.tls import TlsConnection, ensure_certificate
+from pleiad.server.certificate import ensure_certificate
+from pleiad.server.http.message import Request, Response
+from pleiad.server.tls import TlsConnection
 
 Serve = Callable[..., Any]
 GET = b"GET / HTTP/1.1\r\n\r\n"
@@ -189,7 +190,7 @@ def test_a_certificate_is_made_once_and_its_key_is_private(tmp_path: Path) -> No
 def test_reusing_a_certificate_does_not_load_the_library_that_makes_them(tmp_path: Path) -> None:
     ensure_certificate(tmp_path)
     script = (
-        "import sys, pathlib; from pleiad.server.tls import ensure_certificate; "
+        "import sys, pathlib; from pleiad.server.certificate import ensure_certificate; "
         "ensure_certificate(pathlib.Path(sys.argv[1])).server_context(); "
         "sys.exit('cryptography' in sys.modules)"
     )

@@ -20,7 +20,7 @@ from pleiad.engine.query.job import QueryRequest
 from pleiad.engine.session import Seen
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 from tests.simulation.history import Batch, Counter, History, Key, Owned, State, demand
 
 KEYS = 12

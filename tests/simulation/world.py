@@ -15,7 +15,7 @@ from pleiad.engine.engine import Engine
 from pleiad.engine.phase import Phase
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 from tests.simulation.clients import Reader, Writer, everything, prepare
 from tests.simulation.followers import RangeFollower, VersionFollower, WholeFollower
 from tests.simulation.ground import Ground

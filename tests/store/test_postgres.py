@@ -15,7 +15,7 @@ import pytest
 from pleiad.errors import REQUEST_TIMEOUT, UNAVAILABLE, ErrorRow, PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.server import eager
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 from pleiad.store.contract import Mutation, PartitionWrite, Result, Segment, SegmentDroppedError, Verb
 from pleiad.store.index_use import IndexSettings
 from pleiad.store.postgres import schema

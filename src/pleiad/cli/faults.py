@@ -8,9 +8,8 @@ import click
 
 from pleiad.cli.options import asking, database_or_container, server_options
 from pleiad.cli.table import json_text, shown
-from pleiad.engine.faults import BY_WORD
+from pleiad.engine.faults import BY_WORD, OPERATIONS, SECONDS_DEFAULT
 from pleiad.engine.phase import HOLDABLE
-from pleiad.heads.admin.faults import OPERATIONS, SECONDS_DEFAULT
 
 
 @click.group(short_help="Make requests fail on demand.")

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
+from pleiad.account.keys import EMULATOR_KEY
 from pleiad.client.admin import Admin, RequestRefusedError
 from pleiad.client.connection import Connection, ConnectionFailedError
-from pleiad.heads.nosql.auth import EMULATOR_KEY
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

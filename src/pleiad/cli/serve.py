@@ -12,14 +12,14 @@ from typing import Any
 import click
 
 from pleiad import limits as limit_profiles
+from pleiad.account.keys import EMULATOR_KEY
 from pleiad.catalog.catalog import UnfinishedCopyError
 from pleiad.engine.consistency import BY_OPTION, Consistency
 from pleiad.errors import PleiadError
-from pleiad.heads.admin.head import HEALTH_PATH
-from pleiad.heads.nosql.auth import EMULATOR_KEY
+from pleiad.head_ports import BY_NAME, HEADS, NOSQL
 from pleiad.node import SQLITE, THROTTLES, Node, Settings, SettingsError
 from pleiad.server.descriptors import raise_descriptor_limit
-from pleiad.server.lifecycle import run, settle_garbage_collector, wait_for_stop
+from pleiad.server.lifecycle import on_hangup, run, settle_garbage_collector, wait_for_stop
 from pleiad.store.postgres.connections import StoreUnreachableError, described
 from pleiad.store.postgres.schema import SchemaError as DatabaseSchemaError
 from pleiad.store.problems import MissingDataError, SettingsDifferError
@@ -31,6 +31,20 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
     """An option that is also the environment variable PLEIAD_<NAME>."""
     variable = "PLEIAD_" + names[0].removeprefix("--").replace("-", "_").upper()
     return click.option(*names, envvar=variable, show_envvar=True, **settings)
+
+
+def _port_options(command: Callable[..., None]) -> Callable[..., None]:
+    """An option for the port of each head but NoSQL."""
+    for head in reversed(HEADS):
+        if head.name != NOSQL:
+            command = _option(
+                head.option,
+                metavar="PORT",
+                default=None,
+                type=click.IntRange(0, 65535),
+                help=f"Switch the {head.title} head on, at this port; its own is {head.port}, and 0 takes a free one.",
+            )(command)
+    return command
 
 
 _REFUSALS = (
@@ -74,11 +88,20 @@ _REFUSALS = (
 )
 @_option(
     "--port",
-    default=8081,
+    default=BY_NAME[NOSQL].port,
     show_default=True,
     type=click.IntRange(0, 65535),
-    help="The port for HTTP and HTTPS alike; 0 takes a free one.",
+    help="The port of the NoSQL head, for HTTP and HTTPS alike; 0 takes a free one.",
 )
+@_option(
+    "--heads",
+    metavar="NAMES",
+    multiple=True,
+    help="Further heads to switch on at their own ports, or all of them: "
+    + ", ".join(f"{head.name} {head.port}" for head in HEADS)
+    + ". NoSQL is always on. A head that this version does not have is refused.",
+)
+@_port_options
 @_option(
     "--key",
     default=EMULATOR_KEY,
@@ -86,6 +109,15 @@ _REFUSALS = (
     help="The account's master key, base64. Better given by the variable, which no process list shows.",
 )
 @_option("--read-only-key", default=None, help="A second key that authorizes reads only.")
+@_option(
+    "--key-file",
+    metavar="FILE",
+    default=None,
+    type=click.Path(path_type=Path),
+    help="A JSON file with the keys instead: two master keys and two that read, under the names primaryMasterKey, "
+    "secondaryMasterKey, primaryReadonlyMasterKey and secondaryReadonlyMasterKey. It is read anew when it changes and "
+    "on SIGHUP, so keys are replaced without a restart.",
+)
 @_option(
     "--allow-emulator-key",
     is_flag=True,
@@ -160,8 +192,10 @@ def serve(
     host: str,
     host_names: tuple[str, ...],
     port: int,
+    heads: tuple[str, ...],
     key: str,
     read_only_key: str | None,
+    key_file: Path | None,
     allow_emulator_key: bool,
     profile: str,
     consistency: str,
@@ -174,6 +208,7 @@ def serve(
     allow_missing_data: bool,
     sample: bool,
     log_level: str,
+    **head_ports: int | None,
 ) -> None:
     """Serve a database that Cosmos DB clients work against.
 
@@ -195,10 +230,15 @@ def serve(
             data=None if ephemeral else data,
             store=store,
             host=host,
-            host_names=tuple(name for given in host_names for name in given.replace(",", " ").split()),
+            host_names=_words(host_names),
             port=port,
+            heads=_words(heads),
+            ports={
+                name.removesuffix("_port"): given for name, given in head_ports.items() if given is not None
+            },
             key=key,
             read_only_key=read_only_key,
+            key_file=key_file,
             limits=limit_profiles.load(profile),
             consistency=BY_OPTION[consistency],
             allow_emulator_key=allow_emulator_key,
@@ -217,10 +257,17 @@ def serve(
         ) from error
 
 
+def _words(given: tuple[str, ...]) -> tuple[str, ...]:
+    """Names that may be given one by one, or several in one text."""
+    return tuple(word for text in given for word in text.replace(",", " ").split())
+
+
 async def _serve(node: Node, sample: bool) -> None:
     # Before anything else, so that a signal during the start stops the server as cleanly as a later one.
     stopped = asyncio.create_task(wait_for_stop(asyncio.get_running_loop()))
     await asyncio.sleep(0)
+    if node.settings.key_file is not None:
+        on_hangup(node.reload_keys)
     await node.start()
     if sample:
         await node.load_sample()
@@ -236,7 +283,8 @@ async def _serve(node: Node, sample: bool) -> None:
 def _banner(node: Node) -> str:
     settings = node.settings
     endpoint = node.endpoint
-    shown_key = settings.key if settings.key == EMULATOR_KEY else "<your key>"
+    primary = node.keys.keys.primary.text
+    shown_key = primary if primary == EMULATOR_KEY else "<your key>"
     data = (
         "a temporary directory, removed at the end"
         if settings.data is None
@@ -250,7 +298,8 @@ def _banner(node: Node) -> str:
             f"  endpoint           {endpoint}   (https on the same port)",
             f"  connection string  AccountEndpoint={endpoint};AccountKey={shown_key};",
             f"  data               {data}",
-            f"  health             {endpoint.rstrip('/')}{HEALTH_PATH.decode()}",
+            f"  heads              {', '.join(f'{name} {port}' for name, port in node.server.ports.items())}",
+            f"  health             {node.health_address}",
             "  stop               Ctrl-C, or SIGTERM",
         ]
     )

@@ -8,8 +8,6 @@ answers are given back.
 
 from __future__ import annotations
 
-import base64
-import hmac
 import http.client
 import json
 import ssl
@@ -21,7 +19,8 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from pleiad.heads.nosql.auth import decode_key
+from pleiad.account.keys import decode_key
+from pleiad.account.signature import authorization
 
 VERSION = "2020-07-15"
 RETRIES_MAX = 9
@@ -107,7 +106,7 @@ class Connection:
                 "User-Agent": "pleiad-cli",
                 "x-ms-version": VERSION,
                 "x-ms-date": date,
-                "authorization": self._signature(method, resource_type, "/".join(link), date),
+                "authorization": authorization(self._key, method, resource_type, "/".join(link), date),
                 **headers,
             }
             answer = self._send(method, target, fields, body)
@@ -142,11 +141,6 @@ class Connection:
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise ConnectionFailedError(f"no answer from {self._endpoint}: {reason}") from None
-
-    def _signature(self, method: str, resource_type: str, link: str, date: str) -> str:
-        text = f"{method.lower()}\n{resource_type}\n{link}\n{date.lower()}\n\n"
-        proof = base64.b64encode(hmac.digest(self._key, text.encode(), "sha256")).decode()
-        return quote(f"type=master&ver=1.0&sig={proof}", safe="")
 
 
 def _http_connection(endpoint: str) -> http.client.HTTPConnection:

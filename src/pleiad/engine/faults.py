@@ -25,6 +25,7 @@ from pleiad.engine.phase import Phase
 from pleiad.errors import ErrorRow, PleiadError
 
 RULES_MAX = 100
+SECONDS_DEFAULT = 600
 SECONDS_MAX = 86_400.0
 DELAY_MS_MAX = 60_000
 
@@ -68,6 +69,11 @@ class Target:
 
 
 ANY_OPERATION = "any"
+OPERATIONS = (
+    "read", "create", "upsert", "replace", "patch", "delete", "delete_partition_key", "feed", "changes", "query",
+    "query_plan", "batch", "script", "metadata_read", "metadata_write", ANY_OPERATION,
+)  # fmt: skip
+"""What a rule may be about."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

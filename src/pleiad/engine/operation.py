@@ -137,6 +137,7 @@ class Operation(Enum):
     LIST_FAULTS = ("list_faults", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
     ADD_FAULT = ("add_fault", Area.ADMIN, Effect.WRITE, Reach.OUTSIDE)
     CLEAR_FAULTS = ("clear_faults", Area.ADMIN, Effect.WRITE, Reach.OUTSIDE)
+    READ_KEYS = ("read_keys", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
     READ_FAULT = ("read_fault", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
     DELETE_FAULT = ("delete_fault", Area.ADMIN, Effect.WRITE, Reach.OUTSIDE)
     LIST_WARNINGS = ("list_warnings", Area.ADMIN, Effect.READ, Reach.OUTSIDE)

@@ -1,5 +1,5 @@
-"""The HTTP layer: bytes to requests and responses to bytes, TLS, limits, lifecycle.
+"""Listeners and their connections: TLS, limits, memory, life of the process; one room or file per kind of protocol.
 
-It knows nothing of databases: a handler is a coroutine function from `Request` to `Response`, and everything
-above it (routes, authentication, errors with sub-status) belongs to the heads.
+It knows nothing of databases. A listener holds protocols, each of which knows its first bytes: HTTP is a room of its
+own, plain TCP protocols stand on `tcp`.
 """

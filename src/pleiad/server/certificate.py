@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from pleiad.server.host_names import machine_names
+from pleiad.server.machine import machine_names
 
 CERTIFICATE_FILE = "tls.crt"
 KEY_FILE = "tls.key"

@@ -1,4 +1,4 @@
-"""What all connections of one server share: the handler, the limits, the clock, and the table of connections.
+"""What all connections of one server share, on whichever listener: limits, memory, the clock, and the table of them.
 
 A connection is taken while there are fewer than `Limits.connections` and fewer than `Limits.connections_per_address`
 of its address (of its /64 network, where that is IPv6), and while enough descriptors are free for other files; all of
@@ -18,15 +18,14 @@ import asyncio
 import ipaddress
 import logging
 import time
+from abc import abstractmethod
 from collections import Counter, deque
-from email.utils import formatdate
-from http import HTTPStatus
+from collections.abc import Callable
 from typing import Protocol
 
 from pleiad.limits import Limits
 from pleiad.server.descriptors import Descriptors
 from pleiad.server.memory import Memory
-from pleiad.server.message import Gate, Handler
 
 _log = logging.getLogger(__name__)
 
@@ -39,18 +38,21 @@ CROWDED_IDLE_SECONDS = 10.0
 TURN_SECONDS = 0.01
 """How long requests are answered before new ones are read."""
 
-_REASONS = {status.value: status.phrase for status in HTTPStatus} | {449: "Retry With"}
 
+class Connection(asyncio.Protocol):
+    """A connection at work: what its transport and the connection table call."""
 
-class Swept(Protocol):
-    """A connection as the table sees it."""
+    __slots__ = ()
 
+    @abstractmethod
     def sweep(self, now: float) -> None:
         """Close the connection if one of its time limits has passed."""
 
+    @abstractmethod
     def drain(self) -> None:
         """Close the connection as soon as nothing is being answered on it."""
 
+    @abstractmethod
     def abort(self) -> None:
         """Close the connection at once."""
 
@@ -78,15 +80,7 @@ class Shaker(Protocol):
 class ConnectionTable:
     """The shared state of one server's connections."""
 
-    def __init__(
-        self,
-        handler: Handler,
-        limits: Limits,
-        loop: asyncio.AbstractEventLoop,
-        gate: Gate | None = None,
-    ) -> None:
-        self.handler = handler
-        self.gate = gate
+    def __init__(self, limits: Limits, loop: asyncio.AbstractEventLoop) -> None:
         self.limits = limits
         self.loop = loop
         self.memory = Memory(limits)
@@ -106,12 +100,11 @@ class ConnectionTable:
             )
         self.now = 0.0
         self.draining = False
-        self.heads: dict[int, bytes] = {}
         self.emptied = asyncio.Event()
         self.emptied.set()
-        self._connections: dict[Swept, str] = {}
+        self._connections: dict[Connection, str] = {}
         self._per_address: Counter[str] = Counter()
-        self._refusals: dict[Swept, str] = {}
+        self._refusals: dict[Connection, str] = {}
         self._refusals_per_address: Counter[str] = Counter()
         self._answerers: list[Answerer] = []
         self._late: deque[Answerer] = deque()
@@ -121,8 +114,8 @@ class ConnectionTable:
         self._is_answering = False
         self._timer: asyncio.TimerHandle | None = None
         self._swept_at = loop.time()
-        self._date_second = 0
-        self._date = b""
+        self._second = 0
+        self._each_second: list[Callable[[int], None]] = []
         shortest = min(limits.idle_seconds, limits.request_read_seconds)
         self._period_seconds = min(SWEEP_SECONDS_MAX, max(SWEEP_SECONDS_MIN, shortest / 4))
 
@@ -220,6 +213,10 @@ class ConnectionTable:
         for sender in senders:
             sender.send()
 
+    def each_second(self, callback: Callable[[int], None]) -> None:
+        """Have a callback told the time, in whole seconds, at the start of the clock and when another one has begun."""
+        self._each_second.append(callback)
+
     def start_clock(self) -> None:
         self._sweep()
 
@@ -228,23 +225,23 @@ class ConnectionTable:
             self._timer.cancel()
             self._timer = None
 
-    def add(self, connection: Swept, address: str) -> None:
+    def add(self, connection: Connection, address: str) -> None:
         self._connections[connection] = address
         self._per_address[address] += 1
         self.emptied.clear()
 
-    def add_refusal(self, connection: Swept, address: str) -> None:
+    def add_refusal(self, connection: Connection, address: str) -> None:
         self._refusals[connection] = address
         self._refusals_per_address[address] += 1
         self.emptied.clear()
 
-    def replace(self, old: Swept, new: Swept) -> None:
+    def replace(self, old: Connection, new: Connection) -> None:
         """The first look at a connection is over; another object speaks for it now."""
         address = self._connections.pop(old, None)
         if address is not None:
             self._connections[new] = address
 
-    def remove(self, connection: Swept) -> None:
+    def remove(self, connection: Connection) -> None:
         for table, count in (
             (self._connections, self._per_address),
             (self._refusals, self._refusals_per_address),
@@ -267,18 +264,7 @@ class ConnectionTable:
         for connection in self._all():
             connection.abort()
 
-    def head(self, status: int) -> bytes:
-        """Status line, Server and Date of a response; made once per second and status."""
-        head = self.heads.get(status)
-        if head is None:
-            if not 200 <= status <= 999:
-                raise ValueError(f"{status} is not a final status")
-            reason = _REASONS.get(status, "Unknown").encode()
-            head = b"HTTP/1.1 %d %b\r\nServer: Pleiad\r\nDate: %b\r\n" % (status, reason, self._date)
-            self.heads[status] = head
-        return head
-
-    def _all(self) -> list[Swept]:
+    def _all(self) -> list[Connection]:
         return [*self._connections, *self._refusals]
 
     def _sweep(self) -> None:
@@ -286,10 +272,10 @@ class ConnectionTable:
         self._swept_at += elapsed
         self.now += min(elapsed, 2 * self._period_seconds)
         second = int(time.time())
-        if second != self._date_second:
-            self._date_second = second
-            self._date = formatdate(second, usegmt=True).encode()
-            self.heads.clear()
+        if second != self._second:
+            self._second = second
+            for callback in self._each_second:
+                callback(second)
         self._timer = self.loop.call_later(self._period_seconds, self._sweep)
         for connection in self._all():
             connection.sweep(self.now)

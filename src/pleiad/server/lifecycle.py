@@ -16,15 +16,15 @@ import signal
 import ssl
 import sys
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pleiad.limits import Limits
 from pleiad.server.certificate import ensure_certificate
 from pleiad.server.connections import ConnectionTable
-from pleiad.server.message import Gate, Handler
-from pleiad.server.tls import FirstByte
+from pleiad.server.first_bytes import FirstBytes
+from pleiad.server.listener import Listener, WireProtocol
 
 try:
     import uvloop
@@ -40,32 +40,36 @@ COLLECT_AFTER_ALLOCATIONS = 50_000
 
 
 class Server:
-    """An HTTP server on one address; with a TLS directory it speaks HTTPS on the same port too.
+    """Listeners that share limits, memory, draining and a certificate.
 
-    With a gate, callers are asked for it before their bodies are read.
+    With a TLS directory each of them speaks TLS on its port too.
     """
 
     def __init__(
         self,
-        handler: Handler,
         limits: Limits,
-        host: str,
-        port: int,
+        listeners: Sequence[Listener],
         tls_directory: Path | None = None,
         extra_hosts: Iterable[str] = (),
-        gate: Gate | None = None,
     ) -> None:
-        self._handler = handler
-        self._gate = gate
         self._limits = limits
-        self._host = host
-        self._wanted_port = port
+        self._listeners = tuple(listeners)
         self._tls_directory = tls_directory
         self._extra_hosts = tuple(extra_hosts)
         self._table: ConnectionTable | None = None
-        self._listener: asyncio.Server | None = None
-        self.port = port
-        """The port in use; differs from the one asked for when that was 0."""
+        self._sockets: list[asyncio.Server] = []
+        self.ports: dict[str, int] = {}
+        """The port in use of each listener, by its name; differs from the one asked for when that was 0."""
+
+    @property
+    def port(self) -> int:
+        """The port of the first listener."""
+        return self.ports[self._listeners[0].name]
+
+    def address(self, name: str) -> str:
+        """Where clients reach a listener."""
+        (listener,) = [each for each in self._listeners if each.name == name]
+        return listener.address(self.ports[name])
 
     @property
     def connections(self) -> int:
@@ -73,48 +77,70 @@ class Server:
         return 0 if self._table is None else len(self._table)
 
     async def start(self) -> None:
-        """Listen. Raises OSError when the address is taken, ValueError when the certificate is unusable."""
-        if self._listener is not None:
+        """Listen. Raises OSError when an address is taken, ValueError when the certificate is unusable."""
+        if self._table is not None:
             raise RuntimeError("the server has been started already")
         context: ssl.SSLContext | None = None
         if self._tls_directory is not None:
             context = ensure_certificate(self._tls_directory, self._extra_hosts).server_context()
-        loop = asyncio.get_running_loop()
-        table = ConnectionTable(self._handler, self._limits, loop, self._gate)
+        table = ConnectionTable(self._limits, asyncio.get_running_loop())
+        for protocol in {id(each): each for each in self._protocols()}.values():
+            protocol.begin(table)
+        try:
+            for listener in self._listeners:
+                await self._listen(listener, table, context)
+        except BaseException:
+            self._close_sockets()
+            raise
+        self._table = table
+        table.start_clock()
 
+    def _protocols(self) -> Iterable[WireProtocol]:
+        return (protocol for listener in self._listeners for protocol in listener.protocols)
+
+    async def _listen(
+        self, listener: Listener, table: ConnectionTable, context: ssl.SSLContext | None
+    ) -> None:
         async def listen(port: int) -> asyncio.Server:
-            return await loop.create_server(
-                lambda: FirstByte(table, context), self._host, port, backlog=BACKLOG_CONNECTIONS
+            return await table.loop.create_server(
+                lambda: FirstBytes(table, listener.protocols, context),
+                listener.host,
+                port,
+                backlog=BACKLOG_CONNECTIONS,
             )
 
-        listener = await listen(self._wanted_port)
-        ports = [socket.getsockname()[1] for socket in listener.sockets]
+        opened = await listen(listener.port)
+        ports = [socket.getsockname()[1] for socket in opened.sockets]
         if len(set(ports)) > 1:
             # A name with several addresses and a free port wanted: all of them shall have the same one.
-            listener.close()
-            listener = await listen(ports[0])
-        self.port = ports[0]
-        self._table = table
-        self._listener = listener
-        table.start_clock()
+            opened.close()
+            opened = await listen(ports[0])
+        self._sockets.append(opened)
+        self.ports[listener.name] = ports[0]
+
+    def _close_sockets(self) -> list[asyncio.Server]:
+        closed, self._sockets = self._sockets, []
+        for opened in closed:
+            opened.close()
+        return closed
 
     async def drain(self, seconds: float) -> None:
         """Stop: accept nothing more, close idle connections, let running requests finish, cut what is left.
 
         Returns when every connection is closed, at the latest a moment after that many seconds.
         """
-        table, listener = self._table, self._listener
-        if table is None or listener is None:
+        table = self._table
+        closed = self._close_sockets()
+        if table is None or not closed:
             return
-        self._listener = None
-        listener.close()
         table.drain()
         if not await _happens(table.emptied, seconds):
             table.abort()
             await _happens(table.emptied, ABORT_SECONDS)
         table.stop_clock()
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(listener.wait_closed(), ABORT_SECONDS)
+        for opened in closed:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(opened.wait_closed(), ABORT_SECONDS)
 
 
 async def _happens(event: asyncio.Event, seconds: float) -> bool:
@@ -183,6 +209,12 @@ async def wait_for_stop(loop: asyncio.AbstractEventLoop) -> str:
             if sys.platform != "win32":
                 loop.remove_signal_handler(number)
             signal.signal(number, before[name])
+
+
+def on_hangup(callback: Callable[[], None]) -> None:
+    """Have a callback called when the process gets SIGHUP, where there is such a signal."""
+    if sys.platform != "win32":
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, callback)
 
 
 def settle_garbage_collector() -> None:

@@ -1,9 +1,7 @@
-"""HTTP and HTTPS on one port: the first byte of a connection decides.
+"""TLS in memory, between the socket and the protocol that is spoken inside.
 
-A TLS connection opens with the byte 0x16, which no HTTP request can begin with. `FirstByte` looks at it and
-then steps out of the way: a plain connection is handed to the HTTP protocol itself and costs nothing more; a
-TLS connection gets a `TlsConnection`, which runs TLS in memory between the socket and the same protocol
-(`loop.start_tls` cannot take over a connection whose first bytes were already read).
+Plain and encrypted clients share each port: `FirstBytes` tells them apart and hands a TLS connection over to this. It
+is not `loop.start_tls`, which cannot take over a connection whose first bytes were already read.
 
 Invariants
 - The protocol above TLS sees the same calls in the same order as above a socket.
@@ -20,21 +18,16 @@ import asyncio
 import contextlib
 import logging
 import ssl
+from collections.abc import Callable
 from typing import Any, cast
 
-from pleiad import errors
-from pleiad.server.certificate import ensure_certificate
-from pleiad.server.connections import ConnectionTable, address_of
-from pleiad.server.descriptors import descriptor_of
-from pleiad.server.memory import RETRY_AFTER_MS
-from pleiad.server.message import KEEP_LINE_CLOSE, error_response
-from pleiad.server.protocol import HttpProtocol
-
-__all__ = ["FirstByte", "TlsConnection", "ensure_certificate"]
+from pleiad.server.connections import Connection, ConnectionTable
 
 TLS_FIRST_BYTE = 0x16
+"""A handshake record; no HTTP request can begin with it."""
+TLS_SECOND_BYTE = 0x03
+"""The major version of every TLS there is."""
 HANDSHAKE_SECONDS_MAX = 10.0
-REFUSAL_SECONDS = 1.0
 READ_BYTES = 64 * 1024
 RECORD_BYTES = 16 * 1024
 """What TLS encrypts as one piece."""
@@ -42,90 +35,23 @@ RECORD_BYTES = 16 * 1024
 _log = logging.getLogger("pleiad.server")
 
 
-class FirstByte(asyncio.Protocol):
-    """The protocol of a connection until its first byte, and of one over the limit until its refusal."""
+class TlsConnection(Connection):
+    """The protocol of a socket's transport below, the transport of another protocol above."""
 
-    def __init__(self, table: ConnectionTable, context: ssl.SSLContext | None) -> None:
-        self._table = table
-        self._context = context
-        self._transport: asyncio.Transport | None = None
-        self._refused = False
-        self._made_at = table.now
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        address = address_of(transport)
-        if self._table.draining:
-            self._transport.abort()
-        elif self._table.has_place(address, descriptor_of(transport)):
-            self._table.add(self, address)
-        elif self._table.refuses_silently(address):
-            self._transport.abort()
-        else:
-            self._refused = True
-            self._table.add_refusal(self, address)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._table.remove(self)
-
-    def data_received(self, data: bytes) -> None:
-        transport = self._transport
-        if transport is None or transport.is_closing():
-            return
-        if self._refused:
-            self._refuse(encrypted=data[0] == TLS_FIRST_BYTE)
-        elif data[0] == TLS_FIRST_BYTE and self._context is not None:
-            tls = TlsConnection(self._table, transport, self._context)
-            self._table.replace(self, tls)
-            transport.set_protocol(tls)
-            tls.data_received(data)
-        else:
-            http = HttpProtocol(self._table, secure=False)
-            self._table.replace(self, http)
-            transport.set_protocol(http)
-            http.connection_made(transport)
-            http.data_received(data)
-
-    def _refuse(self, encrypted: bool) -> None:
-        """Say 503 to whom it can be said without a handshake, and close."""
-        transport = cast(asyncio.Transport, self._transport)
-        if not encrypted:
-            response = error_response(
-                errors.UNAVAILABLE(
-                    reason="The server has reached its limit of connections.", retry_after_ms=RETRY_AFTER_MS
-                )
-            )
-            head = self._table.head(response.status)
-            length = b"Content-Length: %d\r\n" % len(response.body)
-            transport.write(head + length + response.headers + KEEP_LINE_CLOSE + b"\r\n" + response.body)
-        transport.close()
-
-    def sweep(self, now: float) -> None:
-        age_seconds = now - self._made_at
-        if self._refused:
-            if age_seconds > REFUSAL_SECONDS:
-                self.abort()
-        elif age_seconds > min(self._table.idle_seconds, self._table.limits.request_read_seconds):
-            self.abort()
-
-    def drain(self) -> None:
-        self.abort()
-
-    def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
-
-
-class TlsConnection(asyncio.Protocol):
-    """TLS in memory: the protocol of a socket's transport below, the transport of an HTTP protocol above."""
-
-    def __init__(self, table: ConnectionTable, socket: asyncio.Transport, context: ssl.SSLContext) -> None:
+    def __init__(
+        self,
+        table: ConnectionTable,
+        socket: asyncio.Transport,
+        context: ssl.SSLContext,
+        above: Callable[[], Connection],
+    ) -> None:
         self._table = table
         self._socket = socket
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-        self._http: HttpProtocol | None = None
+        self._make_above = above
+        self._above: asyncio.Protocol | None = None
         self._unsent: list[bytes] = []
         self._reading = False
         self._read_due = False
@@ -139,8 +65,8 @@ class TlsConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
         self._table.remove(self)
-        if self._http is not None:
-            self._http.connection_lost(exc)
+        if self._above is not None:
+            self._above.connection_lost(exc)
 
     def eof_received(self) -> bool:
         return False
@@ -149,7 +75,7 @@ class TlsConnection(asyncio.Protocol):
         if self._closing:
             return
         self._incoming.write(data)
-        if self._http is not None:
+        if self._above is not None:
             self._deliver()
         elif not self._shake_due:
             self._shake_due = True
@@ -172,12 +98,12 @@ class TlsConnection(asyncio.Protocol):
         self._read()
 
     def pause_writing(self) -> None:
-        if self._http is not None:
-            self._http.pause_writing()
+        if self._above is not None:
+            self._above.pause_writing()
 
     def resume_writing(self) -> None:
-        if self._http is not None:
-            self._http.resume_writing()
+        if self._above is not None:
+            self._above.resume_writing()
 
     def _shake_hands(self) -> bool:
         """One step of the handshake; true once it is done and the protocol above is connected."""
@@ -193,16 +119,15 @@ class TlsConnection(asyncio.Protocol):
             self._socket.close()
             return False
         self._flush()
-        http = HttpProtocol(self._table, secure=True)
-        self._http = http
-        self._table.replace(self, http)
-        http.connection_made(_TlsTransport(self))
+        above = self._make_above()
+        self._above = above
+        self._table.replace(self, above)
+        above.connection_made(_TlsTransport(self))
         return True
 
     def _read(self) -> None:
         """Decrypt and deliver until there is nothing more or the protocol above pauses."""
-        http = self._http
-        if http is None or self._reading:
+        if self._above is None or self._reading:
             return
         self._reading = True
         try:
@@ -211,7 +136,8 @@ class TlsConnection(asyncio.Protocol):
                 if not data:
                     self.close()
                     return
-                http.data_received(data)
+                # Asked for each time: the first bytes may hand the connection over to another protocol.
+                self._above.data_received(data)
         except ssl.SSLWantReadError:
             self._flush()
         except ssl.SSLZeroReturnError:
@@ -258,6 +184,14 @@ class TlsConnection(asyncio.Protocol):
         if encrypted and not self._socket.is_closing():
             self._socket.write(encrypted[0] if len(encrypted) == 1 else b"".join(encrypted))
         self._flush()
+
+    def speak_to(self, protocol: asyncio.BaseProtocol) -> None:
+        """Another protocol is spoken inside from now on."""
+        self._above = cast(asyncio.Protocol, protocol)
+
+    @property
+    def spoken_to(self) -> asyncio.BaseProtocol:
+        return self if self._above is None else self._above
 
     def close(self) -> None:
         """Say goodbye, send what is buffered, close; the client's own goodbye is not waited for."""
@@ -311,7 +245,7 @@ class TlsConnection(asyncio.Protocol):
 
 
 class _TlsTransport(asyncio.Transport):
-    """The transport an HTTP protocol writes to when its connection is encrypted."""
+    """The transport a protocol writes to when its connection is encrypted."""
 
     def __init__(self, connection: TlsConnection) -> None:
         super().__init__()
@@ -322,6 +256,12 @@ class _TlsTransport(asyncio.Transport):
 
     def is_closing(self) -> bool:
         return self._connection.is_closing
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._connection.speak_to(protocol)
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        return self._connection.spoken_to
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self._connection.write(bytes(data))

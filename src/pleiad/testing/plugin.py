@@ -9,7 +9,7 @@ Installed with Pleiad; a test just names the fixture it wants:
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,11 +19,17 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def pleiad_server() -> Iterator[RunningServer]:
+def pleiad_heads() -> str | Sequence[str]:
+    """The heads that the server of the test run has beside NoSQL; define it anew for others, or for `"all"`."""
+    return ()
+
+
+@pytest.fixture(scope="session")
+def pleiad_server(pleiad_heads: str | Sequence[str]) -> Iterator[RunningServer]:
     """A server with temporary data for the whole test run."""
     from pleiad.testing.start import start
 
-    with start() as server:
+    with start(heads=pleiad_heads) as server:
         yield server
 
 

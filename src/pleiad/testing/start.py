@@ -9,12 +9,13 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from pleiad.account.keys import EMULATOR_KEY
 from pleiad.engine.consistency import BY_OPTION
-from pleiad.heads.nosql.auth import EMULATOR_KEY
+from pleiad.head_ports import BY_NAME, NOSQL, chosen, named
 from pleiad.limits import Limits
 from pleiad.node import SQLITE, Node, Settings
 from pleiad.server.lifecycle import new_loop
@@ -31,6 +32,8 @@ class RunningServer:
     key: str
     port: int
     process_id: int
+    ports: Mapping[str, int] = field(default_factory=dict)
+    """The port of each head that is on."""
 
     @property
     def connection_string(self) -> str:
@@ -53,11 +56,13 @@ def start(
     consistency: str = "session",
     child_process: bool = False,
     throttle: str = "observe",
+    heads: str | Sequence[str] = (),
 ) -> Iterator[RunningServer]:
     """Runs a server until the end of the with-block.
 
     Without `data` everything is temporary. `limits` is a profile's name or file, or a `Limits` (in process only).
     `store` is a PostgreSQL database that shall keep the items, `postgresql://user@host/database`; they stay there.
+    `heads` are further heads, by name, or `"all"`; each has a free port, which is in `ports`. NoSQL is always on.
     `consistency` is the account's level, from `eventual` to `strong`.
     With `throttle="enforce"` requests beyond the throughput of their container get 429, as they do from `pleiad serve`;
     tests of anything else need not wait for that, so the default only counts.
@@ -67,7 +72,9 @@ def start(
         raise ValueError(f"there is no consistency level '{consistency}' (levels: {', '.join(BY_OPTION)})")
     starter = _in_child_process if child_process else _in_this_process
     given = Path(data) if data is not None else None
-    with starter(given, store, port, key, limits, consistency, throttle) as server:
+    ports = {head: 0 for head in named([heads] if isinstance(heads, str) else heads) if head != NOSQL}
+    chosen((), ports)
+    with starter(given, store, port, ports, key, limits, consistency, throttle) as server:
         yield server
 
 
@@ -76,6 +83,7 @@ def _in_this_process(
     data: Path | None,
     store: str,
     port: int,
+    ports: Mapping[str, int],
     key: str,
     limits: str | Limits,
     consistency: str,
@@ -88,6 +96,7 @@ def _in_this_process(
         data=data,
         store=store,
         port=port,
+        ports=ports,
         key=key,
         limits=profile,
         consistency=BY_OPTION[consistency],
@@ -100,7 +109,10 @@ def _in_this_process(
     try:
         asyncio.run_coroutine_threadsafe(node.start(), loop).result(_START_SECONDS)
         try:
-            yield RunningServer(f"http://localhost:{node.server.port}", key, node.server.port, os.getpid())
+            found = node.server.ports
+            yield RunningServer(
+                f"http://localhost:{found[NOSQL]}", key, found[NOSQL], os.getpid(), dict(found)
+            )
         finally:
             asyncio.run_coroutine_threadsafe(node.stop(), loop).result(_START_SECONDS)
     finally:
@@ -114,6 +126,7 @@ def _in_child_process(
     data: Path | None,
     store: str,
     port: int,
+    ports: Mapping[str, int],
     key: str,
     limits: str | Limits,
     consistency: str,
@@ -122,14 +135,16 @@ def _in_child_process(
     if not isinstance(limits, str):
         raise TypeError("a server in a child process takes its limits by profile name or file")
     command = [sys.executable, "-m", "pleiad", "serve", "--port", str(port), "--limits", limits]
+    for head, head_port in ports.items():
+        command += [BY_NAME[head].option, str(head_port)]
     command += ["--consistency", consistency, "--throttle", throttle]
     command += ["--ephemeral"] if data is None else ["--data", str(data)]
     # The environment keeps a key and a password out of the list of processes.
     settings = {"PLEIAD_KEY": key, "PLEIAD_STORE": store}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **settings})
     try:
-        endpoint = _endpoint(process)
-        yield RunningServer(endpoint, key, int(endpoint.rsplit(":", 1)[1]), process.pid)
+        endpoint, found = _banner(process)
+        yield RunningServer(endpoint, key, found[NOSQL], process.pid, found)
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
@@ -141,11 +156,16 @@ def _in_child_process(
         process.stdout.close()
 
 
-def _endpoint(process: subprocess.Popen[str]) -> str:
-    """Reads the banner until it names the endpoint; a server that gives up says why on standard error."""
+def _banner(process: subprocess.Popen[str]) -> tuple[str, dict[str, int]]:
+    """Reads the banner until it has named the endpoint and the ports; who gives up says why on standard error."""
     assert process.stdout is not None
+    endpoint = ""
     for line in process.stdout:
         words = line.split()
         if words[:1] == ["endpoint"]:
-            return words[1].rstrip("/")
+            endpoint = words[1].rstrip("/")
+        elif words[:1] == ["heads"]:
+            return endpoint, {
+                name: int(port.rstrip(",")) for name, port in zip(words[1::2], words[2::2], strict=True)
+            }
     raise RuntimeError(f"the server did not start (exit code {process.wait()})")

@@ -10,7 +10,7 @@ import pytest
 from pleiad.errors import PleiadError
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.functions.registry import ARRAY_ELEMENTS_MAX
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 U = UNDEFINED
 

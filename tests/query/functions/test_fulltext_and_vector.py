@@ -24,7 +24,7 @@ from pleiad.query.functions.fulltext import (
     tokenize,
     within_edits,
 )
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 U = UNDEFINED
 Call = Callable[..., Any]

@@ -11,7 +11,7 @@ import pytest
 from pleiad.errors import PleiadError
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.functions.registry import TEXT_CHARS_MAX
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 U = UNDEFINED
 

@@ -16,7 +16,7 @@ from pleiad.errors import PleiadError
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.context import QueryContext
 from pleiad.query.functions import REGISTRY, Function
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 VARIADIC_ARGS = 4
 

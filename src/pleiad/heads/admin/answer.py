@@ -8,20 +8,20 @@ from urllib.parse import parse_qs
 import orjson
 
 from pleiad import errors
-from pleiad.heads.nosql.call import Call
-from pleiad.server.message import Response, render_headers
+from pleiad.heads.http.call import HttpCall
+from pleiad.server.http.message import Response, render_headers
 
 _DIGITS_MAX = 9
 
 
-def json_answer(call: Call, value: Any, status: int = 200) -> Response:
+def json_answer(call: HttpCall, value: Any, status: int = 200) -> Response:
     """A JSON answer."""
     pairs = [("Content-Type", "application/json"), ("x-ms-activity-id", call.activity_id)]
     body = b"" if status == 204 else orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
     return Response(status, render_headers(pairs), body)
 
 
-def whole_parameter(call: Call, name: str, default: int, most: int) -> int:
+def whole_parameter(call: HttpCall, name: str, default: int, most: int) -> int:
     """A whole number in the query of the address, such as ``?largest=5``."""
     try:
         given = parse_qs(call.request.query.decode(), keep_blank_values=True).get(name)

@@ -7,19 +7,19 @@ from typing import Any
 
 from pleiad import errors
 from pleiad.engine.faults import (
-    ANY_OPERATION,
     BY_WORD,
     DELAY_MS_MAX,
+    OPERATIONS,
+    SECONDS_DEFAULT,
     SECONDS_MAX,
     Effect,
     Rule,
 )
 from pleiad.engine.phase import HOLDABLE
 from pleiad.heads.admin.answer import check_names, json_answer
-from pleiad.heads.nosql.call import Call
-from pleiad.server.message import Response
+from pleiad.heads.http.call import HttpCall
+from pleiad.server.http.message import Response
 
-SECONDS_DEFAULT = 600
 RETRY_AFTER_MS_DEFAULT = 100
 _COUNT_MAX = 1_000_000_000
 _SEED_MAX = 2**63 - 1
@@ -28,28 +28,24 @@ _MEMBERS = frozenset(
     | {"retryAfterMs", "phase", "seconds"}
 )
 _MEMBERS_OF_HOLD = frozenset({"fault", "phase", "database", "container", "seconds"})
-OPERATIONS = (
-    "read", "create", "upsert", "replace", "patch", "delete", "delete_partition_key", "feed", "changes", "query",
-    "query_plan", "batch", "script", "metadata_read", "metadata_write", ANY_OPERATION,
-)  # fmt: skip
 
 
-async def add(call: Call) -> Response:
+async def add(call: HttpCall) -> Response:
     """Sets a fault."""
     rule = rule_of(call.json_object(), call.engine.faults.next_id())
     call.engine.faults.add(rule)
     return json_answer(call, to_json(rule), 201)
 
 
-async def list_all(call: Call) -> Response:
+async def list_all(call: HttpCall) -> Response:
     return json_answer(call, {"faults": [to_json(rule) for rule in call.engine.faults.live()]})
 
 
-async def clear(call: Call) -> Response:
+async def clear(call: HttpCall) -> Response:
     return json_answer(call, {"cleared": call.engine.faults.clear()})
 
 
-async def read(call: Call) -> Response:
+async def read(call: HttpCall) -> Response:
     """A fault, in force or over not long ago."""
     rule = call.engine.faults.find(call.segments[3])
     if rule is None:
@@ -57,7 +53,7 @@ async def read(call: Call) -> Response:
     return json_answer(call, to_json(rule))
 
 
-async def delete(call: Call) -> Response:
+async def delete(call: HttpCall) -> Response:
     if not call.engine.faults.remove(call.segments[3]):
         raise errors.RESOURCE_NOT_FOUND(kind="fault", id=call.segments[3])
     return json_answer(call, None, 204)

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pleiad import errors
+from pleiad.account.keys import KeysInForce
 from pleiad.engine.operation import Operation
-from pleiad.heads.admin import faults, health, metrics, partitions, reshape, throughput, warnings
-from pleiad.heads.nosql.auth import Authenticator
-from pleiad.heads.nosql.call import Call
-from pleiad.heads.nosql.route import Route
-from pleiad.server.failures import ROUTE_NOT_FOUND
-from pleiad.server.message import Response, render_headers
+from pleiad.heads.admin import faults, health, keys, metrics, partitions, reshape, throughput, warnings
+from pleiad.heads.http.call import HttpCall
+from pleiad.heads.http.route import Route
+from pleiad.server.http.failures import ROUTE_NOT_FOUND
+from pleiad.server.http.message import Response, render_headers
 
 HEALTH_PATH = b"/_pleiad/health"
 READY_PATH = b"/_pleiad/ready"
@@ -32,21 +32,19 @@ class AdminOperations:
     Metrics are open where only this machine can reach the server; elsewhere they need a key of the account.
     """
 
-    def __init__(
-        self, authenticator: Authenticator, metrics_open: bool, connections: Callable[[], int]
-    ) -> None:
-        self._authenticator = authenticator
+    def __init__(self, keys: KeysInForce, metrics_open: bool, connections: Callable[[], int]) -> None:
+        self._keys = keys
         self._metrics_open = metrics_open
         self._connections = connections
 
-    def routes(self) -> Mapping[str, Mapping[str, Route]]:
+    def routes(self) -> Mapping[str, Mapping[str, Route[HttpCall]]]:
         """Every path with its operations, with a star where a name stands."""
         container = "_pleiad/*/dbs/*/colls/*"
         own_throughput = {
             "GET": Route(Operation.READ_THROUGHPUT, throughput.read),
             "PUT": Route(Operation.REPLACE_THROUGHPUT, throughput.replace),
         }
-        versioned: dict[str, dict[str, Route]] = {
+        versioned: dict[str, dict[str, Route[HttpCall]]] = {
             "_pleiad/*/throughput": {"GET": Route(Operation.READ_THROUGHPUT, throughput.read_account)},
             "_pleiad/*/dbs/*/throughput": own_throughput,
             f"{container}/throughput": own_throughput,
@@ -65,9 +63,10 @@ class AdminOperations:
                 "GET": Route(Operation.READ_FAULT, faults.read),
                 "DELETE": Route(Operation.DELETE_FAULT, faults.delete),
             },
+            "_pleiad/*/keys": {"GET": Route(Operation.READ_KEYS, self.keys)},
             "_pleiad/*/warnings": {"GET": Route(Operation.LIST_WARNINGS, warnings.list_all)},
         }
-        routes: dict[str, Mapping[str, Route]] = {
+        routes: dict[str, Mapping[str, Route[HttpCall]]] = {
             "_pleiad/*": {"GET": Route(Operation.READ_HEALTH, _probe)},
             "metrics": {"GET": Route(Operation.READ_METRICS, self.metrics)},
         }
@@ -75,11 +74,14 @@ class AdminOperations:
             routes[pattern] = {method: _versioned(route) for method, route in methods.items()}
         return routes
 
-    async def metrics(self, call: Call) -> Response:
+    async def keys(self, call: HttpCall) -> Response:
+        return await keys.read(call, self._keys)
+
+    async def metrics(self, call: HttpCall) -> Response:
         if not self._metrics_open:
             given = call.text(b"authorization")
             is_bearer = given[: len(_BEARER)].lower() == _BEARER
-            if not is_bearer or not self._authenticator.is_key(given[len(_BEARER) :].strip()):
+            if not is_bearer or not self._keys.keys.has(given[len(_BEARER) :].strip()):
                 raise errors.UNAUTHORIZED(
                     reason="Beyond this machine the metrics need a key of the account: 'Authorization: Bearer <key>'."
                 )
@@ -87,7 +89,7 @@ class AdminOperations:
         return Response(200, render_headers([("Content-Type", metrics.CONTENT_TYPE)]), body)
 
 
-async def _probe(call: Call) -> Response:
+async def _probe(call: HttpCall) -> Response:
     """The two checks that need no key."""
     if call.raw_path == HEALTH_PATH:
         return health.health(call)
@@ -96,10 +98,10 @@ async def _probe(call: Call) -> Response:
     raise ROUTE_NOT_FOUND(path="/".join(call.segments)[:200])
 
 
-def _versioned(route: Route) -> Route:
+def _versioned(route: Route[HttpCall]) -> Route[HttpCall]:
     """The route behind the one version of the API that there is."""
 
-    async def checked(call: Call) -> Response:
+    async def checked(call: HttpCall) -> Response:
         if call.segments[1] != VERSION:
             raise ROUTE_NOT_FOUND(path="/".join(call.segments)[:200])
         return await route.handler(call)

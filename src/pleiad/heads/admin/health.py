@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import orjson
 
-from pleiad.heads.nosql.call import Call
-from pleiad.server.message import Response
+from pleiad.heads.http.call import HttpCall
+from pleiad.server.http.message import Response
 from pleiad.store.problems import SET_ASIDE
 
 _HEADERS = b"Content-Type: application/json\r\nCache-Control: no-store\r\n"
@@ -19,12 +19,12 @@ _HARMLESS = frozenset({SET_ASIDE})
 """Problems that no request meets; they stand in the warnings."""
 
 
-def health(call: Call) -> Response:
+def health(call: HttpCall) -> Response:
     """Whether the process answers, and whether all is well with what it serves."""
     return _answer(200, "degraded" if _problems(call) else "ok", _problems(call))
 
 
-async def readiness(call: Call) -> Response:
+async def readiness(call: HttpCall) -> Response:
     """Whether requests should be sent here."""
     engine = call.engine
     if engine.is_stopping:
@@ -34,7 +34,7 @@ async def readiness(call: Call) -> Response:
     return _answer(200, "degraded" if _problems(call) else "ready", _problems(call))
 
 
-def _problems(call: Call) -> list[str]:
+def _problems(call: HttpCall) -> list[str]:
     return sorted({problem.kind for problem in call.engine.store.problems.standing()} - _HARMLESS)
 
 

@@ -11,18 +11,18 @@ from pleiad.catalog import throughput
 from pleiad.catalog.placement import Placement
 from pleiad.engine.container import Container
 from pleiad.heads.admin.answer import check_names, json_answer, whole_parameter
-from pleiad.heads.nosql.call import Call
+from pleiad.heads.http.call import HttpCall
 from pleiad.item.body import load
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.keys.value import KeyValue
 from pleiad.partition.partition import Partition
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 
 TOP_DEFAULT = 5
 TOP_MAX = 100
 
 
-async def read(call: Call) -> Response:
+async def read(call: HttpCall) -> Response:
     """The physical partitions of a container, its largest and its hottest logical partitions."""
     container = await container_of(call)
     hottest = whole_parameter(call, "hottest", TOP_DEFAULT, TOP_MAX)
@@ -47,7 +47,7 @@ async def read(call: Call) -> Response:
     return json_answer(call, answer)
 
 
-async def redistribute(call: Call) -> Response:
+async def redistribute(call: HttpCall) -> Response:
     """Gives each physical partition RU/s of its own: `{"ru": {"0": 9000, "1": 3000}}`; null evens them out."""
     container = await container_of(call)
     body = call.json_object()
@@ -69,12 +69,12 @@ async def redistribute(call: Call) -> Response:
     return json_answer(call, {"ru": loads})
 
 
-async def container_of(call: Call) -> Container:
+async def container_of(call: HttpCall) -> Container:
     """The container an admin path names."""
     return await call.engine.container(call.segments[3], call.segments[5], owner=False)
 
 
-def throughput_of(call: Call, container: Container) -> dict[str, Any]:
+def throughput_of(call: HttpCall, container: Container) -> dict[str, Any]:
     """Provisioned throughput: the container's own, or that of its database."""
     own = call.engine.catalog.offer_of(container.resource.rid)
     offer = own or call.engine.catalog.offer_of(container.database.rid)
@@ -84,7 +84,7 @@ def throughput_of(call: Call, container: Container) -> dict[str, Any]:
     return {"ru": found.ru, "autoscale": found.autoscale, "shared": own is None}
 
 
-async def partition_to_json(call: Call, container: Container, partition: Partition) -> dict[str, Any]:
+async def partition_to_json(call: HttpCall, container: Container, partition: Partition) -> dict[str, Any]:
     """One physical partition. It shares its segment from a split until its rows have been copied."""
     state = await call.engine.watch.census.state(container, partition)
     low, high = partition.span.to_hex()

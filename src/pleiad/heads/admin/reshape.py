@@ -15,9 +15,9 @@ from pleiad.engine.container import Container
 from pleiad.errors import PleiadError
 from pleiad.heads.admin.answer import check_names, json_answer
 from pleiad.heads.admin.partitions import container_of, partition_to_json
-from pleiad.heads.nosql.call import Call
+from pleiad.heads.http.call import HttpCall
 from pleiad.partition.partition import Partition
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 
 WAIT_SECONDS = 20.0
 
@@ -26,7 +26,7 @@ _running: set[asyncio.Task[Partition]] = set()
 """Merges that go on behind their answer; a task that nobody holds may vanish."""
 
 
-async def split(call: Call) -> Response:
+async def split(call: HttpCall) -> Response:
     """Divides one physical partition in two; a container with a single one needs no name for it."""
     container = await container_of(call)
     body = call.json_object() if call.request.body else {}
@@ -50,7 +50,7 @@ async def split(call: Call) -> Response:
     )
 
 
-async def merge(call: Call) -> Response:
+async def merge(call: HttpCall) -> Response:
     """Makes one physical partition of neighbours."""
     container = await container_of(call)
     body = call.json_object()

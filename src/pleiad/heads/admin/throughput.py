@@ -10,17 +10,17 @@ from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine.throughput.provisioning import Migration
 from pleiad.heads.admin.answer import check_names, json_answer
-from pleiad.heads.nosql.call import Call
-from pleiad.server.message import Response
+from pleiad.heads.http.call import HttpCall
+from pleiad.server.http.message import Response
 
 _MEMBERS = frozenset({"ru", "autoscaleMaximumRu"})
 
 
-async def read(call: Call) -> Response:
+async def read(call: HttpCall) -> Response:
     return json_answer(call, _to_json(_offer(call)))
 
 
-async def read_account(call: Call) -> Response:
+async def read_account(call: HttpCall) -> Response:
     """What all databases and containers have together and may have, and the budget of requests on metadata."""
     budget = call.engine.metadata_budget
     figures = budget.snapshot()
@@ -40,7 +40,7 @@ async def read_account(call: Call) -> Response:
     )
 
 
-async def replace(call: Call) -> Response:
+async def replace(call: HttpCall) -> Response:
     """Sets manual throughput with `ru`, or autoscale with `autoscaleMaximumRu`."""
     offer = _offer(call)
     wanted = _wanted(call.json_object())
@@ -49,7 +49,7 @@ async def replace(call: Call) -> Response:
     return json_answer(call, _to_json(changed))
 
 
-def _offer(call: Call) -> Resource:
+def _offer(call: HttpCall) -> Resource:
     """The offer of the database or container in the path; a container may have none of its own."""
     segments = call.segments
     owner = call.engine.database(segments[3])

@@ -8,15 +8,15 @@ from typing import Any
 from pleiad.engine.engine import Engine
 from pleiad.engine.watch.watch import StandingWarning
 from pleiad.heads.admin.answer import json_answer
-from pleiad.heads.nosql.call import Call
-from pleiad.server.message import Response
+from pleiad.heads.http.call import HttpCall
+from pleiad.server.http.message import Response
 from pleiad.store.problems import Problem
 
 LOOK_SECONDS = 5.0
 """How long an answer waits for the look; a large partition may take longer to be summed."""
 
 
-async def list_all(call: Call) -> Response:
+async def list_all(call: HttpCall) -> Response:
     """The warnings that stand, after a fresh look."""
     watch = call.engine.watch
     await watch.look_now(LOOK_SECONDS)

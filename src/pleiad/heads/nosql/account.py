@@ -13,8 +13,8 @@ from pleiad.engine.consistency import Consistency
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.failures import DIRECT_MODE
 from pleiad.heads.nosql.render import resource_answer
-from pleiad.server.failures import BAD_HEADER
-from pleiad.server.message import Response
+from pleiad.server.http.failures import BAD_HEADER
+from pleiad.server.http.message import Response
 
 ACCOUNT_ID = "pleiad"
 """Never "localhost": the JavaScript client then forgets its endpoints and reads the account before every request."""

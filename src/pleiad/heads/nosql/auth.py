@@ -10,7 +10,6 @@ import hmac
 import time
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from binascii import b2a_base64
 from email.utils import formatdate, parsedate_to_datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -19,16 +18,15 @@ from urllib.parse import unquote
 import orjson
 
 from pleiad import errors
+from pleiad.account import signature
+from pleiad.account.keys import AccountKeys, KeysInForce
+from pleiad.account.signature import MASTER_TOKEN
 from pleiad.catalog.resource import Resource
 from pleiad.engine import access
 from pleiad.engine.access import Caller
 from pleiad.heads.nosql.failures import CLOCK_SKEW
 from pleiad.limits import Limits
 
-EMULATOR_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
-"""The key every Cosmos DB emulator shares. It is public, so it protects nothing beyond the loopback address."""
-
-_MASTER = "type=master&ver=1.0&sig="
 _MASTER_ENCODED = b"type%3Dmaster%26ver%3D1.0%26sig%3D"
 """The start of a master-key token as the clients send it, percent-encoded."""
 _PROVEN_MAX = 1_000
@@ -52,17 +50,37 @@ class ResourceToken(NamedTuple):
     """What it opens, as `issue` was told."""
 
 
-class Authenticator:
-    """Checks authorization headers against the keys of the account."""
+class Proof(NamedTuple):
+    """An authentication, as long as the keys that proved it are in force."""
 
-    def __init__(self, key: str, read_only_key: str | None, limits: Limits) -> None:
-        self._key_text = key
-        self._keys: list[tuple[bytes, Caller]] = [(decode_key(key), access.MASTER)]
-        if read_only_key:
-            self._keys.append((decode_key(read_only_key), access.READ_ONLY))
-        # A key of its own, so that no signature of a request is ever one of a token.
-        self._token_key = hmac.digest(self._keys[0][0], b"resource tokens", "sha256")
+    keys: AccountKeys
+    who: Caller | ResourceToken
+
+
+class Authenticator:
+    """Checks authorization headers against the keys of the account.
+
+    Everything it remembers follows from the keys in force and goes with them: a key that is none any more proves
+    nothing from that moment on, and neither do the resource tokens it signed.
+    """
+
+    def __init__(self, in_force: KeysInForce, limits: Limits) -> None:
         self._limits = limits
+        self._renew(in_force.keys)
+        in_force.watch(self._renew)
+
+    def _renew(self, keys: AccountKeys) -> None:
+        self._keys = keys
+        self._secrets = [
+            (key.secret, access.MASTER if key.name.is_master else access.READ_ONLY) for key in keys.all
+        ]
+        self._master_secrets = [key.secret for key in keys.masters]
+        # Keys of their own, so that no signature of a request is ever one of a token. The primary's signs new ones.
+        self._token_keys = [
+            hmac.digest(secret, b"resource tokens", "sha256") for secret in self._master_secrets
+        ]
+        self.master_proof = Proof(keys, access.MASTER)
+        """What the gate leaves in a request that the master key has signed."""
         self._proven: set[tuple[str, bytes, bytes, bytes]] = set()
         """Signed feeds: the queries and creates that a client sends to a container in one second are all alike."""
 
@@ -90,8 +108,10 @@ class Authenticator:
         given = (
             token[len(_MASTER_ENCODED) :].replace(b"%3D", b"=").replace(b"%2F", b"/").replace(b"%2B", b"+")
         )
-        proof = b2a_base64(hmac.digest(self._keys[0][0], text, "sha256"), newline=False)
-        if not hmac.compare_digest(proof, given):
+        for secret in self._master_secrets:
+            if hmac.compare_digest(signature.proof(secret, text), given):
+                break
+        else:
             return False
         self._check_clock(date.decode("latin-1"))
         if is_feed:
@@ -100,10 +120,13 @@ class Authenticator:
             self._proven.add((method, raw_path, token, date))
         return True
 
-    def is_key(self, text: str) -> bool:
-        """Whether a text is one of the account's keys, for the few who cannot sign."""
-        given = text.encode("utf-8", "replace")
-        return any(hmac.compare_digest(given, b64encode(key)) for key, _ in self._keys)
+    def known(self, proof: object) -> Caller | ResourceToken | None:
+        """Who was proven before the body of a request was read, while the keys that proved it are in force."""
+        return proof.who if isinstance(proof, Proof) and proof.keys is self._keys else None
+
+    def proof_of(self, who: Caller | ResourceToken) -> Proof:
+        """What is kept of an authentication with the keys of now."""
+        return Proof(self._keys, who)
 
     def authenticate(
         self, header: str, date: str, plain_date: str, signed: SignedParts
@@ -114,8 +137,8 @@ class Authenticator:
                 reason="Required Header authorization is missing. Ensure a valid Authorization token is passed."
             )
         token = _unquoted(header)
-        if token.startswith(_MASTER):
-            return self._master(token[len(_MASTER) :], date, plain_date, signed)
+        if token.startswith(MASTER_TOKEN):
+            return self._master(token[len(MASTER_TOKEN) :], date, plain_date, signed)
         if token.startswith("type=resource&"):
             return self._resource(token)
         if token.startswith("type=aad&"):
@@ -125,19 +148,19 @@ class Authenticator:
             "type=resource or type=aad."
         )
 
-    def _master(self, signature: str, date: str, plain_date: str, signed: SignedParts) -> Caller:
-        given = signature.encode("latin-1", "replace")
+    def _master(self, signed_with: str, date: str, plain_date: str, signed: SignedParts) -> Caller:
+        given = signed_with.encode("latin-1", "replace")
         verb, resource_type, link, link_by_rid = signed
-        head = f"{verb}\n{resource_type}\n"
-        tail = f"\n{date.lower()}\n{plain_date.lower()}\n"
-        for key, caller in self._keys:
-            for signed_link in (link,) if link == link_by_rid else (link, link_by_rid):
-                text = f"{head}{signed_link}{tail}".encode("utf-8", "surrogatepass")
-                proof = b2a_base64(hmac.digest(key, text, "sha256"), newline=False)
-                if hmac.compare_digest(proof, given):
+        texts = [
+            signature.signed_text(verb, resource_type, signed_link, date, plain_date)
+            for signed_link in ((link,) if link == link_by_rid else (link, link_by_rid))
+        ]
+        for secret, caller in self._secrets:
+            for text in texts:
+                if hmac.compare_digest(signature.proof(secret, text.encode("utf-8", "surrogatepass")), given):
                     self._check_clock(date or plain_date)
                     return caller
-        payload = f"{head}{link}{tail}".replace("\n", "\\n")
+        payload = texts[0].replace("\n", "\\n")
         raise errors.UNAUTHORIZED(
             reason="The input authorization token can't serve the request. Please check that the expected payload is "
             f"built as per the protocol, and check the key being used. Server used the following payload to sign: "
@@ -165,7 +188,8 @@ class Authenticator:
             proof = _from_base64url(signature)
         except (ValueError, KeyError, TypeError, Base64Error):
             raise errors.UNAUTHORIZED(reason="The AAD token is not a JWT this server can read.") from None
-        genuine = key_id == _EMULATOR_KEY_ID and hmac.compare_digest(proof, self._key_text.encode())
+        is_key = any(hmac.compare_digest(proof, key.text.encode()) for key in self._keys.masters)
+        genuine = key_id == _EMULATOR_KEY_ID and is_key
         if not genuine or not isinstance(expires, int | float):
             raise errors.UNAUTHORIZED(reason="The AAD token is not signed by a key of this account.")
         if expires < time.time() - self._limits.clock_skew_minutes * 60:
@@ -178,14 +202,16 @@ class Authenticator:
         """A token that carries the right of a permission for so many seconds, for what its link means now."""
         claims = {"p": permission.rid, "b": binding, "e": int(time.time()) + seconds}
         payload = b64encode(orjson.dumps(claims))
-        proof = b64encode(hmac.digest(self._token_key, payload, "sha256"))
+        proof = signature.proof(self._token_keys[0], payload)
         return f"type=resource&ver=1&sig={proof.decode()};{payload.decode()};"
 
     def _resource(self, token: str) -> ResourceToken:
         try:
             proof, payload, _ = token.partition("sig=")[2].split(";")
-            wanted = b64encode(hmac.digest(self._token_key, payload.encode("ascii"), "sha256"))
-            genuine = hmac.compare_digest(wanted, proof.encode("ascii"))
+            given, signed = proof.encode("ascii"), payload.encode("ascii")
+            genuine = any(
+                hmac.compare_digest(signature.proof(key, signed), given) for key in self._token_keys
+            )
             claims = orjson.loads(b64decode(payload, validate=True)) if genuine else {}
         except (ValueError, Base64Error):
             genuine = False
@@ -196,19 +222,6 @@ class Authenticator:
                 reason="The resource token has expired; read its permission again for a new one."
             )
         return ResourceToken(claims["p"], claims["b"])
-
-
-def decode_key(key: str) -> bytes:
-    """The bytes of an account key; ValueError when it is not base64."""
-    try:
-        decoded = b64decode(key, validate=True)
-    except Base64Error:
-        raise ValueError("an account key is base64 text, such as `openssl rand -base64 64` prints") from None
-    if len(decoded) < 16:
-        raise ValueError(
-            "an account key needs at least 16 bytes; `openssl rand -base64 64` prints a good one"
-        )
-    return decoded
 
 
 def _unquoted(header: str) -> str:

@@ -11,7 +11,7 @@ from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of
 from pleiad.heads.nosql.render import item_headers
 from pleiad.partition.partition import Partition
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 
 
 async def execute(call: Call) -> Response:

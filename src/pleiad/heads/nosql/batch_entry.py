@@ -19,7 +19,7 @@ from pleiad.errors import PleiadError
 from pleiad.heads.nosql import key_header
 from pleiad.heads.nosql.failures import code_of, message_of, substatus_of
 from pleiad.keys.value import same
-from pleiad.server.failures import status_of
+from pleiad.server.http.failures import status_of
 
 KINDS = {kind.value: kind for kind in OperationKind}
 _WITH_BODY = frozenset(

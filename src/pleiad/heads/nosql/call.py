@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any, Protocol
-from urllib.parse import unquote_to_bytes
+from typing import Protocol
 
 from pleiad import errors
 from pleiad.engine.access import Caller, Grant, Target
-from pleiad.engine.beside import LARGE_BYTES, beside
 from pleiad.engine.consistency import Consistency, weakened
-from pleiad.engine.desk import Destination, Visit
+from pleiad.engine.desk import Destination
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS, Conditions
 from pleiad.engine.session import Session
+from pleiad.heads.http.call import HttpCall
 from pleiad.heads.nosql import key_header, session_token
-from pleiad.item.body import check_names_unique, count_members, load
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.keys.value import KeyValue
 from pleiad.limits import Limits
 from pleiad.partition.governor import NORMAL, Lane
-from pleiad.server.failures import BAD_HEADER
-from pleiad.server.message import Request
+from pleiad.server.http.failures import BAD_HEADER
+from pleiad.server.http.message import Request
 
 _COUNT_MAX = 2**31 - 1
 """The largest page a client may ask for; .NET asks for it where a program sets no limit."""
@@ -43,10 +41,10 @@ class Callers(Protocol):
         """What the request touches, as far as the grant of its caller has to cover it."""
 
 
-class Call(Visit):
+class Call(HttpCall):
     """A routed request. Header options are read when an operation asks for them."""
 
-    __slots__ = ("_callers", "_key", "_object", "limits", "method", "raw_path", "request", "segments")
+    __slots__ = ("_callers", "_key")
 
     def __init__(
         self,
@@ -58,14 +56,8 @@ class Call(Visit):
         limits: Limits,
         callers: Callers,
     ) -> None:
-        super().__init__(activity_id, began_at)
-        self.request = request
-        self.raw_path = raw_path
-        self.segments = segments
-        self.method = request.method
-        self.limits = limits
+        super().__init__(request, raw_path, segments, activity_id, began_at, limits)
         self._callers = callers
-        self._object: dict[str, Any] | None = None
         self._key: tuple[KeyValue, ...] | bool | None = False
 
     async def identify(self, engine: Engine) -> Caller:
@@ -80,14 +72,6 @@ class Call(Visit):
             return Destination()
         container = segments[3] if len(segments) > 3 and segments[2] == "colls" else ""
         return Destination(segments[1], container, self.text(_RANGE_ID).split(",")[-1])
-
-    def flag(self, name: bytes) -> bool:
-        """A boolean header: clients write True and true."""
-        value = self.request.headers.get(name)
-        return value is not None and value.strip().lower() == b"true"
-
-    def text(self, name: bytes) -> str:
-        return self.request.header(name)
 
     @property
     def key(self) -> tuple[KeyValue, ...] | None:
@@ -174,26 +158,6 @@ class Call(Visit):
             return ()
         return session_token.read(self.text(_SESSION_TOKEN))
 
-    def json_object(self) -> dict[str, Any]:
-        """The body as a JSON object, for metadata resources and queries."""
-        if self._object is None:
-            self._object = _json_object(self.request.body, self.limits)
-        return self._object
-
-    async def read_large_object(self) -> None:
-        """Reads a large body beside the loop, so that `json_object` has it at hand."""
-        if len(self.request.body) > LARGE_BYTES:
-            body = self.request.body
-            self._object = await beside(len(body), _json_object, body, self.limits)
-
-
-def _json_object(raw: bytes, limits: Limits) -> dict[str, Any]:
-    value = load(raw)
-    if not isinstance(value, dict):
-        raise errors.BAD_JSON(reason="the body must be a JSON object.")
-    check_names_unique(raw, count_members(value, limits.item_depth))
-    return value
-
 
 _LEVELS = {level.word.lower(): level for level in Consistency}
 
@@ -221,16 +185,3 @@ def path_of(request: Request) -> bytes:
     if b"?" in target and _ITEM_PATH.match(target) is not None:
         return target
     return request.raw_path
-
-
-def path_segments(raw_path: bytes) -> list[str]:
-    """The decoded segments of a path; slashes before it and at its end mean nothing."""
-    segments = raw_path.strip(b"/")
-    if not segments:
-        return []
-    try:
-        if b"%" not in segments:
-            return segments.decode().split("/")
-        return [unquote_to_bytes(segment).decode() for segment in segments.split(b"/")]
-    except UnicodeDecodeError:
-        raise errors.BAD_REQUEST(reason="The path is not UTF-8.") from None

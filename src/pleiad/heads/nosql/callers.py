@@ -23,8 +23,9 @@ class HeaderCallers:
     def proof(self, call: Call) -> Caller | ResourceToken:
         """What the header proves, made once; 401 or 403 from the table when it proves nothing."""
         request = call.request
-        if isinstance(request.proof, Caller | ResourceToken):
-            return request.proof
+        known = self._authenticator.known(request.proof)
+        if known is not None:
+            return known
         plain_date = request.header(b"date") if b"date" in request.headers else ""
         return self._authenticator.authenticate(
             request.header(b"authorization"), request.header(b"x-ms-date"), plain_date, _signed_parts(call)

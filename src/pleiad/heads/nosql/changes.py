@@ -29,8 +29,8 @@ from pleiad.keys.range import EpkRange
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import compile_turn
 from pleiad.query.pace import Pace
-from pleiad.server.failures import BAD_HEADER
-from pleiad.server.message import Response
+from pleiad.server.http.failures import BAD_HEADER
+from pleiad.server.http.message import Response
 from pleiad.store.contract import Row, Verb, Version
 
 _LATEST = ("incremental feed", "incremental-feed", "incremental")

@@ -14,7 +14,7 @@ from pleiad.heads.nosql.queries import CROSS_PARTITION
 from pleiad.heads.nosql.render import resource_answer
 from pleiad.query import compile_query, compile_turn
 from pleiad.query.pace import Pace
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 
 
 async def list_or_query(call: Call) -> Response:

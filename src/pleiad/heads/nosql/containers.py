@@ -10,7 +10,7 @@ from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.metadata import feed_answer, scripts_kept, throughput_of
 from pleiad.heads.nosql.render import described, resource_answer
 from pleiad.heads.nosql.resource_json import to_json
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 
 
 async def create(call: Call) -> Response:

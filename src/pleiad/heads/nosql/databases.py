@@ -8,7 +8,7 @@ from pleiad.catalog.resource import Kind
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.metadata import feed_answer, throughput_of
 from pleiad.heads.nosql.render import described, resource_answer
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 
 
 async def create(call: Call) -> Response:

@@ -15,7 +15,7 @@ import orjson
 from pleiad import errors
 from pleiad.engine.beside import LARGE_BYTES, beside
 from pleiad.limits import Limits
-from pleiad.server.failures import BAD_HEADER
+from pleiad.server.http.failures import BAD_HEADER
 from pleiad.wire import MalformedError
 from pleiad.wire.binary_json import is_binary
 from pleiad.wire.binary_json.read import TextTooLongError, to_text

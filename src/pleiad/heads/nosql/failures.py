@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from pleiad import errors
 from pleiad.errors import ErrorRow, PleiadError, Reason
-from pleiad.server.failures import NAMES, status_of
+from pleiad.server.http.failures import NAMES, status_of
 
 BAD_SESSION_TOKEN = ErrorRow(Reason.INVALID, "The session token provided '{token}' is invalid.")
 CONTAINER_RID_MISMATCH = ErrorRow(

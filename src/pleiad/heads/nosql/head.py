@@ -13,17 +13,18 @@ from pleiad.engine.desk import Cut, Desk
 from pleiad.engine.operation import Area, Operation
 from pleiad.errors import PleiadError
 from pleiad.heads.admin.head import AdminOperations
+from pleiad.heads.http.call import path_segments
+from pleiad.heads.http.host_names import HostNames
+from pleiad.heads.http.route import Choice, Handler, Methods, Route
 from pleiad.heads.nosql import encoding
 from pleiad.heads.nosql.auth import Authenticator
-from pleiad.heads.nosql.call import Call, path_of, path_segments
+from pleiad.heads.nosql.call import Call, path_of
 from pleiad.heads.nosql.callers import HeaderCallers
 from pleiad.heads.nosql.render import error_answer
-from pleiad.heads.nosql.route import Choice, Handler, Methods, Route
 from pleiad.heads.nosql.routes import routes
 from pleiad.heads.nosql.users import UserOperations
-from pleiad.server.failures import METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND
-from pleiad.server.host_names import HostNames
-from pleiad.server.message import ConnectionCut, Request, Response
+from pleiad.server.http.failures import METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND
+from pleiad.server.http.message import ConnectionCut, Request, Response
 
 _BINARY_WHERE_OFFERED = frozenset(
     {
@@ -54,7 +55,7 @@ class NoSqlHead:
         self._limits = desk.limits
         self._authenticator = authenticator
         self._callers = HeaderCallers(authenticator)
-        self.routes: Mapping[str, Methods] = routes(UserOperations(authenticator))
+        self.routes: Mapping[str, Methods[Call]] = routes(UserOperations(authenticator))
         """Every path that is served, with a star where a name stands."""
         if admin is not None:
             self.routes = {**self.routes, **admin.routes()}
@@ -69,11 +70,11 @@ class NoSqlHead:
         try:
             call = self._call(request, began_at)
             if self._authenticator.proves_master_key(request.method, call.raw_path, request.headers):
-                request.proof = access.MASTER
+                request.proof = self._authenticator.master_proof
                 return None
             if self._route(call).operation.area is Area.OPEN:
                 raise errors.BAD_REQUEST(reason="What needs no key takes no body.")
-            request.proof = self._callers.proof(call)
+            request.proof = self._authenticator.proof_of(self._callers.proof(call))
         except PleiadError as error:
             return self._refused(request, began_at, error)
         return None
@@ -85,7 +86,7 @@ class NoSqlHead:
             call = self._call(request, began_at)
             route = self._route(call)
             call.operation = route.operation
-            if request.proof is access.MASTER or self._authenticator.proves_master_key(
+            if request.proof is self._authenticator.master_proof or self._authenticator.proves_master_key(
                 request.method, call.raw_path, request.headers
             ):
                 call.caller = access.MASTER
@@ -127,7 +128,7 @@ class NoSqlHead:
     def _is_small_text(self, body: bytes) -> bool:
         return len(body) <= LARGE_BYTES and not encoding.is_binary(body)
 
-    async def _unusual(self, handler: Handler, call: Call) -> Response:
+    async def _unusual(self, handler: Handler[Call], call: Call) -> Response:
         """The answer to a request that names another host, is large, or is or wants to be written in binary."""
         request, operation = call.request, call.operation
         if operation is not Operation.READ_HEALTH:  # whoever asks for that may know the server by any name
@@ -142,7 +143,7 @@ class NoSqlHead:
             answer.body = await encoding.written(answer.body)
         return answer
 
-    def _route(self, call: Call) -> Route:
+    def _route(self, call: Call) -> Route[Call]:
         segments = call.segments
         count = len(segments)
         methods = (
@@ -170,7 +171,7 @@ def _is_answered_in_binary(operation: Operation, headers: Mapping[bytes, bytes],
     return operation in _BINARY_WHERE_WISHED and encoding.wishes_binary(headers)
 
 
-def _by_length(routes: Mapping[str, Methods]) -> list[dict[str, Methods]]:
+def _by_length(routes: Mapping[str, Methods[Call]]) -> list[dict[str, Methods[Call]]]:
     """The routes by the number of their segments, and then by the segments that are not names."""
     patterns = {tuple(pattern.split("/")) if pattern else (): methods for pattern, methods in routes.items()}
     longest = max(map(len, patterns))

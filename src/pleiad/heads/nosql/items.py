@@ -15,8 +15,8 @@ from pleiad.heads.nosql.failures import CONTAINER_RID_MISMATCH
 from pleiad.heads.nosql.render import feed_body, item_answer, item_headers
 from pleiad.item import rid as rids
 from pleiad.keys.range import WHOLE, EpkRange
-from pleiad.server.failures import BAD_HEADER, ROUTE_NOT_FOUND
-from pleiad.server.message import Response
+from pleiad.server.http.failures import BAD_HEADER, ROUTE_NOT_FOUND
+from pleiad.server.http.message import Response
 
 _MEANT = b"x-ms-cosmos-intended-collection-rid"
 _SESSION_TOKEN = b"x-ms-session-token"

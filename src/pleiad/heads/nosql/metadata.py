@@ -21,8 +21,8 @@ from pleiad.query import QueryContext, compile_query, compile_turn
 from pleiad.query.measure import rendered
 from pleiad.query.pace import Pace
 from pleiad.query.parameters import parameter_values
-from pleiad.server.failures import BAD_HEADER
-from pleiad.server.message import Response
+from pleiad.server.http.failures import BAD_HEADER
+from pleiad.server.http.message import Response
 
 _MANUAL = b"x-ms-offer-throughput"
 _AUTOSCALE = b"x-ms-cosmos-offer-autopilot-settings"

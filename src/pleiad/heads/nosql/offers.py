@@ -16,7 +16,7 @@ from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.metadata import feed_answer
 from pleiad.heads.nosql.render import described
 from pleiad.heads.nosql.resource_json import self_link, to_json
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 
 _TO_AUTOSCALE = b"x-ms-cosmos-migrate-offer-to-autopilot"
 _TO_MANUAL = b"x-ms-cosmos-migrate-offer-to-manual-throughput"

@@ -16,7 +16,7 @@ from pleiad.heads.nosql.items import container_of
 from pleiad.heads.nosql.render import resource_answer
 from pleiad.item import rid as rids
 from pleiad.partition.partition import Partition
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 
 _RANGE_KIND = 5
 

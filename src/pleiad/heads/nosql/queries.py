@@ -30,8 +30,8 @@ from pleiad.query.gateway_plan import gateway_plan
 from pleiad.query.index_use import index_use
 from pleiad.query.metrics import QueryMetrics
 from pleiad.query.pace import Pace
-from pleiad.server.failures import BAD_HEADER
-from pleiad.server.message import Response
+from pleiad.server.http.failures import BAD_HEADER
+from pleiad.server.http.message import Response
 
 CROSS_PARTITION = b"x-ms-documentdb-query-enablecrosspartition"
 _SUPPORTED_FEATURES = b"x-ms-cosmos-supported-query-features"

@@ -18,8 +18,8 @@ from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.failures import code_of, message_of, substatus_of
 from pleiad.heads.nosql.resource_json import ascii_path, path_of, to_json
 from pleiad.partition.partition import Partition
-from pleiad.server.failures import status_of
-from pleiad.server.message import Response, render_headers
+from pleiad.server.http.failures import status_of
+from pleiad.server.http.message import Response, render_headers
 
 
 def item_headers(call: Call, container: Container, partition: Partition, charge_ru: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pleiad.engine.operation import Operation
+from pleiad.heads.http.route import Choice, Handler, Methods, Route
 from pleiad.heads.nosql import (
     account,
     batch,
@@ -19,7 +20,6 @@ from pleiad.heads.nosql import (
     scripts,
 )
 from pleiad.heads.nosql.call import Call
-from pleiad.heads.nosql.route import Choice, Handler, Methods, Route
 from pleiad.heads.nosql.users import UserOperations
 
 _PLAN = Route(Operation.PLAN_QUERY, queries.plan)
@@ -31,7 +31,7 @@ _FEED = Route(Operation.LIST_ITEMS, items.feed_page)
 _CHANGES = Route(Operation.READ_CHANGES, changes.page)
 
 
-def _post_items(call: Call) -> Route:
+def _post_items(call: Call) -> Route[Call]:
     if call.flag(b"x-ms-cosmos-is-query-plan-request"):
         return _PLAN
     if call.is_query:
@@ -41,23 +41,23 @@ def _post_items(call: Call) -> Route:
     return _UPSERT if call.is_upsert else _CREATE
 
 
-def _get_items(call: Call) -> Route:
+def _get_items(call: Call) -> Route[Call]:
     return _CHANGES if b"a-im" in call.request.headers else _FEED
 
 
 def _feed(
-    listed: Operation, queried: Operation, created: Operation, feed: Handler, create: Handler
-) -> Methods:
+    listed: Operation, queried: Operation, created: Operation, feed: Handler[Call], create: Handler[Call]
+) -> Methods[Call]:
     """A feed's methods: POST creates unless it is marked as a query."""
     creation, query = Route(created, create), Route(queried, feed)
 
-    def choose(call: Call) -> Route:
+    def choose(call: Call) -> Route[Call]:
         return query if call.is_query else creation
 
     return {"POST": Choice(choose, creation, query), "GET": Route(listed, feed)}
 
 
-def _child(users: UserOperations, read: Operation, replaced: Operation, deleted: Operation) -> Methods:
+def _child(users: UserOperations, read: Operation, replaced: Operation, deleted: Operation) -> Methods[Call]:
     return {
         "GET": Route(read, users.read),
         "PUT": Route(replaced, users.replace),
@@ -65,7 +65,7 @@ def _child(users: UserOperations, read: Operation, replaced: Operation, deleted:
     }
 
 
-def routes(users: UserOperations) -> dict[str, Methods]:
+def routes(users: UserOperations) -> dict[str, Methods[Call]]:
     """Every path of the protocol, with a star where a name or rid stands."""
     return {
         "": {"GET": Route(Operation.READ_ACCOUNT, account.read)},
@@ -85,7 +85,7 @@ def routes(users: UserOperations) -> dict[str, Methods]:
     }
 
 
-def _database_routes() -> Mapping[str, Methods]:
+def _database_routes() -> Mapping[str, Methods[Call]]:
     return {
         "dbs": _feed(
             Operation.LIST_DATABASES,
@@ -114,7 +114,7 @@ def _database_routes() -> Mapping[str, Methods]:
     }
 
 
-def _item_routes() -> Mapping[str, Methods]:
+def _item_routes() -> Mapping[str, Methods[Call]]:
     return {
         "dbs/*/colls/*/docs": {
             "POST": Choice(_post_items, _PLAN, _QUERY, _CHANGES, _BATCH, _UPSERT, _CREATE),
@@ -140,8 +140,8 @@ def _item_routes() -> Mapping[str, Methods]:
     }
 
 
-def _script_routes() -> Mapping[str, Methods]:
-    found: dict[str, Methods] = {}
+def _script_routes() -> Mapping[str, Methods[Call]]:
+    found: dict[str, Methods[Call]] = {}
     for segment in scripts.SEGMENTS:
         found[f"dbs/*/colls/*/{segment}"] = _feed(
             Operation.LIST_SCRIPTS,
@@ -160,7 +160,7 @@ def _script_routes() -> Mapping[str, Methods]:
     return found
 
 
-def _user_routes(users: UserOperations) -> Mapping[str, Methods]:
+def _user_routes(users: UserOperations) -> Mapping[str, Methods[Call]]:
     feed, create = users.list_or_query, users.create
     return {
         "dbs/*/users": _feed(

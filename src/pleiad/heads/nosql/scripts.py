@@ -16,7 +16,7 @@ from pleiad.heads.nosql.metadata import feed_answer, scripts_kept
 from pleiad.heads.nosql.render import described, item_headers, resource_answer
 from pleiad.heads.nosql.resource_json import KINDS
 from pleiad.item.body import load
-from pleiad.server.message import Response
+from pleiad.server.http.message import Response
 
 SEGMENTS = ("sprocs", "triggers", "udfs")
 _ARGUMENTS_MAX = 65_535

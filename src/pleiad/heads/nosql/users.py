@@ -23,8 +23,8 @@ from pleiad.heads.nosql.render import described, resource_answer
 from pleiad.heads.nosql.resource_json import KINDS, to_json
 from pleiad.keys.definition import KeyDefinition
 from pleiad.keys.hash import V1_STRING_BYTES_MAX
-from pleiad.server.failures import BAD_HEADER
-from pleiad.server.message import Response
+from pleiad.server.http.failures import BAD_HEADER
+from pleiad.server.http.message import Response
 
 _MODES = ("read", "all")
 _RESOURCE = re.compile(r"/?dbs/[^/]+/colls/[^/]+(/docs/[^/]+)?/?")

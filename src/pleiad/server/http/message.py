@@ -2,18 +2,20 @@
 
 A request is whole when a handler sees it (its body has been read), and its header names are lower-case bytes.
 A response carries its header lines already rendered, because heads render them from one template; the loop
-adds the status line, ``Server``, ``Date``, ``Content-Length`` and ``Connection``, and nothing else may.
+adds the status line, ``Server``, ``Date``, ``Content-Length`` or ``Transfer-Encoding``, and ``Connection``, and nothing
+else may.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from typing import Any
 
 import orjson
 
 from pleiad.errors import PleiadError
-from pleiad.server.failures import NAMES, status_of
+from pleiad.server.connections import Connection, ConnectionTable
+from pleiad.server.http.failures import NAMES, status_of
 
 KEEP_LINE_NONE = b""
 """A persistent connection whose client did not speak of it needs no ``Connection`` line."""
@@ -24,7 +26,17 @@ KEEP_LINE_CLOSE = b"Connection: close\r\n"
 class Request:
     """One request, read completely. ``target`` is the path and query exactly as received."""
 
-    __slots__ = ("body", "headers", "keep_line", "method", "peer", "proof", "secure", "target")
+    __slots__ = (
+        "body",
+        "headers",
+        "is_http_1_0",
+        "keep_line",
+        "method",
+        "peer",
+        "proof",
+        "secure",
+        "target",
+    )
 
     def __init__(
         self,
@@ -43,6 +55,8 @@ class Request:
         self.secure = secure
         self.peer = peer
         self.keep_line = keep_line
+        self.is_http_1_0 = False
+        """Whether the client speaks HTTP/1.0, which knows no body in chunks."""
         self.proof: object = None
         """What the gate has found out about the caller, where it was asked; see `Gate`."""
 
@@ -80,6 +94,37 @@ class Response:
         self.status = status
         self.headers = headers
         self.body = body
+
+
+class StreamedResponse(Response):
+    """An answer whose body is made while it is sent.
+
+    The head goes out with the first chunk, so a failure before it is an answer of its own; one after it can only cut
+    the connection, which the client sees as a body without its end. The next chunk is asked for when the client has
+    read most of the last ones. All of it must be over within `seconds`.
+    """
+
+    __slots__ = ("chunks", "seconds")
+
+    def __init__(
+        self, status: int, headers: bytes, chunks: AsyncGenerator[bytes, None], seconds: float
+    ) -> None:
+        super().__init__(status, headers)
+        self.chunks = chunks
+        self.seconds = seconds
+
+
+class SwitchedResponse(Response):
+    """The answer 101 to an offer: from its last byte on the connection is another protocol's.
+
+    Only a request that a site keeps for this (`HttpSite.switches`) can be answered so.
+    """
+
+    __slots__ = ("connect",)
+
+    def __init__(self, headers: bytes, connect: Callable[[ConnectionTable, bool], Connection]) -> None:
+        super().__init__(101, headers)
+        self.connect = connect
 
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]

@@ -1,7 +1,7 @@
-"""Answers into bytes, and the bytes to the transport for as long as the client reads.
+"""Bytes to a transport, for as long as the client reads.
 
 Invariants
-- Nothing is written after the transport began to close.
+- Nothing is written after the transport began to close, or after the last word was said.
 - The transport is given no more than it can send: what is left of a long answer stays here, in pieces that go one by
   one. There is such a rest only while writing is paused.
 """
@@ -13,26 +13,25 @@ from collections import deque
 
 from pleiad.server.connections import ConnectionTable
 from pleiad.server.memory import SEND_BYTES
-from pleiad.server.message import Response
-from pleiad.server.request_reader import RequestReader
 
 
-class AnswerWriter(RequestReader):
-    """The writing half of a connection, on top of its reading half."""
+class PacedWriter:
+    """The writing half of a connection."""
 
     __slots__ = (
         "_is_last_said",
         "_linger_at",
         "_lost",
         "_rest",
+        "_resumed",
+        "_stalled_at",
         "_table",
         "_transport",
         "_unsent",
         "_write_paused",
     )
 
-    def __init__(self, table: ConnectionTable, secure: bool) -> None:
-        super().__init__(table.limits, secure, table)
+    def __init__(self, table: ConnectionTable) -> None:
         self._table = table
         self._transport: asyncio.Transport | None = None
         # answers of this turn of the loop, and what is left of earlier ones
@@ -41,6 +40,8 @@ class AnswerWriter(RequestReader):
         self._is_last_said = False
         self._linger_at: float | None = None
         self._write_paused = False
+        self._stalled_at = table.now
+        self._resumed: asyncio.Future[None] | None = None
         self._lost = False
 
     @property
@@ -56,17 +57,6 @@ class AnswerWriter(RequestReader):
             self._write(data)
             if self._write_paused and not self._lost:
                 self._table.memory.note_unsent(self, self._table.now)
-
-    def _render(self, method: str, response: Response, keep_line: bytes) -> bytes:
-        status = response.status
-        head = self._table.heads.get(status) or self._table.head(status)
-        if status == 204 or status == 304:
-            return b"%b%b%b\r\n" % (head, response.headers, keep_line)
-        body = response.body
-        length = len(body)
-        if method == "HEAD":
-            body = b""
-        return b"%bContent-Length: %d\r\n%b%b\r\n%b" % (head, length, response.headers, keep_line, body)
 
     def _write(self, data: bytes) -> None:
         transport = self._transport
@@ -84,6 +74,44 @@ class AnswerWriter(RequestReader):
         transport = self._transport
         while self._rest and not self._write_paused and transport is not None and not transport.is_closing():
             transport.write(self._rest.popleft())
+
+    def _pause_writing(self) -> None:
+        """The client does not read as fast as it is answered."""
+        self._write_paused = True
+        self._stalled_at = self._table.now
+        self._table.memory.note_unsent(self, self._table.now)
+
+    def _resume_writing(self) -> bool:
+        """The client has read: write the rest; whether there is none any more."""
+        self._write_paused = False
+        self._send_rest()
+        if self._write_paused:
+            self._table.memory.note_unsent(self, self._table.now)
+            return False
+        self._table.memory.forget_unsent(self)
+        if self._is_last_said:
+            self._end()
+        self._wake()
+        return True
+
+    async def _client_reads(self) -> None:
+        """Wait until everything is written, or nothing more can be."""
+        while self._write_paused and not self._lost:
+            if self._resumed is None:
+                self._resumed = self._table.loop.create_future()
+            await asyncio.shield(self._resumed)
+
+    def _wake(self) -> None:
+        if self._resumed is not None:
+            self._resumed.set_result(None)
+            self._resumed = None
+
+    def _forget_unsent(self) -> None:
+        """The connection is lost."""
+        self._lost = True
+        self._table.memory.forget_unsent(self)
+        self._rest.clear()
+        self._wake()
 
     def _end(self) -> None:
         """Everything is written: close, or leave a client that was refused the time to read it."""

@@ -22,19 +22,31 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import httptools
 
 from pleiad import errors
 from pleiad.errors import PleiadError
-from pleiad.server import eager, http2
-from pleiad.server.answer_writer import AnswerWriter
-from pleiad.server.connections import ConnectionTable
-from pleiad.server.failures import HEADERS_TOO_LARGE, HEADERS_TOO_MANY
-from pleiad.server.memory import PRESSED_SECONDS, RETRY_AFTER_MS
-from pleiad.server.message import KEEP_LINE_CLOSE, ConnectionCut, Request, Response, error_response
-from pleiad.server.request_reader import HEADER_LINES_MAX, head_bytes, refusal_of
+from pleiad.server import eager
+from pleiad.server.connections import Connection, ConnectionTable
+from pleiad.server.http import http2, upgrade
+from pleiad.server.http.failures import HEADERS_TOO_LARGE, HEADERS_TOO_MANY
+from pleiad.server.http.intake import Intake, no_room
+from pleiad.server.http.message import (
+    KEEP_LINE_CLOSE,
+    ConnectionCut,
+    Request,
+    Response,
+    StreamedResponse,
+    SwitchedResponse,
+    error_response,
+)
+from pleiad.server.http.request_reader import HEADER_LINES_MAX, refusal_of
+from pleiad.server.memory import PRESSED_SECONDS
+
+if TYPE_CHECKING:
+    from pleiad.server.http.site import HttpSite
 
 PENDING_MAX = 32
 UNSENT_BYTES_MAX = 65_536
@@ -46,49 +58,31 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _log = logging.getLogger("pleiad.server")
 
 
-class HttpProtocol(AnswerWriter, asyncio.Protocol):
+class HttpProtocol(Intake, Connection):
     """The protocol of one connection; also its row in the connection table."""
 
     __slots__ = (
-        "_bodies_bytes",
         "_handler",
-        "_heads_bytes",
-        "_held",
         "_http2",
         "_idle_at",
-        "_is_counted",
-        "_is_in_line",
         "_loop",
-        "_paused",
-        "_paused_at",
-        "_served",
-        "_stalled_at",
+        "_site",
+        "_switching",
         "_task",
-        "_turn_due",
-        "_waits_for_room",
     )
 
-    def __init__(self, table: ConnectionTable, secure: bool) -> None:
-        super().__init__(table, secure)
-        self._handler = table.handler
+    def __init__(self, table: ConnectionTable, secure: bool, site: HttpSite) -> None:
+        super().__init__(table, secure, site.lines)
+        self._site = site
+        self._handler = site.handler
         self._loop = table.loop
         # the request being answered
-        self._task: asyncio.Task[Response] | None = None
-        self._served: Request | None = None
-        self._turn_due = False
+        self._task: asyncio.Task[Response] | asyncio.Task[bool] | None = None
         # of a client that has begun with HTTP/2, until its request is there
         self._http2: http2.FirstRequest | None = None
-        # flow
-        self._held = b""
-        self._paused = False
-        # what the table's memory counts for this connection
-        self._heads_bytes = 0
-        self._bodies_bytes = 0
-        self._is_counted = False
-        self._is_in_line = False
-        self._waits_for_room = False
-        # times, by the table's clock
-        self._idle_at = self._stalled_at = self._paused_at = table.now
+        # whether an offer to speak another protocol waits for its answer; what follows it is held till then
+        self._switching = False
+        self._idle_at = table.now
 
     # -- transport callbacks ---------------------------------------------------------------------
 
@@ -99,10 +93,8 @@ class HttpProtocol(AnswerWriter, asyncio.Protocol):
             self._peer = str(peername[0])
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._lost = True
         self._table.remove(self)
-        self._table.memory.forget_unsent(self)
-        self._rest.clear()
+        self._forget_unsent()
         self._drop_requests()
         if self._task is not None:
             self._task.cancel()
@@ -129,21 +121,12 @@ class HttpProtocol(AnswerWriter, asyncio.Protocol):
             self._mind_room()
 
     def pause_writing(self) -> None:
-        self._write_paused = True
-        self._stalled_at = self._table.now
         self._pause()
-        self._table.memory.note_unsent(self, self._table.now)
+        self._pause_writing()
 
     def resume_writing(self) -> None:
-        self._write_paused = False
-        self._send_rest()
-        if self._write_paused:
-            self._table.memory.note_unsent(self, self._table.now)
-            return
-        self._table.memory.forget_unsent(self)
-        if self._is_last_said:
-            self._end()
-        self.take_turn()
+        if self._resume_writing():
+            self.take_turn()
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -157,8 +140,8 @@ class HttpProtocol(AnswerWriter, asyncio.Protocol):
         self._feed_bytes = len(data)
         try:
             parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            self._ignore_upgrade(data[upgrade.args[0] :])
+        except httptools.HttpParserUpgrade as offer:
+            self._take_offer(data[offer.args[0] :])
             return
         except httptools.HttpParserError as error:
             if parser.get_method() != http2.PREFACE_METHOD:
@@ -200,7 +183,7 @@ class HttpProtocol(AnswerWriter, asyncio.Protocol):
 
     def _ask_gate(self) -> None:
         """Have the caller known before its body is taken; the proof goes with the request, to be made only once."""
-        gate = self._table.gate
+        gate = self._site.gate
         if gate is None or self._upgrading:
             return
         request = self._request_in_part()
@@ -217,26 +200,36 @@ class HttpProtocol(AnswerWriter, asyncio.Protocol):
         for start in range(0, len(data), SLICE_BYTES):
             if self._parser is None and self._http2 is None:
                 return
-            if self._write_paused or len(self._queue) >= PENDING_MAX:
-                self._held = data[start:]
+            if self._is_held_up:
+                self._held += data[start:]
                 break
             self._feed(data[start : start + SLICE_BYTES])
-        if self._write_paused or len(self._queue) >= PENDING_MAX:
+        if self._is_held_up:
             self._pause()
 
-    def _ignore_upgrade(self, rest: bytes) -> None:
-        """Read on as if the client had not offered another protocol.
+    @property
+    def _is_held_up(self) -> bool:
+        """Whether nothing is to be parsed now: answers first."""
+        return self._write_paused or self._switching or len(self._queue) >= PENDING_MAX
 
-        The parser regards everything after such a header block as foreign, so the block is given to a new
-        parser without the offer.
+    def _take_offer(self, rest: bytes) -> None:
+        """A client offers to speak another protocol: have the handler decide, or read on as if it had not.
+
+        The parser regards everything after such a header block as foreign, so a new one reads what follows.
         """
         method = self._parser.get_method() if self._parser is not None else b""
-        lines = [b"%b %b HTTP/1.1\r\n" % (method, self._target)]
-        skipped = (b"upgrade", b"connection", b"http2-settings")
-        lines += [b"%b: %b\r\n" % pair for pair in self._request_headers.items() if pair[0] not in skipped]
+        if self._site.switches and upgrade.is_websocket(method, self._request_headers) and not self._body:
+            self._queue.append(self._request_in_part())
+            self._stop_parsing()
+            self._switching = True
+            self._held = rest
+            self._pause()
+            self._schedule_turn()
+            return
+        head = upgrade.without_offer(method, self._target, self._request_headers)
         self._parser = httptools.HttpRequestParser(self)
         self._forget_request()
-        self._feed(b"".join([*lines, b"\r\n", rest]))
+        self._feed(head + rest)
 
     def _send_continue(self) -> None:
         """Ask for the body the client holds back, once all earlier answers are written."""
@@ -260,37 +253,7 @@ class HttpProtocol(AnswerWriter, asyncio.Protocol):
         self._queue.clear()
         self._recount()
 
-    def _pause(self) -> None:
-        if not self._paused and self._transport is not None and not self._transport.is_closing():
-            self._paused = True
-            self._paused_at = self._table.now
-            self._transport.pause_reading()
-
     # -- memory ----------------------------------------------------------------------------------
-
-    def _recount(self) -> None:
-        """Tell the table what this connection keeps in memory now."""
-        heads_bytes = bodies_bytes = 0
-        if self._in_request and not self._is_head_whole:
-            heads_bytes = self._part_bytes
-        elif self._in_request:
-            bodies_bytes = self._part_bytes
-        if self._queue or self._served is not None:
-            waiting = [item for item in self._queue if isinstance(item, Request)]
-            if self._served is not None and not self._lost:
-                waiting.append(self._served)
-            bodies_bytes += sum([len(each.body) + head_bytes(each.headers) for each in waiting])
-        bodies_bytes += len(self._held)
-        if bodies_bytes and self._paused and self._transport is not None:
-            bodies_bytes += self._transport.get_extra_info("unread_bytes", 0)
-        heads_more, bodies_more = heads_bytes - self._heads_bytes, bodies_bytes - self._bodies_bytes
-        if heads_more or bodies_more:
-            self._heads_bytes, self._bodies_bytes = heads_bytes, bodies_bytes
-            self._is_counted = heads_bytes + bodies_bytes > 0
-            self._table.memory.count(heads_more, bodies_more)
-        if self._is_in_line and not self._in_request:
-            self._is_in_line = self._waits_for_room = False
-            self._table.memory.leave(self)
 
     def _mind_room(self) -> None:
         """Stop where there is no room: wait for it in the middle of a body, and go where there is none at all."""
@@ -301,7 +264,7 @@ class HttpProtocol(AnswerWriter, asyncio.Protocol):
             if self._parser is not None:
                 if self._queue and not self._in_request:
                     self._queue.pop()  # what was read last is refused, be it in part or whole
-                self._refuse(_no_room())
+                self._refuse(no_room())
                 self._recount()
                 self._pump()
         elif self._in_request and self._is_head_whole and memory.has_little_room:
@@ -309,11 +272,6 @@ class HttpProtocol(AnswerWriter, asyncio.Protocol):
             if not memory.may_read(self):
                 self._waits_for_room = True
                 self._pause()
-
-    def read_on(self) -> None:
-        """There is room again."""
-        self._waits_for_room = False
-        self._schedule_turn()
 
     # -- answering -------------------------------------------------------------------------------
 
@@ -356,12 +314,6 @@ class HttpProtocol(AnswerWriter, asyncio.Protocol):
         self._respond(request, response)
         self.take_turn()
 
-    def _schedule_turn(self) -> None:
-        """Let other connections have their turn before going on."""
-        if not self._turn_due:
-            self._turn_due = True
-            self._table.answer_later(self)
-
     def take_turn(self) -> None:
         """Go on answering, and reading if it was paused."""
         self._turn_due = False
@@ -369,10 +321,11 @@ class HttpProtocol(AnswerWriter, asyncio.Protocol):
         if self._lost or transport is None or transport.is_closing():
             return
         self._pump()
-        if transport.is_closing():
+        if transport.is_closing() or self._lost:
             return
-        is_held_up = self._write_paused or self._waits_for_room or len(self._queue) >= PENDING_MAX
-        if self._paused and not is_held_up:
+        if self._switching and self._task is None and not self._queue:
+            self._decline()
+        if self._paused and not self._waits_for_room and not self._is_held_up:
             self._paused = False
             # The time the server itself did not read is not the client's.
             self._begun_at += self._table.now - self._paused_at
@@ -397,6 +350,8 @@ class HttpProtocol(AnswerWriter, asyncio.Protocol):
         return error_response(errors.INTERNAL())
 
     def _respond(self, request: Request, response: Response) -> None:
+        if response.__class__ is not Response and self._respond_otherwise(request, response):
+            return
         table = self._table
         keep_line = request.keep_line
         if table.draining and not self._queue:
@@ -415,6 +370,66 @@ class HttpProtocol(AnswerWriter, asyncio.Protocol):
             self._close()
         elif len(self._unsent) > UNSENT_BYTES_MAX:
             self.send()
+
+    def _respond_otherwise(self, request: Request, response: Response) -> bool:
+        """Begin an answer that is not there as a whole; false where it is an ordinary one."""
+        if isinstance(response, StreamedResponse):
+            self._served = request
+            self._task = self._loop.create_task(self._stream(request, response))
+            self._task.add_done_callback(partial(self._stream_done, request))
+            return True
+        if isinstance(response, SwitchedResponse) and self._switching:
+            self._switch(response)
+            return True
+        return False  # where nothing was offered it has no status to be rendered with, and becomes a 500
+
+    def _stream_done(self, request: Request, task: asyncio.Task[bool]) -> None:
+        self._task = self._served = None
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if self._lost:
+            return
+        self._idle_at = self._table.now
+        if error is None:
+            if not task.result() or (self._table.draining and not self._queue):
+                self._close()
+        elif self._is_stream_begun:
+            if not isinstance(error, TimeoutError):
+                _log.error("%s %r failed in its answer", request.method, request.raw_path, exc_info=error)
+            self.abort()  # a body without its end says that something went wrong
+            return
+        elif isinstance(error, TimeoutError):
+            self._respond(request, error_response(errors.REQUEST_TIMEOUT(reason="The answer took too long.")))
+        else:
+            self._respond(request, self._failure(request, error))
+        self.take_turn()
+
+    def _switch(self, response: SwitchedResponse) -> None:
+        """Leave the connection to another protocol."""
+        self.send()
+        transport = self._transport
+        if self._rest or transport is None:
+            self.abort()  # the answers before it are not read, and no client offers before it has read them
+            return
+        self._write(b"HTTP/1.1 101 Switching Protocols\r\n%b\r\n" % response.headers)
+        first = self._held
+        is_write_paused = self._write_paused
+        self._drop_requests()
+        self._forget_unsent()
+        connection = response.connect(self._table, self._secure)
+        self._table.replace(self, connection)
+        transport.set_protocol(connection)
+        connection.connection_made(transport)
+        if is_write_paused:
+            connection.pause_writing()
+        elif not transport.is_closing():
+            transport.resume_reading()
+        if first and not transport.is_closing():
+            connection.data_received(first)
+
+    def _decline(self) -> None:
+        """The offer was answered in HTTP: read on."""
+        self._switching = False
+        self._parser = httptools.HttpRequestParser(self)
 
     def _close(self) -> None:
         self.send()
@@ -450,14 +465,14 @@ class HttpProtocol(AnswerWriter, asyncio.Protocol):
                 self.abort()
         elif self._waits_for_room:
             if now - self._paused_at > self._limits.request_read_seconds:
-                self._refuse_late(_no_room())
+                self._refuse_late(no_room())
         elif self._task is not None or self._queue:
             return
         elif self._in_request:
             is_pressed = table.is_crowded or table.memory.is_pressed
             seconds = self._limits.request_read_seconds
             if is_pressed and now - self._begun_at > min(PRESSED_SECONDS, seconds):
-                self._refuse_late(_no_room())
+                self._refuse_late(no_room())
             elif now - self._begun_at > seconds:
                 self._refuse_late(
                     errors.REQUEST_TIMEOUT(reason=f"The request was not received within {seconds:g} seconds.")
@@ -475,9 +490,3 @@ class HttpProtocol(AnswerWriter, asyncio.Protocol):
     def drain(self) -> None:
         if self._task is None and not self._queue and not self._in_request and self._linger_at is None:
             self._close()
-
-
-def _no_room() -> PleiadError:
-    return errors.UNAVAILABLE(
-        reason="The server has no room for the request now; retry.", retry_after_ms=RETRY_AFTER_MS
-    )

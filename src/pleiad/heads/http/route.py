@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from pleiad.engine.operation import Operation
-from pleiad.heads.nosql.call import Call
-from pleiad.server.message import Response
+from pleiad.heads.http.call import HttpCall
+from pleiad.server.http.message import Response
 
+Call = TypeVar("Call", bound=HttpCall, contravariant=True)
+"""What a head knows of a request; a route that asks for less can be one of any head."""
 Handler = Callable[[Call], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class Route(Generic[Call]):
     """One operation, whose right is asked for before the handler runs."""
 
     operation: Operation
-    handler: Handler
+    handler: Handler[Call]
 
 
-class Choice:
+class Choice(Generic[Call]):
     """A path and method that is several operations, which only the headers of a request tell apart.
 
     Who may do what is decided after the choice, by the operation that was chosen and is run.
@@ -28,14 +31,14 @@ class Choice:
 
     __slots__ = ("_choose", "routes")
 
-    def __init__(self, choose: Callable[[Call], Route], *routes: Route) -> None:
+    def __init__(self, choose: Callable[[Call], Route[Call]], *routes: Route[Call]) -> None:
         self._choose = choose
         self.routes = routes
         """All that may be chosen."""
 
-    def __call__(self, call: Call) -> Route:
+    def __call__(self, call: Call) -> Route[Call]:
         return self._choose(call)
 
 
-Methods = Mapping[str, Route | Choice]
+Methods = Mapping[str, Route[Call] | Choice[Call]]
 """The routes of one path by method."""

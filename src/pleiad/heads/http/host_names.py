@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import socket
 from collections.abc import Iterable
 
 from pleiad.errors import PleiadError
-from pleiad.server.failures import UNKNOWN_HOST
-from pleiad.server.message import Request
+from pleiad.server.http.failures import UNKNOWN_HOST
+from pleiad.server.http.message import Request
+from pleiad.server.machine import machine_names
 
 _HOST = re.compile(rb"(\[[0-9A-Za-z:.%_~-]+\]|[0-9A-Za-z._-]+)(?::([0-9]{0,5}))?")
 _KNOWN_MAX = 1_000
@@ -69,12 +69,6 @@ def is_host_name(text: str) -> bool:
     """Whether a text can be given as a name: a name or an address, without a port."""
     match = _HOST.fullmatch(text.encode("utf-8", "replace")) if text.isascii() else None
     return (match is not None and match[2] is None) or not isinstance(_normal(text), str)
-
-
-def machine_names() -> list[str]:
-    """The name of this machine, whole and without its domain; nobody is asked for it."""
-    name = socket.gethostname()
-    return [name, name.partition(".")[0]]
 
 
 def _normal(name: str) -> str | Address:

@@ -9,15 +9,15 @@ Invariants
 from __future__ import annotations
 
 from collections import deque
-from typing import Protocol
 
 import httptools
 
 from pleiad import errors
 from pleiad.errors import PleiadError
-from pleiad.limits import Limits
-from pleiad.server.failures import HEADERS_TOO_LARGE, HEADERS_TOO_MANY
-from pleiad.server.message import KEEP_LINE_ALIVE, KEEP_LINE_CLOSE, KEEP_LINE_NONE, Request, Response
+from pleiad.server.connections import ConnectionTable
+from pleiad.server.http.failures import HEADERS_TOO_LARGE, HEADERS_TOO_MANY
+from pleiad.server.http.message import KEEP_LINE_ALIVE, KEEP_LINE_CLOSE, KEEP_LINE_NONE, Request, Response
+from pleiad.server.paced_writer import PacedWriter
 
 HEADER_LINES_MAX = 256
 HEADER_LINE_BYTES = 160
@@ -39,24 +39,18 @@ def refusal_of(error: httptools.HttpParserError) -> PleiadError:
     return errors.BAD_REQUEST(reason=f"The request is not valid HTTP: {error}.")
 
 
-class Clock(Protocol):
-    """Where the time is read."""
-
-    now: float
-
-
-class RequestReader:
-    """The reading half of a connection; the connection itself feeds the parser and minds the time."""
+class RequestReader(PacedWriter):
+    """The reading half of a connection, above its writing half; others feed the parser and mind the time."""
 
     __slots__ = (
         "_begun_at",
         "_body",
-        "_clock",
         "_expects",
         "_feed_bytes",
         "_headers",
         "_in_request",
         "_is_head_whole",
+        "_is_http_1_0",
         "_keep_line",
         "_limits",
         "_parser",
@@ -70,15 +64,15 @@ class RequestReader:
         "_upgrading",
     )
 
-    def __init__(self, limits: Limits, secure: bool, clock: Clock) -> None:
-        self._limits = limits
-        self._clock = clock
+    def __init__(self, table: ConnectionTable, secure: bool) -> None:
+        super().__init__(table)
+        self._limits = table.limits
         self._secure = secure
         self._peer = ""
         self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
         # the request being read
         self._in_request = False
-        self._begun_at = clock.now
+        self._begun_at = table.now
         self._is_head_whole = False
         self._target = b""
         self._headers = self._request_headers = _NO_HEADERS
@@ -86,6 +80,7 @@ class RequestReader:
         self._proof: object = None
         self._keep_line = KEEP_LINE_NONE
         self._expects = False
+        self._is_http_1_0 = False
         self._upgrading = False
         self._feed_bytes = 0
         self._quiet_bytes = 0
@@ -106,7 +101,7 @@ class RequestReader:
         """The request being read, without its body: what can be said of it when its head is whole."""
         assert self._parser is not None
         method = self._parser.get_method()
-        return Request(
+        request = Request(
             _METHODS.get(method) or method.decode("latin-1"),
             self._target,
             self._request_headers,
@@ -115,6 +110,8 @@ class RequestReader:
             self._peer,
             self._keep_line,
         )
+        request.is_http_1_0 = self._is_http_1_0
+        return request
 
     @property
     def _part_bytes(self) -> int:
@@ -127,7 +124,7 @@ class RequestReader:
 
     def on_message_begin(self) -> None:
         self._in_request = True
-        self._begun_at = self._clock.now
+        self._begun_at = self._table.now
         self._is_head_whole = False
         self._target = b""
         self._headers = {}
@@ -151,12 +148,16 @@ class RequestReader:
         self._is_head_whole = True
         parser = self._parser
         assert parser is not None
+        self._is_http_1_0 = False
         if not parser.should_keep_alive():
             self._keep_line = KEEP_LINE_CLOSE
-            if parser.get_http_version() not in ("1.0", "1.1"):
+            version = parser.get_http_version()
+            self._is_http_1_0 = version == "1.0"
+            if version not in ("1.0", "1.1"):
                 raise errors.BAD_REQUEST(reason="Only HTTP/1.1 and HTTP/1.0 are spoken here.")
         elif b"connection" in headers:
             self._keep_line = KEEP_LINE_ALIVE
+            self._is_http_1_0 = parser.get_http_version() == "1.0"
             self._upgrading = parser.should_upgrade()
         else:
             self._keep_line = KEEP_LINE_NONE
@@ -213,6 +214,8 @@ class RequestReader:
         if self._proof is not None:
             request.proof = self._proof
             self._proof = None
+        if self._is_http_1_0:
+            request.is_http_1_0 = True
         self._queue.append(request)
         # An idle connection shall not go on holding its last request.
         self._body = b""
