@@ -8,6 +8,7 @@ from pleiad.engine.container import Container
 from pleiad.heads.nosql import batch_rows, batch_text
 from pleiad.heads.nosql.batch_entry import result_of
 from pleiad.heads.nosql.call import Call
+from pleiad.heads.nosql.encoding import TEXT_ROOM
 from pleiad.heads.nosql.items import container_of
 from pleiad.heads.nosql.render import item_headers
 from pleiad.partition.partition import Partition
@@ -24,6 +25,9 @@ async def execute(call: Call) -> Response:
     form = batch_rows if batch_rows.is_stream(raw) else batch_text
     entries = await form.read(raw, call.key, container, limits)
     operations = [entry.operation for entry in entries]
+    grown_bytes = sum(len(each.body) for each in operations) - len(raw)
+    if grown_bytes > 0:  # some were binary JSON
+        call.grown_bytes += TEXT_ROOM.take(grown_bytes, limits)
     level = call.consistency()
     session_token = call.session_token(level)
     if is_atomic:

@@ -37,6 +37,7 @@ class Call:
         "caller",
         "charge_ru",
         "engine",
+        "grown_bytes",
         "method",
         "raw_path",
         "request",
@@ -62,6 +63,8 @@ class Call:
         self.caller: Caller = MASTER
         self.charge_ru = 0.0
         """What the answer says the request cost."""
+        self.grown_bytes = 0
+        """What is counted for it in the room for text."""
         self._object: dict[str, Any] | None = None
         self._key: tuple[KeyValue, ...] | bool | None = False
 

@@ -102,6 +102,7 @@ class NoSqlHead:
         """Answers one request and counts it; raises nothing but `ConnectionCut`, when a fault asks for it."""
         began_at = perf_counter()
         route: Route | None = None
+        call: Call | None = None
         charge_ru = 0.0
         activity_id = self._activity_id(request)
         try:
@@ -116,7 +117,7 @@ class NoSqlHead:
                 self._check_host(request, route.operation)
             encoding.check_wish(request.headers)
             if encoding.is_binary(request.body):
-                request.body = await encoding.text_of(request.body, self._engine.limits)
+                await self._read_binary(call)
             if route.operation.is_metadata and len(request.body) > LARGE_BYTES:
                 await call.read_large_object()
             try:
@@ -139,9 +140,19 @@ class NoSqlHead:
         except Exception:
             _log.exception("activity %s failed", activity_id)
             answer = error_answer(errors.INTERNAL(), activity_id)
+        finally:
+            if call is not None and call.grown_bytes:
+                encoding.TEXT_ROOM.give_back(call.grown_bytes)
         kind = route.operation.kind if route is not None else _kind_of_no_route(request)
         self._traffic.note(kind, answer.status, perf_counter() - began_at, charge_ru)
         return answer
+
+    async def _read_binary(self, call: Call) -> None:
+        """Puts its text in the place of a body in binary JSON."""
+        request, limits = call.request, self._engine.limits
+        text = await encoding.text_of(request.body, limits)
+        call.grown_bytes = encoding.TEXT_ROOM.take(max(0, len(text) - len(request.body)), limits)
+        request.body = text
 
     def _answer(self, call: Call, route: Route) -> Awaitable[Response]:
         if route.operation.is_metadata:
