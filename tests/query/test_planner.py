@@ -122,9 +122,48 @@ def routes(where: str, **given: Any) -> Any:
         ("c.x = 1 AND c.x = 2", []),
         ("c.pk = 1 + 1", [2]),
         ("c.pk = @gone", []),
+        ("(LET v = c.pk IN v = 1)", [1]),
+        ("(SELECT VALUE 1 WHERE c.pk = 2) = 1", [2]),
+        ("ARRAY(SELECT VALUE c.pk) = [1]", [1]),
+        ("EXISTS(SELECT VALUE x FROM c.pk x WHERE x = 1)", [1]),
+        ("EXISTS(SELECT VALUE c.pk FROM x IN c.a WHERE c.pk = 1 GROUP BY c.pk)", [1]),
+        ("EXISTS(SELECT VALUE x FROM x IN c.pk) AND c.pk = 1", []),
+        ("EXISTS(SELECT VALUE COUNT(1) FROM x IN c.a WHERE c.pk = 1)", "all"),
+        ("REGEXMATCH(c.a, 0)", []),
+        ("CONTAINS(c.a, 'b', 'c')", []),
+        ("CONTAINS_ALL_CI(c.a, 1, c.b)", []),
+        ("CONTAINS_ANY_CI(c.a, 1, c.b)", "all"),
+        ("c.a = 0/0", []),
+        ("c.a > 1/0", []),
+        ("c.pk = 1/0", "all"),
+        ("c.a LIKE 'a' AND c.a = 'b'", []),
+        ("(c.x OR c.y) AND c.x = 1 AND c.y = 1", []),
+        ("c.id > c.id.a", "all"),
         ("c.pk + 1 = 2", "all"),
         ("c.pk LIKE 'a%'", "all"),
     ],
 )
 def test_a_filter_is_routed_to_the_keys_it_allows(where: str, keys: Any) -> None:
     assert routes(where) == keys
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        (
+            "SELECT * FROM (SELECT c.pk, COUNT(1) AS n FROM c GROUP BY c.pk) y WHERE y.pk = 1 AND y.n > 2",
+            ["[1.0]"],
+        ),
+        ("SELECT * FROM (SELECT COUNT(1) AS n FROM c WHERE c.pk = 1) y WHERE y.n = 0", ["[1.0]"]),
+        ("SELECT * FROM (SELECT COUNT(1) AS n FROM c) y WHERE y.n = 'a'", []),
+        ("SELECT * FROM (SELECT COUNT(1) AS n FROM c) y WHERE y.z = 1", []),
+        ("SELECT VALUE c FROM c JOIN (SELECT VALUE t FROM t IN c.t WHERE c.pk = 1) x", ["[1.0]"]),
+        ("SELECT VALUE c FROM c JOIN (SELECT COUNT(1) FROM t IN c.t WHERE c.pk = 1) x", "all"),
+        ("SELECT VALUE c FROM c JOIN (SELECT VALUE ABS('a')) x", []),
+        ("SELECT VALUE MIN(c.a.b) FROM c WHERE c.a", []),
+        ("SELECT VALUE SUM(c.a.b) FROM c WHERE c.a", "all"),
+        ("SELECT MIN(c.a.b) FROM c WHERE c.a", "all"),
+    ],
+)
+def test_a_subquery_is_looked_through(text: str, keys: Any) -> None:
+    assert answer_of(Case(text)).ranges == keys

@@ -332,7 +332,7 @@ class ExpressionBinder:
         key = (kind, shape(argument))
         if key not in scope.aggregates:
             scope.aggregates[key] = (len(scope.aggregates), plan.Aggregate(kind, bound[0]))
-        return plan.AggregateResult(scope.aggregates[key][0], scope.number)
+        return plan.AggregateResult(scope.aggregates[key][0], scope.number, kind)
 
 
 def is_aggregate(node: Any) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from pleiad.query import plan
+from pleiad.query.like import literal_of
 from pleiad.query.values import eq3, ge3, gt3, le3, lt3, ne3
 
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -44,6 +45,9 @@ def _comparisons(node: plan.Expression) -> list[tuple[str, plan.Expression, Any]
             return [(_FLIPPED.get(operator, operator), right, value)]
         case plan.Between(value=value, low=plan.Constant(value=low), high=plan.Constant(value=high)):
             return [(">=", value, low), ("<=", value, high)]
+        case plan.Like(value=value, pattern=plan.Constant(value=str(pattern)), escape=escape):
+            literal = literal_of(pattern, escape)
+            return [] if literal is None else [("=", value, literal)]
         case plan.Chain(operator="AND", operands=operands):
             return [each for operand in operands for each in _comparisons(operand)]
     return []

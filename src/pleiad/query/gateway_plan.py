@@ -340,7 +340,9 @@ def _without_cut(syntax: ast.Query) -> ast.Query:
 def _nests_groups(block: plan.Block) -> bool:
     """Whether a source has rows that one partition alone cannot give: distinct ones, or groups."""
     inner = [source.block for source in block.sources if source.block is not None]
-    return any(each.distinct or each.is_grouped or _nests_groups(each) for each in inner)
+    return any(
+        (bool(each.sources) and (each.distinct or each.is_grouped)) or _nests_groups(each) for each in inner
+    )
 
 
 def _partial(node: ast.Expression, kind: plan.AggregateKind) -> ast.Expression:

@@ -17,13 +17,14 @@ from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import demands, plan
 from pleiad.query.ast import SubqueryKind
 from pleiad.query.contradiction import is_contradiction
-from pleiad.query.filters import demanded_by, whole_filter
+from pleiad.query.filters import filters_of
 from pleiad.query.fold import Folder
 from pleiad.query.functions import casing
-from pleiad.query.kinds import ANYTHING, ARRAY, BOOLEAN, FALSE, MISSING, OBJECT, TRUE, kind_of_value, kinds
+from pleiad.query.kinds import kind_of_value, kinds
 from pleiad.query.like import can_match, literal_of
 from pleiad.query.pace import in_turns
 from pleiad.query.places import item_block
+from pleiad.query.signatures import ANYTHING, ARRAY, BOOLEAN, FALSE, MISSING, OBJECT, TRUE
 from pleiad.query.values import div3, eq3, ge3, gt3, hash_key, is_number, le3, lt3, mul3, neg3
 
 KEYS_MAX: Final = 20_000
@@ -58,14 +59,14 @@ def key_values(
     block = item_block(bound)
     if not block.reads_items:
         return []
-    folder, where = whole_filter(bound, parameters)
-    demanded = demanded_by(bound, folder, where)
-    if demanded is None:
+    filters = filters_of(bound, parameters)
+    where = filters.where
+    if filters.demanded is None:
         return []
     if where is None or not key_paths:
         return None
     reader = _Reader(block.sources[0].slot, bound.root_slots, tuple(key_paths))
-    boxes = reader.of_rows(where, demanded)
+    boxes = reader.of_rows(where, filters.demanded)
     keys = None if boxes is None else _expand(boxes)
     if not keys or len(keys) > _CHECKED_MAX:
         return keys
@@ -165,7 +166,7 @@ class _Reader:
             case plan.Member() | plan.Conditional():
                 return self.one_of(node, [True])
             case plan.Subquery(kind=SubqueryKind.EXISTS, block=block) if block.where is not None:
-                return None if block.is_grouped else self.when_true(block.where)
+                return None if block.is_grouped and not block.group_by else self.when_true(block.where)
         return None
 
     def _conjunction(self, node: plan.Expression, operands: tuple[plan.Expression, ...]) -> _Boxes:
@@ -177,9 +178,6 @@ class _Reader:
             if not isinstance(operand, plan.Chain) or operand.operator != "OR":
                 continue
             if len(operand.operands) > self._choices_left:
-                continue
-            # Only where a choice speaks of the key is it worth the while.
-            if all(self.when_true(each) is None for each in operand.operands):
                 continue
             self._choices_left -= len(operand.operands)
             rest = (*operands[:place], *operands[place + 1 :])
@@ -380,6 +378,8 @@ class _Reader:
         for value in values:
             if isinstance(value, list | dict):
                 allowed[hash_key(UNDEFINED)] = UNDEFINED
+            elif isinstance(value, float) and math.isinf(value):
+                return None
             elif value is not UNDEFINED and value == value:
                 allowed[hash_key(value)] = value
         if not allowed:
