@@ -17,6 +17,8 @@ from differential.compare import Difference, Tally, report
 from differential.ours import Case, answer_of
 from differential.planner import Planner, is_here
 from differential.shrink import shrunk
+from pleiad.query import QueryContext
+from pleiad.query.run import Query
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 RECORDS = SHARED / "reference"
@@ -167,3 +169,53 @@ def test_a_filter_is_routed_to_the_keys_it_allows(where: str, keys: Any) -> None
 )
 def test_a_subquery_is_looked_through(text: str, keys: Any) -> None:
     assert answer_of(Case(text)).ranges == keys
+
+
+def codes(text: str, **given: Any) -> list[Any]:
+    """The codes of what is wrong with a query."""
+    parameters = tuple({"name": f"@{name}", "value": value} for name, value in given.items())
+    return [each["code"] for each in answer_of(Case(text, parameters)).errors]
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "told"),
+    [
+        ("SELECT zz FROM c OFFSET @n LIMIT 1", {"n": "a"}, ["SC2001", "SC2062"]),
+        ("SELECT TOP @n * FROM c JOIN t IN c.tags", {"n": {}}, ["SC2042", "SC2060"]),
+        ("SELECT COUNT(1) AS n FROM c GROUP BY c[@p]", {"p": {}}, ["SC2990", "SC2110"]),
+        ("SELECT COUNT(1) AS n FROM c GROUP BY c[@p]", {"p": "a"}, []),
+        ("SELECT zz, COUNT(1) FROM c OFFSET 0 LIMIT 4294967296", {}, ["SC2001", "SC2061"]),
+        ("SELECT TOP 1.5 zz, COUNT(1) FROM c", {}, ["SC2001"]),
+        ("SELECT VALUE 1 FROM c ORDER BY (LET v = c.a IN v)", {}, ["SC2091"]),
+        ("SELECT 1 FROM c GROUP BY COUNT()", {}, ["SC2050", "SC2110"]),
+        ("SELECT 1 FROM c WHERE COUNT(1, 2)", {}, ["SC2050"]),
+        ("SELECT VALUE (SELECT c.a, MAX(x) m FROM x IN c.b) FROM c", {}, ["SC2102"]),
+        ("SELECT VALUE (SELECT x.a, MAX(x) m FROM x IN c.b) FROM c", {}, ["SC2102"]),
+        ("SELECT VALUE EXISTS(SELECT c.a, MAX(x) m FROM x IN c.b GROUP BY x) FROM c", {}, ["SC2102"]),
+        ("SELECT VALUE (SELECT c.a, MAX(1) m FROM c) FROM c", {}, []),
+        ("SELECT MIN(1), y.a FROM (SELECT SUM(1) AS a FROM c) AS y", {}, []),
+        ("SELECT MIN(1), y.a FROM (SELECT c.a FROM c) AS y", {}, ["SC2102"]),
+        ("SELECT * FROM (SELECT c.a, COUNT(1) AS n FROM c GROUP BY c.a) y ORDER BY y.n", {}, [2206]),
+        ("SELECT * FROM (SELECT c.a, COUNT(1) AS n FROM c GROUP BY c.a) y ORDER BY y.a", {}, []),
+        ("SELECT VALUE y FROM (SELECT VALUE COUNT(1) FROM c) y ORDER BY y", {}, []),
+        ("SELECT x.n FROM x IN (SELECT VALUE [c.a] FROM c) ORDER BY x.n", {}, [2206]),
+    ],
+)
+def test_all_that_is_wrong_is_told_in_the_order_of_the_service(
+    text: str, given: dict[str, Any], told: list[Any]
+) -> None:
+    assert codes(text, **given) == told
+
+
+def test_what_is_no_part_of_a_group_is_told_as_it_is_written() -> None:
+    (error,) = answer_of(Case("SELECT {a: c.y}.pk FROM c GROUP BY c.x")).errors
+    assert "'{a: c.y}.pk'" in error["message"]
+    assert error["location"] == {"start": 7, "end": 18}
+
+
+def test_one_row_may_be_named_beside_its_aggregates(context: QueryContext) -> None:
+    items = [{"id": "1", "a": 1, "b": [1, 2]}, {"id": "2", "b": []}]
+    text = "SELECT VALUE (SELECT c.a, COUNT(1) AS n FROM c) FROM c"
+    assert Query(text, context.limits).run(items, {}, context) == [{"a": 1, "n": 1}, {"n": 1}]
+    text = "SELECT MIN(1) AS low, y.a FROM (SELECT COUNT(1) AS a FROM c) AS y"
+    assert Query(text, context.limits).run(items, {}, context) == [{"low": 1, "a": 2}]

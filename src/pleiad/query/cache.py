@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 import threading
 from collections import OrderedDict
-from collections.abc import AsyncIterator
-from typing import Final
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
 
 from pleiad.limits import Limits
 from pleiad.query import errors
@@ -27,15 +27,15 @@ class QueryCache:
         self._queries: OrderedDict[str, Query] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, text: str, limits: Limits) -> Query:
-        """The compiled query of a text under these limits."""
+    def get(self, text: str, limits: Limits, parameters: Mapping[str, Any] | None = None) -> Query:
+        """The compiled query of a text under these limits; of a wrong text the parameters are looked at too."""
         with self._lock:
             query = self._queries.get(text)
             if query is not None and (query.limits is limits or query.limits == limits):
                 self._queries.move_to_end(text)
                 return query
         try:
-            query = Query(text, limits, self.trim)
+            query = Query(text, limits, self.trim, parameters)
         except RecursionError:
             raise errors.plain_error("The query is nested too deeply.") from None
         with self._lock:
@@ -59,9 +59,9 @@ class QueryCache:
 _CACHE: Final = QueryCache(QUERIES_MAX, Limits().query_cache_bytes)
 
 
-def compile_query(text: str, limits: Limits) -> Query:
-    """The compiled form of a query text; a text that is wrong raises a 400."""
-    return _CACHE.get(text, limits)
+def compile_query(text: str, limits: Limits, parameters: Mapping[str, Any] | None = None) -> Query:
+    """The compiled form of a query text; one that is wrong raises a 400, which tells of its parameters too."""
+    return _CACHE.get(text, limits, parameters)
 
 
 @contextlib.asynccontextmanager

@@ -87,6 +87,8 @@ class Reader:
             case plan.In(needle=needle, items=items):
                 if mask & FALSE:
                     return self.of(needle, DEFINED)
+                if not all(isinstance(item, plan.Constant) for item in in_turns(items)):
+                    return self.of(needle, DEFINED)
                 return either(self._equal(needle, item) for item in in_turns(items))
             case plan.Between(value=value, low=low, high=high) if mask & BOOLEAN == TRUE:
                 return both((self._compared(value, low), self._compared(value, high)))
@@ -115,7 +117,15 @@ class Reader:
 
     def _equal(self, left: plan.Expression, right: plan.Expression) -> Demands | None:
         common = self._kinds(left) & self._kinds(right) & DEFINED
-        return both((self.of(left, common), self.of(right, common)))
+        found = [self.of(left, common), self.of(right, common)]
+        for made, other in ((left, right), (right, left)):
+            if isinstance(made, plan.MakeObject) and isinstance(other, plan.Constant):
+                parts = dict(made.properties)
+                named = other.value.items() if isinstance(other.value, dict) else ()
+                found += [
+                    self._equal(parts[name], plan.Constant(each)) for name, each in named if name in parts
+                ]
+        return both(found)
 
     def _compared(self, left: plan.Expression, right: plan.Expression) -> Demands | None:
         if not isinstance(left, plan.Constant) and not isinstance(right, plan.Constant):

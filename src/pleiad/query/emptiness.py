@@ -9,18 +9,19 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from pleiad.query import demands, plan
+from pleiad.query.contradiction import is_contradiction
 from pleiad.query.filters import filters_of
-from pleiad.query.fold import Folder
+from pleiad.query.fold import Folder, is_defined
 from pleiad.query.kinds import kinds
 from pleiad.query.signatures import DEFINED, MISSING, TRUE
 
 
-def gives_nothing(bound: plan.Plan, parameters: Mapping[str, Any]) -> bool:
+def gives_nothing(bound: plan.Plan, parameters: Mapping[str, Any], is_planar: bool | None = None) -> bool:
     """Whether the query can have no row whatever the items are: a filter that is never true, a value that is never
     defined, a count of nothing, or a source whose rows are never arrays.
     """
     block = bound.block
-    filters = filters_of(bound, parameters)
+    filters = filters_of(bound, parameters, is_planar)
     demanded = filters.demanded_outside
     if demanded is None:
         return True
@@ -31,11 +32,13 @@ def gives_nothing(bound: plan.Plan, parameters: Mapping[str, Any]) -> bool:
             # They are undefined where nothing was counted, and then there is no row.
             counts = (*counts, plan.AggregateKind.MIN, plan.AggregateKind.MAX)
         return all(_counts_nothing(each, folder, slots, demanded, counts) for each in block.aggregates)
-    if not block.is_value or block.is_grouped:
+    if not block.is_value:
         return False
     selection = folder.fold(block.selection)
     wanted = demands.Reader(slots).of(selection, DEFINED)
-    return kinds(selection, slots) == MISSING or not demands.meets(demanded, wanted)
+    if kinds(selection, slots) == MISSING or not demands.meets(demanded, wanted):
+        return True
+    return filters.where is not None and is_contradiction((filters.where, is_defined(selection)))
 
 
 def _counts_nothing(

@@ -92,6 +92,7 @@ RULES: Final[dict[str, Rule]] = {
         "The OFFSET count value exceeds the maximum allowed value.", "OFFSET of no whole number of 32 bits"
     ),
     "SC2090": Rule("LET expressions are not allowed in the GROUP BY clause.", "LET in GROUP BY"),
+    "SC2091": Rule("LET expressions are not allowed in the ORDER BY clause.", "LET in ORDER BY"),
     "SC2101": Rule(
         "Cannot perform an aggregate function on an expression containing an aggregate or a subquery.",
         "an aggregate in an aggregate",

@@ -13,7 +13,7 @@ from typing import Any
 
 from pleiad.query import demands, plan
 from pleiad.query.contradiction import is_contradiction
-from pleiad.query.fold import Folder, Meanings, block_meanings, row_conditions
+from pleiad.query.fold import Folder, Meanings, block_meanings, own_groups, row_conditions
 from pleiad.query.kinds import kinds
 from pleiad.query.signatures import TRUE
 
@@ -30,9 +30,10 @@ class Filters:
     """the same of the rows that the query itself selects from"""
 
 
-def filters_of(bound: plan.Plan, parameters: Mapping[str, Any]) -> Filters:
-    """The conditions of a query with these parameters."""
+def filters_of(bound: plan.Plan, parameters: Mapping[str, Any], is_planar: bool | None = None) -> Filters:
+    """The conditions of a query with these parameters; ``is_planar`` says what its constant geometries lie in."""
     meanings = Meanings()
+    own_groups(bound.block, meanings)
     layers: list[list[plan.Expression]] = [[]]
     block: plan.Block | None = bound.block
     while block is not None:
@@ -42,7 +43,7 @@ def filters_of(bound: plan.Plan, parameters: Mapping[str, Any]) -> Filters:
         if inner is not None and inner.is_grouped and not inner.group_by:
             layers.append([])
         block = inner
-    folder = Folder(parameters, meanings=meanings)
+    folder = Folder(parameters, meanings=meanings, is_planar=is_planar)
     wholes = [folder.fold(_joined(layer)) if layer else None for layer in layers]
     reader = demands.Reader(bound.root_slots)
     found = [_demanded(reader, whole, bound) for whole in wholes]

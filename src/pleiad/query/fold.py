@@ -2,21 +2,23 @@
 
 Used for routing and plans only, where the parameters are known. What is left is equal in value to what was given. Not
 folded, as in the service: LIKE and the REGEX functions, user-defined functions, whatever depends on time, chance or a
-container's policies; and calls that fail.
+container's policies but for what its geometries lie in; and calls that fail.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from pleiad.errors import PleiadError
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan, values
 from pleiad.query.ast import SubqueryKind
+from pleiad.query.context import QueryContext
 from pleiad.query.functions import REGISTRY
 from pleiad.query.functions.numbers import whole
+from pleiad.query.like import prefix_of
 
 _BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "+": values.add3,
@@ -65,9 +67,19 @@ def block_meanings(block: plan.Block, found: Meanings) -> None:
         elif source.block is not None:
             if source.kind is plan.SourceKind.ROWS:
                 found.slots[source.slot] = source.block.selection
-            for index, key in enumerate(source.block.group_by):
-                found.groups[source.block.scope, index] = key
+            own_groups(source.block, found)
             block_meanings(source.block, found)
+
+
+def own_groups(block: plan.Block, found: Meanings) -> None:
+    """Adds what the groups of a block stand for."""
+    for index, key in enumerate(block.group_by):
+        found.groups[block.scope, index] = key
+
+
+def is_defined(node: plan.Expression) -> plan.Expression:
+    """The condition that an expression has a value."""
+    return plan.Call(_IS_DEFINED, (node,))
 
 
 def row_conditions(block: plan.Block, is_whole: bool = True) -> list[plan.Expression]:
@@ -86,18 +98,20 @@ def row_conditions(block: plan.Block, is_whole: bool = True) -> list[plan.Expres
             if is_whole or number:
                 found += row_conditions(source.block)
             elif source.block.is_value:
-                found.append(plan.Call(_IS_DEFINED, (source.block.selection,)))
+                found.append(is_defined(source.block.selection))
             if source.kind is plan.SourceKind.ROW_ELEMENTS:
                 found.append(plan.Call(_IS_ARRAY, (source.block.selection,)))
     if is_whole and block.is_value:
-        found.append(plan.Call(_IS_DEFINED, (block.selection,)))
+        found.append(is_defined(block.selection))
     return found
 
 
 class Folder:
     """Folds expressions with the values of the parameters.
 
-    ``known`` gives expressions a value of their own, ``meanings`` the expressions that aliases stand for.
+    ``known`` gives expressions a value of their own, ``meanings`` the expressions that aliases stand for. With
+    ``calls`` only functions of these names are computed, and LIKE where it asks for a beginning. Functions of
+    geometries are computed where ``is_planar`` says what they lie in.
     """
 
     def __init__(
@@ -105,10 +119,14 @@ class Folder:
         parameters: Mapping[str, Any],
         known: Callable[[plan.Expression], tuple[Any] | None] | None = None,
         meanings: Meanings | None = None,
+        calls: Collection[str] | None = None,
+        is_planar: bool | None = None,
     ) -> None:
         self._parameters = parameters
         self._known = known
         self._meanings = meanings or Meanings()
+        self._calls = calls
+        self._is_planar = is_planar
         self._depth = self._meant_nodes = 0
 
     def fold(self, node: plan.Expression) -> plan.Expression:
@@ -170,7 +188,7 @@ class Folder:
                     return plan.Constant(values.between3(*map(_value, parts)))
                 return plan.Between(*parts)
             case plan.Like(value=value, pattern=pattern, escape=escape):
-                return plan.Like(self.fold(value), self.fold(pattern), escape)
+                return self._like(self.fold(value), self.fold(pattern), escape)
             case plan.MakeArray(items=items):
                 parts = self._all(items)
                 if _is_constant(*parts):
@@ -248,13 +266,26 @@ class Folder:
             if place is None or not 1 <= place < len(arguments):
                 return plan.Constant(UNDEFINED)
             return arguments[place]
+        is_asked = self._calls is None or function.name in self._calls
         is_pure = function.deterministic and not function.needs_context and function.name not in _KEPT
-        if is_pure and _is_constant(*arguments):
+        is_measured = function.family == "spatial" and self._is_planar is not None
+        if is_asked and is_measured and _is_constant(*arguments):
+            context = QueryContext(is_planar=bool(self._is_planar))
+            return plan.Constant(function.call(context, *map(_value, arguments)))
+        if is_asked and is_pure and _is_constant(*arguments):
             try:
                 return plan.Constant(function.call(*map(_value, arguments)))
             except PleiadError:
                 return node
         return plan.Call(function, arguments)
+
+    def _like(self, value: plan.Expression, pattern: plan.Expression, escape: str | None) -> plan.Expression:
+        if self._calls is not None and _is_constant(value, pattern):
+            text, wanted = _value(value), _value(pattern)
+            prefix = prefix_of(wanted, escape) if isinstance(wanted, str) else None
+            if prefix is not None and isinstance(text, str):
+                return plan.Constant(text.startswith(prefix))
+        return plan.Like(value, pattern, escape)
 
     def _subquery(self, node: plan.Subquery) -> plan.Expression:
         """A subquery without a source has one row, or none; of an EXISTS what it needs for a row is folded."""
@@ -265,8 +296,7 @@ class Folder:
             if node.kind is not SubqueryKind.EXISTS:
                 return node
             block_meanings(block, self._meanings)
-            for index, key in enumerate(block.group_by):
-                self._meanings.groups[block.scope, index] = key
+            own_groups(block, self._meanings)
             needed = row_conditions(block)
             where = self.fold(plan.Chain("AND", tuple(needed))) if needed else None
             return plan.Subquery(node.kind, dataclasses.replace(block, where=where))
@@ -283,8 +313,8 @@ class Folder:
         self, node: plan.Subquery, where: plan.Expression, selection: plan.Expression
     ) -> plan.Expression:
         is_made = isinstance(selection, plan.MakeObject | plan.MakeArray)
-        is_defined = plan.Constant(True) if is_made else plan.Call(_IS_DEFINED, (selection,))
-        whole = self._chain("AND", [where, self.fold(is_defined)])
+        has_value = plan.Constant(True) if is_made else self.fold(is_defined(selection))
+        whole = self._chain("AND", [where, has_value])
         if isinstance(whole, plan.Constant):
             return plan.Constant(whole.value is True)
         return plan.Subquery(node.kind, dataclasses.replace(node.block, where=whole, selection=selection))

@@ -39,6 +39,11 @@ _AGGREGATES: Final = {
 }
 
 
+_FLIPPED: Final = {"<": ">", ">": "<"}
+_EXTREMES: Final = (plan.AggregateKind.MIN, plan.AggregateKind.MAX)
+"""Neither is ever an array or an object, though the service compares them with such."""
+
+
 def kind_of_value(value: Any) -> int:
     """The type of a value."""
     if value is UNDEFINED:
@@ -81,6 +86,8 @@ def kinds(node: plan.Expression, items: Collection[int] = ()) -> int:
         case plan.Slot(index=index):
             return DEFINED if index in items else ANYTHING
         case plan.Member(target=target, key=key):
+            if isinstance(target, plan.AggregateResult) and target.kind in _EXTREMES:
+                return MISSING
             return ANYTHING if kinds(target, items) & _holder(key) else MISSING
         case plan.Unary(operator="NOT", operand=operand):
             inner = kinds(operand, items)
@@ -91,10 +98,6 @@ def kinds(node: plan.Expression, items: Collection[int] = ()) -> int:
             )
         case plan.Unary(operand=operand):
             return _number_or_missing(kinds(operand, items))
-        case plan.Binary(operator="<" | "<=" | ">" | ">=", left=left, right=right) if _is_not_a_number(
-            left
-        ) or _is_not_a_number(right):
-            return MISSING
         case plan.Binary(operator=operator, left=left, right=right) if _is_beyond(operator, left, right):
             return FALSE | MISSING
         case plan.Binary(operator=operator, left=left, right=right):
@@ -159,18 +162,14 @@ def _holder(key: plan.Expression) -> int:
     return OBJECT if isinstance(key.value, str) else ARRAY
 
 
-def _is_not_a_number(node: plan.Expression) -> bool:
-    return isinstance(node, plan.Constant) and isinstance(node.value, float) and node.value != node.value
-
-
 def _is_beyond(operator: str, left: plan.Expression, right: plan.Expression) -> bool:
-    """Whether a comparison asks for more than an infinity, for less than its opposite, or for what equals NaN."""
+    """Whether a comparison asks for more than an infinity, for less than its opposite, or for what NaN is near to."""
     if isinstance(left, plan.Constant):
-        left, right, operator = right, left, {"<": ">", ">": "<"}.get(operator, operator)
+        left, right, operator = right, left, _FLIPPED.get(operator, operator)
     if not isinstance(right, plan.Constant) or not isinstance(right.value, float):
         return False
-    if operator == "=":
-        return right.value != right.value
+    if right.value != right.value:
+        return operator in ("=", "<", "<=", ">", ">=")
     return (operator, right.value) in ((">", math.inf), ("<", -math.inf))
 
 

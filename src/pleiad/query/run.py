@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial, total_ordering
+from functools import partial
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Final
 
 import orjson
 
+from pleiad.errors import PleiadError
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import MB, Limits
 from pleiad.query import ast, errors, plan
@@ -28,11 +29,11 @@ from pleiad.query.compile_support import tag_of
 from pleiad.query.context import QueryContext
 from pleiad.query.measure import RESULT_BYTES_MAX, rendered, size_of
 from pleiad.query.pace import Pace, in_turns
-from pleiad.query.parameters import check_parameters
+from pleiad.query.parameters import parameters_hold
 from pleiad.query.parser import check_count, parse
 from pleiad.query.print import print_query
 from pleiad.query.rank import Ranking
-from pleiad.query.sorting import paced_sort
+from pleiad.query.sorting import Descending, paced_sort
 from pleiad.query.values import hash_key, order_key
 
 Row = tuple[Any, ...]
@@ -64,14 +65,26 @@ class Query:
         "text_without_filter",
     )
 
-    def __init__(self, text: str, limits: Limits, on_growth: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        limits: Limits,
+        on_growth: Callable[[], None] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Raises what is wrong with the text, and with it what is wrong with its parameters where they are given."""
         self.text = text
         self._on_growth = on_growth
         self.size_bytes = _QUERY_BYTES + _CHARACTER_BYTES * len(text)
         """What the query takes in memory, at most: its trees, and the code of each shape of its parameters."""
         self.limits = limits
         self.syntax: ast.Query = parse(text, limits)
-        self.plan: plan.Plan = bind(self.syntax, limits, text)
+        try:
+            self.plan: plan.Plan = bind(self.syntax, limits, text)
+        except PleiadError:
+            if parameters is not None:
+                bind(self.syntax, limits, text, parameters)
+            raise
         _check_conditions(self.plan, limits)
         self._variants: dict[Any, Factory] = {}
         self.gives_items: bool = _gives_items(self.plan)
@@ -194,7 +207,9 @@ class Execution:
         tags = _NO_TAGS
         if query.plan.parameters:
             tags = _tags(query.plan.parameters, parameters, context.limits)
-            check_parameters(query.plan.parameter_rules, parameters)
+            if not parameters_hold(query.plan.parameter_rules, parameters):
+                bind(query.syntax, query.limits, query.text, parameters)
+                raise errors.refusal("2206")
         computed: tuple[str, ...] = ()
         values: dict[str, Any] = {}
         if context.computed_properties:
@@ -429,25 +444,6 @@ def _distinct(values: Iterable[Any], pace: Pace) -> Iterator[Any]:
             yield value
 
 
-@total_ordering
-class Descending:
-    """A sort key turned round."""
-
-    __slots__ = ("key",)
-
-    def __init__(self, key: tuple[Any, ...]) -> None:
-        self.key = key
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Descending) and self.key == other.key
-
-    def __lt__(self, other: Descending) -> bool:
-        return other.key < self.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-
 class _ComputedValue:
     """The value of a computed property of an item; compiled when it is first asked for."""
 
@@ -465,7 +461,7 @@ class _ComputedValue:
 
 
 def _without_computed(context: QueryContext) -> QueryContext:
-    return QueryContext(now=context.now, limits=context.limits, pace=context.pace)
+    return dataclasses.replace(context, udfs={}, computed_properties=())
 
 
 def _tags(names: tuple[str, ...], parameters: Mapping[str, Any], limits: Limits) -> dict[str, str]:

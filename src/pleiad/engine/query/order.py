@@ -26,8 +26,7 @@ from pleiad.engine.query.resume import BEFORE_ALL, BEHIND_ALL
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.partition.partition import Partition
 from pleiad.query import plan
-from pleiad.query.run import Descending
-from pleiad.query.sorting import paced_sort
+from pleiad.query.sorting import Descending, paced_sort
 from pleiad.query.values import order_key
 from pleiad.store.contract import Row
 from pleiad.store.selection import OrderPosition, PathOrder, Selection
