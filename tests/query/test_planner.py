@@ -198,6 +198,13 @@ def codes(text: str, **given: Any) -> list[Any]:
         ("SELECT * FROM (SELECT c.a, COUNT(1) AS n FROM c GROUP BY c.a) y ORDER BY y.n", {}, [2206]),
         ("SELECT * FROM (SELECT c.a, COUNT(1) AS n FROM c GROUP BY c.a) y ORDER BY y.a", {}, []),
         ("SELECT VALUE y FROM (SELECT VALUE COUNT(1) FROM c) y ORDER BY y", {}, []),
+        ("SELECT VALUE y FROM (SELECT VALUE MAX(c.a) FROM c) y ORDER BY y", {}, [2206]),
+        ("SELECT COUNT(1) FROM (SELECT COUNT(1) AS n FROM c) y ORDER BY y.n", {}, [2206]),
+        ("SELECT COUNT(1) FROM (SELECT c.a FROM c) y ORDER BY y", {}, []),
+        ("SELECT * FROM c ORDER BY ST_DISTANCE(c.l, {type: 'Point', coordinates: [0, 0]})", {}, []),
+        ("SELECT * FROM c ORDER BY ST_DISTANCE(c.l, c.m), c.a", {}, [2206]),
+        ("SELECT * FROM c ORDER BY COUNT(1)", {}, ["SC2040"]),
+        ("SELECT VALUE VECTORDISTANCE(c.a, c.b, 'A', 1) FROM c", {}, ["SC2212"]),
         ("SELECT x.n FROM x IN (SELECT VALUE [c.a] FROM c) ORDER BY x.n", {}, [2206]),
     ],
 )

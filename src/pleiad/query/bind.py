@@ -222,7 +222,7 @@ class Binder(ExpressionBinder):
         if not isinstance(star, ast.SelectStar):
             return
         if is_grouped:
-            self.complain("SC2041", star)
+            self.complain("SC2041" if query.group_by else "SC2040", star)
         elif len(query.sources) > 1 or any(
             source.iterates and isinstance(source.collection, ast.Query) for source in query.sources
         ):

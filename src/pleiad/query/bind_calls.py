@@ -106,7 +106,7 @@ class CallRules:
                 binder.rule("SC2212", third.name, third.start, third.end)
             elif not isinstance(third, ast.Literal) or type(third.value) is not bool:
                 binder.complain("SC2212", third)
-        if len(node.arguments) > 3:
+        if len(node.arguments) > 3 and len(binder.complaints) == before:
             options = node.arguments[3]
             if isinstance(options, ast.ObjectLiteral):
                 for name, value in options.properties:

@@ -13,8 +13,10 @@ _SCORES: Final = ("VECTORDISTANCE", "_FULLTEXTSCORE", "_VECTORSCORE")
 
 
 def is_path_like(node: ast.Expression) -> bool:
-    """Whether an expression has the form of a path, whatever it begins with."""
-    return isinstance(node, ast.Identifier | ast.Property | ast.Element)
+    """Whether an expression has the form of a path that begins with a name."""
+    while isinstance(node, ast.Property | ast.Element):
+        node = node.target
+    return isinstance(node, ast.Identifier)
 
 
 def reduced(node: plan.Expression, blocks: dict[int, plan.Block] | None = None) -> plan.Expression:
@@ -78,14 +80,15 @@ def check_sort_path(
     if not query.sources:
         return
     blocks = row_blocks(sources)
+    is_counted = query.where is None and is_of_one_count(order_by, sources)
+    if is_counted or (len(order_by) == 1 and is_between_geometries(order_by[0].expression)):
+        return
     if is_grouped and not query.group_by:
         _check_paths_of_one_row(order_by, blocks)
         return
     if len(order_by) == 1 and _is_score(score := order_by[0].expression):
         if is_distance(score) and not _is_from_vector(score, blocks):
             raise errors.refusal("2206")
-        return
-    if is_of_one_count(order_by, sources):
         return
     group_keys = query.group_by
     for key in in_turns(order_by):
@@ -99,24 +102,35 @@ def check_sort_path(
 
 
 def _check_paths_of_one_row(order_by: tuple[plan.SortKey, ...], blocks: dict[int, plan.Block]) -> None:
-    """Of the keys of one row only those are looked at that are paths into a count."""
+    """Of the keys of one row only those are looked at that are paths into the one row of a subquery."""
     for key in in_turns(order_by):
-        base = reduced(key.expression, blocks)
+        base = key.expression
         while isinstance(base, plan.Member):
             base = base.target
-        if base is not key.expression and isinstance(base, plan.AggregateResult):
+        inner = blocks.get(base.index) if isinstance(base, plan.Slot) else None
+        if inner is not None and inner.is_grouped and not inner.group_by:
             raise errors.refusal("2206")
 
 
 def is_of_one_count(
     order_by: tuple[plan.SortKey, ...], sources: list[plan.Source] | tuple[plan.Source, ...]
 ) -> bool:
-    """Whether the only key is the one row of a subquery that counts: no path, and sorted by the client."""
+    """Whether the only key is the one row of a subquery that is a COUNT: no path, and sorted by the client."""
     if len(order_by) != 1 or len(sources) != 1:
         return False
+    base = order_by[0].expression
+    while isinstance(base, plan.Member):
+        base = base.target
     inner = sources[0].block
-    is_counted = inner is not None and inner.is_grouped and not inner.group_by and inner.is_value
-    return is_counted and order_by[0].expression == plan.Slot(sources[0].slot)
+    if inner is None or inner.group_by or not inner.is_value or base != plan.Slot(sources[0].slot):
+        return False
+    selection = inner.selection
+    return isinstance(selection, plan.AggregateResult) and selection.kind is plan.AggregateKind.COUNT
+
+
+def is_between_geometries(node: plan.Expression) -> bool:
+    """Whether an expression is the distance of two geometries, by which rows may be sorted as by a path."""
+    return isinstance(node, plan.Call) and node.function.name == "ST_DISTANCE"
 
 
 def _is_score(node: plan.Expression) -> TypeGuard[plan.Call]:

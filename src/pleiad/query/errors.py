@@ -69,6 +69,9 @@ RULES: Final[dict[str, Rule]] = {
     "SC2023": Rule(
         "The variable name '{name}' in the LET expression must be unique.", "LET of a name that is in use"
     ),
+    "SC2040": Rule(
+        "'SELECT *' is not allowed with aggregate functions.", "SELECT * with an aggregate in ORDER BY"
+    ),
     "SC2041": Rule("'SELECT *' is not allowed with GROUP BY.", "SELECT * of groups"),
     "SC2042": Rule(
         "'SELECT *' is only valid with a single input set.",

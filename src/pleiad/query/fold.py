@@ -99,7 +99,7 @@ def row_conditions(block: plan.Block, is_whole: bool = True) -> list[plan.Expres
                 found += row_conditions(source.block)
             elif source.block.is_value:
                 found.append(is_defined(source.block.selection))
-            if source.kind is plan.SourceKind.ROW_ELEMENTS:
+            if source.kind is plan.SourceKind.ROW_ELEMENTS and not source.block.is_grouped:
                 found.append(plan.Call(_IS_ARRAY, (source.block.selection,)))
     if is_whole and block.is_value:
         found.append(is_defined(block.selection))

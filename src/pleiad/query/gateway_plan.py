@@ -15,7 +15,7 @@ from pleiad.errors import PleiadError
 from pleiad.query import ast, errors, plan
 from pleiad.query.bind import output_names
 from pleiad.query.bind_expressions import AGGREGATES, own_nodes
-from pleiad.query.bind_order import is_distance, is_of_one_count, is_path_like
+from pleiad.query.bind_order import is_between_geometries, is_distance, is_of_one_count, is_path_like
 from pleiad.query.emptiness import gives_nothing
 from pleiad.query.hybrid_plan import hybrid_document
 from pleiad.query.parser import check_count
@@ -245,7 +245,7 @@ class _QueryInfo:
     def _is_buffered(self) -> bool:
         """Whether the client must see all rows: nearest vectors, or one row sorted by what is no path."""
         block = self._block
-        if any(map(_is_distance, block.order_by)) or is_of_one_count(block.order_by, block.sources):
+        if any(map(_is_measured, block.order_by)) or is_of_one_count(block.order_by, block.sources):
             return True
         is_single = self._block.is_grouped and not self._syntax.group_by
         return is_single and not all(is_path_like(item.expression) for item in self._syntax.order_by)
@@ -309,7 +309,7 @@ class _QueryInfo:
             "GroupBy": bool(syntax.group_by),
             "OrderBy": len(block.order_by) == 1,
             "MultipleOrderBy": len(block.order_by) > 1,
-            "NonStreamingOrderBy": any(map(_is_distance, block.order_by)),
+            "NonStreamingOrderBy": any(map(_is_measured, block.order_by)),
             "DCount": self._is_distinct_count,
         }
         kinds = {aggregate.kind for aggregate in block.aggregates}
@@ -327,6 +327,11 @@ class _QueryInfo:
 
 def _is_distance(key: plan.SortKey) -> bool:
     return is_distance(key.expression)
+
+
+def _is_measured(key: plan.SortKey) -> bool:
+    """Whether a key is a distance, of vectors or of geometries, which no index has in its order."""
+    return _is_distance(key) or is_between_geometries(key.expression)
 
 
 def _aggregate_of(node: Any) -> plan.AggregateKind | None:

@@ -392,7 +392,7 @@ class _Reader:
             elif isinstance(value, float) and math.isinf(value):
                 return None
             elif value is not UNDEFINED and value == value:
-                allowed[hash_key(value)] = value
+                allowed[hash_key(value)] = 0 if is_number(value) and value == 0 else value
         if not allowed:
             return []
         box: list[dict[Any, Any] | None] = [None] * len(self._key_paths)
