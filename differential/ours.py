@@ -62,7 +62,7 @@ def answer_of(case: Case) -> Answer:
 
     try:
         parameters = parameter_values(case.parameters)
-        query = Query(case.text, LIMITS)
+        query = Query(case.text, LIMITS, parameters=parameters)
         query.execution(parameters, CONTEXT)
         document = gateway_plan(query, parameters, paths, ranges, vector_policy=case.vector)
     except PleiadError as error:

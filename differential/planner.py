@@ -20,15 +20,18 @@ ENGINE = {
     "maxLogicalOrPerSqlQuery": 2147483647,
     "maxInExpressionItemsCount": 2147483647,
 }
+# The library writes remarks of its own to the standard output, so the answers have a file of their own.
 _PROGRAM = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
 from query_oracle import Oracle
+answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 oracle = Oracle(json.loads(sys.argv[2]))
 for line in sys.stdin:
     asked = json.loads(line)
     plan, error = oracle.plan(asked["query"], asked["parameters"], asked["paths"], vector=asked["vector"])
-    print(json.dumps({"plan": plan} if error is None else {"error": error}), flush=True)
+    print(json.dumps({"plan": plan} if error is None else {"error": error}), file=answers, flush=True)
 """
 
 

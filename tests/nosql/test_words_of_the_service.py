@@ -83,6 +83,20 @@ def test_a_spatial_index_needs_types_and_is_for_all_of_them(place: Any) -> None:
         assert (answer.status, "'boundingBox' for spatial path '/loc/*'" in answer.message) == (400, True)
 
 
+def test_geometries_of_a_container_lie_on_the_globe_or_in_a_plane(place: Any) -> None:
+    text = (
+        "SELECT VALUE ST_DISTANCE({type: 'Point', coordinates: [0, 0]}, {type: 'Point', coordinates: [3, 4]})"
+    )
+    headers = {"Content-Type": "application/query+json", "x-ms-documentdb-isquery": "true"}
+    found = {}
+    for kind in ("Geography", "Geometry"):
+        assert container(place, f"in-{kind}", geospatialConfig={"type": kind}).status == 201
+        path = [*place.path[:3], f"in-{kind}", "docs"]
+        found[kind] = place.wire.send("POST", path, {"query": text}, headers, ["a"]).json["Documents"]
+    assert found["Geometry"] == [5]
+    assert 554_000 < found["Geography"][0] < 555_000
+
+
 COMPUTED = "SELECT VALUE LOWER(c.a) FROM c"
 
 

@@ -17,6 +17,8 @@ from differential.compare import Difference, Tally, report
 from differential.ours import Case, answer_of
 from differential.planner import Planner, is_here
 from differential.shrink import shrunk
+from pleiad.query import QueryContext
+from pleiad.query.run import Query
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 RECORDS = SHARED / "reference"
@@ -122,9 +124,105 @@ def routes(where: str, **given: Any) -> Any:
         ("c.x = 1 AND c.x = 2", []),
         ("c.pk = 1 + 1", [2]),
         ("c.pk = @gone", []),
+        ("(LET v = c.pk IN v = 1)", [1]),
+        ("(SELECT VALUE 1 WHERE c.pk = 2) = 1", [2]),
+        ("ARRAY(SELECT VALUE c.pk) = [1]", [1]),
+        ("EXISTS(SELECT VALUE x FROM c.pk x WHERE x = 1)", [1]),
+        ("EXISTS(SELECT VALUE c.pk FROM x IN c.a WHERE c.pk = 1 GROUP BY c.pk)", [1]),
+        ("EXISTS(SELECT VALUE x FROM x IN c.pk) AND c.pk = 1", []),
+        ("EXISTS(SELECT VALUE COUNT(1) FROM x IN c.a WHERE c.pk = 1)", "all"),
+        ("REGEXMATCH(c.a, 0)", []),
+        ("CONTAINS(c.a, 'b', 'c')", []),
+        ("CONTAINS_ALL_CI(c.a, 1, c.b)", []),
+        ("CONTAINS_ANY_CI(c.a, 1, c.b)", "all"),
+        ("c.a = 0/0", []),
+        ("c.a > 1/0", []),
+        ("c.pk = 1/0", "all"),
+        ("c.a LIKE 'a' AND c.a = 'b'", []),
+        ("(c.x OR c.y) AND c.x = 1 AND c.y = 1", []),
+        ("c.id > c.id.a", "all"),
         ("c.pk + 1 = 2", "all"),
         ("c.pk LIKE 'a%'", "all"),
     ],
 )
 def test_a_filter_is_routed_to_the_keys_it_allows(where: str, keys: Any) -> None:
     assert routes(where) == keys
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        (
+            "SELECT * FROM (SELECT c.pk, COUNT(1) AS n FROM c GROUP BY c.pk) y WHERE y.pk = 1 AND y.n > 2",
+            ["[1.0]"],
+        ),
+        ("SELECT * FROM (SELECT COUNT(1) AS n FROM c WHERE c.pk = 1) y WHERE y.n = 0", ["[1.0]"]),
+        ("SELECT * FROM (SELECT COUNT(1) AS n FROM c) y WHERE y.n = 'a'", []),
+        ("SELECT * FROM (SELECT COUNT(1) AS n FROM c) y WHERE y.z = 1", []),
+        ("SELECT VALUE c FROM c JOIN (SELECT VALUE t FROM t IN c.t WHERE c.pk = 1) x", ["[1.0]"]),
+        ("SELECT VALUE c FROM c JOIN (SELECT COUNT(1) FROM t IN c.t WHERE c.pk = 1) x", "all"),
+        ("SELECT VALUE c FROM c JOIN (SELECT VALUE ABS('a')) x", []),
+        ("SELECT VALUE MIN(c.a.b) FROM c WHERE c.a", []),
+        ("SELECT VALUE SUM(c.a.b) FROM c WHERE c.a", "all"),
+        ("SELECT MIN(c.a.b) FROM c WHERE c.a", "all"),
+    ],
+)
+def test_a_subquery_is_looked_through(text: str, keys: Any) -> None:
+    assert answer_of(Case(text)).ranges == keys
+
+
+def codes(text: str, **given: Any) -> list[Any]:
+    """The codes of what is wrong with a query."""
+    parameters = tuple({"name": f"@{name}", "value": value} for name, value in given.items())
+    return [each["code"] for each in answer_of(Case(text, parameters)).errors]
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "told"),
+    [
+        ("SELECT zz FROM c OFFSET @n LIMIT 1", {"n": "a"}, ["SC2001", "SC2062"]),
+        ("SELECT TOP @n * FROM c JOIN t IN c.tags", {"n": {}}, ["SC2042", "SC2060"]),
+        ("SELECT COUNT(1) AS n FROM c GROUP BY c[@p]", {"p": {}}, ["SC2990", "SC2110"]),
+        ("SELECT COUNT(1) AS n FROM c GROUP BY c[@p]", {"p": "a"}, []),
+        ("SELECT zz, COUNT(1) FROM c OFFSET 0 LIMIT 4294967296", {}, ["SC2001", "SC2061"]),
+        ("SELECT TOP 1.5 zz, COUNT(1) FROM c", {}, ["SC2001"]),
+        ("SELECT VALUE 1 FROM c ORDER BY (LET v = c.a IN v)", {}, ["SC2091"]),
+        ("SELECT 1 FROM c GROUP BY COUNT()", {}, ["SC2050", "SC2110"]),
+        ("SELECT 1 FROM c WHERE COUNT(1, 2)", {}, ["SC2050"]),
+        ("SELECT VALUE (SELECT c.a, MAX(x) m FROM x IN c.b) FROM c", {}, ["SC2102"]),
+        ("SELECT VALUE (SELECT x.a, MAX(x) m FROM x IN c.b) FROM c", {}, ["SC2102"]),
+        ("SELECT VALUE EXISTS(SELECT c.a, MAX(x) m FROM x IN c.b GROUP BY x) FROM c", {}, ["SC2102"]),
+        ("SELECT VALUE (SELECT c.a, MAX(1) m FROM c) FROM c", {}, []),
+        ("SELECT MIN(1), y.a FROM (SELECT SUM(1) AS a FROM c) AS y", {}, []),
+        ("SELECT MIN(1), y.a FROM (SELECT c.a FROM c) AS y", {}, ["SC2102"]),
+        ("SELECT * FROM (SELECT c.a, COUNT(1) AS n FROM c GROUP BY c.a) y ORDER BY y.n", {}, [2206]),
+        ("SELECT * FROM (SELECT c.a, COUNT(1) AS n FROM c GROUP BY c.a) y ORDER BY y.a", {}, []),
+        ("SELECT VALUE y FROM (SELECT VALUE COUNT(1) FROM c) y ORDER BY y", {}, []),
+        ("SELECT VALUE y FROM (SELECT VALUE MAX(c.a) FROM c) y ORDER BY y", {}, [2206]),
+        ("SELECT COUNT(1) FROM (SELECT COUNT(1) AS n FROM c) y ORDER BY y.n", {}, [2206]),
+        ("SELECT COUNT(1) FROM (SELECT c.a FROM c) y ORDER BY y", {}, []),
+        ("SELECT * FROM c ORDER BY ST_DISTANCE(c.l, {type: 'Point', coordinates: [0, 0]})", {}, []),
+        ("SELECT * FROM c ORDER BY ST_DISTANCE(c.l, c.m), c.a", {}, [2206]),
+        ("SELECT * FROM c ORDER BY COUNT(1)", {}, ["SC2040"]),
+        ("SELECT VALUE VECTORDISTANCE(c.a, c.b, 'A', 1) FROM c", {}, ["SC2212"]),
+        ("SELECT x.n FROM x IN (SELECT VALUE [c.a] FROM c) ORDER BY x.n", {}, [2206]),
+    ],
+)
+def test_all_that_is_wrong_is_told_in_the_order_of_the_service(
+    text: str, given: dict[str, Any], told: list[Any]
+) -> None:
+    assert codes(text, **given) == told
+
+
+def test_what_is_no_part_of_a_group_is_told_as_it_is_written() -> None:
+    (error,) = answer_of(Case("SELECT {a: c.y}.pk FROM c GROUP BY c.x")).errors
+    assert "'{a: c.y}.pk'" in error["message"]
+    assert error["location"] == {"start": 7, "end": 18}
+
+
+def test_one_row_may_be_named_beside_its_aggregates(context: QueryContext) -> None:
+    items = [{"id": "1", "a": 1, "b": [1, 2]}, {"id": "2", "b": []}]
+    text = "SELECT VALUE (SELECT c.a, COUNT(1) AS n FROM c) FROM c"
+    assert Query(text, context.limits).run(items, {}, context) == [{"a": 1, "n": 1}, {"n": 1}]
+    text = "SELECT MIN(1) AS low, y.a FROM (SELECT COUNT(1) AS a FROM c) AS y"
+    assert Query(text, context.limits).run(items, {}, context) == [{"low": 1, "a": 2}]

@@ -34,3 +34,16 @@ def test_pages_ordered_by_distance_lose_nothing(pleiad_database: Any, measure: s
     assert run(2) == whole
     merged = list(container.query_items(text, enable_cross_partition_query=True))
     assert sorted(result["id"] for result in merged) == sorted(result["id"] for result in whole)
+
+
+def test_pages_ordered_by_the_distance_of_geometries_lose_nothing(pleiad_database: Any) -> None:
+    container = pleiad_database.create_container("places", PartitionKey("/pk"), offer_throughput=12_000)
+    for number in range(12):
+        place = {"type": "Point", "coordinates": [(number * 5) % 12, 0]}
+        container.create_item({"id": str(number), "pk": str(number % 5), "at": place})
+    text = (
+        "SELECT VALUE c.id FROM c ORDER BY ST_DISTANCE(c.at, {type: 'Point', coordinates: [0, 0]})"
+        " OFFSET 0 LIMIT 20"
+    )
+    found = list(container.query_items(text, enable_cross_partition_query=True, max_item_count=3))
+    assert found == [str(number * 5 % 12) for number in range(12)]

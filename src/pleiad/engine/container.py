@@ -284,6 +284,12 @@ class Container:
         """What the condition of a patch knows: the item, and nothing of the container's policies."""
         return QueryContext(limits=self.limits, pace=pace)
 
+    @property
+    def is_planar(self) -> bool:
+        """Whether geometries lie in a plane and not on the globe."""
+        config = self.definition.properties.get("geospatialConfig") or {}
+        return bool(config.get("type") == "Geometry")
+
     def query_context(
         self, pace: Pace | None = None, udfs: Mapping[str, Callable[..., Any]] | None = None
     ) -> QueryContext:
@@ -295,6 +301,7 @@ class Container:
             computed_properties=self._computed,
             vector_policy=properties.get("vectorEmbeddingPolicy"),
             full_text_policy=properties.get("fullTextPolicy"),
+            is_planar=self.is_planar,
             pace=pace or Pace(),
         )
 

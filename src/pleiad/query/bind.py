@@ -11,7 +11,8 @@ no path, is said last and alone.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from typing import Any, Final
 
 from pleiad.limits import Limits
 from pleiad.query import ast, errors, plan
@@ -21,12 +22,14 @@ from pleiad.query.bind_rank import bind_rank, complain_about_rank
 from pleiad.query.parser import count_problem
 from pleiad.query.shape import shape
 
+_OF_GROUPS: Final = ("SC2102", "SC2103")
+
 
 class Binder(ExpressionBinder):
     """Binds one text."""
 
-    def __init__(self, limits: Limits, text: str = "") -> None:
-        super().__init__(limits, text)
+    def __init__(self, limits: Limits, text: str = "", given: Mapping[str, Any] | None = None) -> None:
+        super().__init__(limits, text, given)
         self.block_count = 0
         self.bad_keys: set[int] = set()
 
@@ -48,18 +51,21 @@ class Binder(ExpressionBinder):
         group_by = tuple([self._group_key(key, scope) for key in query.group_by])
         is_grouped = self._is_grouped(query)
         select_scope = scope
+        is_single = _gives_one(tuple(sources), root_allowed)
         if is_grouped:
-            select_scope = scope.grouped(self._group_shapes(query))
+            select_scope = scope.grouped(self._group_shapes(query), is_single)
         if query.order_by and not is_top:
             self.complain("SC2228" if query.is_rank else "SC2202", query.order_place)
         rank = bind_rank(self, query, scope) if query.is_rank else None
         order_by = () if query.is_rank else self._order_by(query, select_scope, scope)
         selection = self._selection(query, scope.in_clause("RANK") if query.is_rank else select_scope, scope)
         is_sound = self._check_groups(scope.number, before)
-        top = offset = limit = None
-        if is_sound or not is_grouped:
+        self.is_sound = not any(each.code not in _OF_GROUPS for each in self.complaints)
+        top = None
+        if is_sound or is_single or not is_grouped:
             self._check_star(query, is_grouped)
-            top, offset, limit = self._counts(query, is_top)
+            top = self._top(query, is_top)
+        offset, limit = self._cut(query, is_top)
         if not self.complaints and order_by and is_top:
             check_sort_path(query, order_by, sources, is_grouped)
         is_sorted = bool(order_by) and (bool(query.group_by) or not is_grouped)
@@ -106,20 +112,22 @@ class Binder(ExpressionBinder):
 
     # -- counts ----------------------------------------------------------------------------------
 
-    def _counts(self, query: ast.Query, is_top: bool) -> list[int | plan.Parameter | None]:
+    def _top(self, query: ast.Query, is_top: bool) -> int | plan.Parameter | None:
         if query.top is not None and not is_top:
             self.complain("SC2203", query.top_place)
-        counts = [self._count("TOP", query.top)]
+        return self._count("TOP", query.top)
+
+    def _cut(self, query: ast.Query, is_top: bool) -> list[int | plan.Parameter | None]:
         if query.offset is not None and not is_top:
             self.complain("SC2204", query.cut_place)
-        return [*counts, self._count("OFFSET", query.offset), self._count("LIMIT", query.limit)]
+        return [self._count("OFFSET", query.offset), self._count("LIMIT", query.limit)]
 
     def _count(self, word: str, node: ast.Count | None) -> int | plan.Parameter | None:
         if node is None:
             return None
         if isinstance(node, ast.Parameter):
             self.parameters.setdefault(node.name)
-            self.parameter_rules.append(plan.ParameterRule(word, node.name, node.start, node.end))
+            self.rule(word, node.name, node.start, node.end)
             return plan.Parameter(node.name)
         problem = count_problem(word, node.value, node.start, node.end)
         if problem is not None:
@@ -214,7 +222,7 @@ class Binder(ExpressionBinder):
         if not isinstance(star, ast.SelectStar):
             return
         if is_grouped:
-            self.complain("SC2041", star)
+            self.complain("SC2041" if query.group_by else "SC2040", star)
         elif len(query.sources) > 1 or any(
             source.iterates and isinstance(source.collection, ast.Query) for source in query.sources
         ):
@@ -245,7 +253,8 @@ class Binder(ExpressionBinder):
                     self.complain("SC2210 order", item)
                 for vector in expression.arguments[1:3]:
                     if isinstance(vector, plan.Parameter):
-                        self.parameter_rules.append(plan.ParameterRule("2206", vector.name, 0, 0))
+                        rule = plan.ParameterRule("2206", vector.name, 0, 0)
+                        self.parameter_rules.append(rule)
             keys.append(plan.SortKey(expression, item.direction == "DESC"))
         return tuple(keys)
 
@@ -315,6 +324,20 @@ def _name_place(item: ast.SelectItem) -> ast.Place:
     return (node.start, node.end)
 
 
+def _gives_one(sources: tuple[plan.Source, ...], is_outside: bool) -> bool:
+    """Whether sources have one row together; ``is_outside`` says that they stand for rows of the container."""
+    for source in sources:
+        if source.kind is plan.SourceKind.VALUE:
+            continue
+        inner = source.block
+        if source.kind is not plan.SourceKind.ROWS or inner is None:
+            return False
+        is_counted = inner.is_grouped and not inner.group_by
+        if not is_counted and (is_outside or not _gives_one(inner.sources, False)):
+            return False
+    return bool(sources) or not is_outside
+
+
 def _base_of(node: ast.Expression) -> ast.Identifier:
     while isinstance(node, ast.Property | ast.Element):
         node = node.target
@@ -322,11 +345,16 @@ def _base_of(node: ast.Expression) -> ast.Identifier:
     return node
 
 
-def bind(query: ast.Query, limits: Limits, text: str = "") -> plan.Plan:
-    """The bound plan of a query parsed from a text."""
+def bind(
+    query: ast.Query, limits: Limits, text: str = "", given: Mapping[str, Any] | None = None
+) -> plan.Plan:
+    """The bound plan of a query parsed from a text.
+
+    With the values of its parameters what is wrong with them is told among the other complaints, in its place.
+    """
     if isinstance(query.selection, ast.SelectStar) and not query.sources:
         raise errors.refusal("SC1021", query.selection.start, query.selection.end)
-    binder = Binder(limits, text)
+    binder = Binder(limits, text, given)
     block = binder.block(query, None, root_allowed=True, is_top=True)
     binder.check_totals(query)
     binder.raise_complaints()

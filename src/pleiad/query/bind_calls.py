@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from pleiad.keys.undefined import UNDEFINED
-from pleiad.query import ast, plan
+from pleiad.query import ast
 from pleiad.query.functions.dates import is_timespan
 from pleiad.query.functions.registry import Function
 from pleiad.query.vector_options import option_problems
@@ -103,11 +103,10 @@ class CallRules:
         if len(node.arguments) > 2:
             third = node.arguments[2]
             if isinstance(third, ast.Parameter):
-                rule = plan.ParameterRule("SC2212", third.name, third.start, third.end)
-                binder.parameter_rules.append(rule)
+                binder.rule("SC2212", third.name, third.start, third.end)
             elif not isinstance(third, ast.Literal) or type(third.value) is not bool:
                 binder.complain("SC2212", third)
-        if len(node.arguments) > 3:
+        if len(node.arguments) > 3 and len(binder.complaints) == before:
             options = node.arguments[3]
             if isinstance(options, ast.ObjectLiteral):
                 for name, value in options.properties:
@@ -115,8 +114,7 @@ class CallRules:
                     for row, facts in option_problems(name, known):
                         binder.complain(row, options, **facts)
             elif isinstance(options, ast.Parameter):
-                place = plan.ParameterRule("SC2210 object", options.name, options.start, options.end)
-                binder.parameter_rules.append(place)
+                binder.rule("SC2210 object", options.name, options.start, options.end)
             else:
                 binder.complain("SC2210 object", options)
         return len(binder.complaints) == before

@@ -8,7 +8,7 @@ that a client sees all of them; where one was made, the bound form is only a sta
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from pleiad.keys.undefined import UNDEFINED
@@ -17,6 +17,7 @@ from pleiad.query import ast, errors, plan
 from pleiad.query.bind_calls import CallRules
 from pleiad.query.functions import REGISTRY
 from pleiad.query.pace import worked
+from pleiad.query.parameters import parameter_problems
 from pleiad.query.print import print_expression
 from pleiad.query.rank import INTERNAL_FUNCTIONS
 from pleiad.query.shape import shape
@@ -24,6 +25,7 @@ from pleiad.query.values import is_number, member, neg3
 
 AGGREGATES: Final = {kind.name: kind for kind in plan.AggregateKind}
 _EXPRESSION_STEPS: Final = 8
+_NO_AGGREGATES: Final = {"WHERE": "SC2104", "GROUP BY": "SC2111", "RANK": "SC2226"}
 NOTHING: Final = plan.Constant(UNDEFINED)
 """What stands for an expression about which there is a complaint."""
 
@@ -37,6 +39,8 @@ class Scope:
         self.names: dict[str, int] = {}
         self.last_slot = -1
         self.group_shapes: dict[Hashable, int] | None = None
+        self.is_single = False
+        """Whether the groups are of one row, so that its names may be used as they are."""
         self.row_scope: Scope | None = None
         self.aggregates: dict[Hashable, tuple[int, plan.Aggregate]] = {}
         self.clause = "SELECT"
@@ -50,14 +54,26 @@ class Scope:
             scope = scope.outer
         return None
 
-    def grouped(self, group_shapes: dict[Hashable, int]) -> Scope:
+    def grouped(self, group_shapes: dict[Hashable, int], is_single: bool) -> Scope:
         """The scope of the select list over the groups of this scope's rows."""
         scope = Scope(self.outer, self.number)
         scope.names = self.names
         scope.last_slot = self.last_slot
         scope.group_shapes = group_shapes
+        scope.is_single = is_single
         scope.row_scope = self
         return scope
+
+    def groups_around(self, holder: Scope) -> Scope | None:
+        """The nearest scope, up to the holder of a name, that sees many rows as groups."""
+        scope: Scope | None = self
+        while scope is not None:
+            if scope.group_shapes is not None and not scope.is_single:
+                return scope
+            if scope is holder:
+                return None
+            scope = scope.outer
+        return None
 
     def in_clause(self, clause: str) -> Scope:
         """The same scope while another clause is bound; its aggregates are the same."""
@@ -65,6 +81,7 @@ class Scope:
         scope.names = self.names
         scope.last_slot = self.last_slot
         scope.group_shapes = self.group_shapes
+        scope.is_single = self.is_single
         scope.row_scope = self.row_scope
         scope.aggregates = self.aggregates
         scope.clause = clause
@@ -83,9 +100,10 @@ class ExpressionBinder:
             self, query: ast.Query, outer: Scope | None, root_allowed: bool, is_top: bool = False
         ) -> plan.Block: ...
 
-    def __init__(self, limits: Limits, text: str = "") -> None:
+    def __init__(self, limits: Limits, text: str = "", given: Mapping[str, Any] | None = None) -> None:
         self.limits = limits
         self.text = text
+        self.given = given
         self.group_complaints: list[tuple[int, errors.Complaint]] = []
         self.slot_count = 0
         self.root_slots: set[int] = set()
@@ -94,6 +112,8 @@ class ExpressionBinder:
         self.udfs: list[str] = []
         self.complaints: list[errors.Complaint] = []
         self.references = 0
+        self.is_sound = True
+        """Whether nothing was wrong with the text up to the select list of the last subquery."""
         self._call_rules = CallRules(self)
 
     def new_slot(self) -> int:
@@ -103,6 +123,16 @@ class ExpressionBinder:
     def complain(self, row: str, node: ast.Node | ast.Place, **facts: Any) -> None:
         start, end = node if isinstance(node, tuple) else (node.start, node.end)
         self.complaints.append(errors.complaint(row, start, end, **facts))
+
+    def rule(self, row: str, name: str, start: int, end: int) -> bool:
+        """Keeps what the value of a parameter must be; where the values are given, whether this one is."""
+        kept = plan.ParameterRule(row, name, start, end)
+        self.parameter_rules.append(kept)
+        if self.given is None:
+            return True
+        found = list(parameter_problems(kept, self.given.get(name)))
+        self.complaints += found
+        return not found
 
     def raise_complaints(self) -> None:
         if self.complaints:
@@ -185,8 +215,8 @@ class ExpressionBinder:
             seen.add(name)
 
     def _let(self, node: ast.Let, scope: Scope) -> plan.Expression:
-        if scope.clause == "GROUP BY":
-            self.complain("SC2090", node)
+        if scope.clause in ("GROUP BY", "ORDER BY"):
+            self.complain("SC2090" if scope.clause == "GROUP BY" else "SC2091", node)
             return NOTHING
         value = self.bind(node.value, scope)
         if scope.holder(node.name) is not None:
@@ -209,8 +239,7 @@ class ExpressionBinder:
             return NOTHING
         block = self.block(query, scope, root_allowed=False)
         # With a fault before or in it an aggregate is not seen.
-        is_sound = not self.complaints
-        if kind is ast.SubqueryKind.SCALAR and _gives_many(query, is_sound):
+        if kind is ast.SubqueryKind.SCALAR and _gives_many(query, self.is_sound):
             self.complain("SC2201", node)
         return plan.Subquery(kind, block)
 
@@ -232,15 +261,34 @@ class ExpressionBinder:
                 break
             current = current.target
         if not isinstance(current, ast.Identifier):
-            return with_steps(self.bind(current, scope), steps)
+            return self._path_of_value(node, current, steps, scope)
         holder = scope.holder(current.name)
         if holder is None:
             self.complain("SC2001", current, name=current.name)
             return NOTHING
         self.references += 1
+        groups = scope.groups_around(holder)
+        if groups is not None:
+            return self._grouped_path(node, steps, scope, groups)
+        bound = with_steps(plan.Slot(holder.names[current.name]), steps)
         if holder.group_shapes is None:
-            return with_steps(plan.Slot(holder.names[current.name]), steps)
-        return self._grouped_path(node, steps, scope, holder)
+            return bound
+        # The row of a group of one: all that there are of it, of which there is one.
+        row = self._aggregate_result(holder, plan.AggregateKind.MAKELIST, shape(node), bound)
+        return plan.Member(row, plan.Constant(0))
+
+    def _path_of_value(
+        self, node: ast.Expression, base: ast.Expression, steps: list[plan.Expression], scope: Scope
+    ) -> plan.Expression:
+        """Members of something that is no name; of what is no part of a group it is told as a whole."""
+        before = len(self.group_complaints)
+        bound = self.bind(base, scope)
+        shown = _without_numbers(node)
+        if len(self.group_complaints) > before and isinstance(shown, ast.Property):
+            holder = self.group_complaints[before][0]
+            del self.group_complaints[before:]
+            self._complain_of_group(shown, scope, holder)
+        return with_steps(bound, steps)
 
     def _index(self, node: ast.Element, scope: Scope) -> plan.Expression | None:
         """The key between brackets: a number, or a parameter that is checked when its value is known."""
@@ -249,8 +297,8 @@ class ExpressionBinder:
             return plan.Constant(index.value)
         if isinstance(index, ast.Parameter):
             self.parameters.setdefault(index.name)
-            self.parameter_rules.append(plan.ParameterRule("SC2990", index.name, node.start, node.end))
-            return plan.Parameter(index.name)
+            is_legal = self.rule("SC2990", index.name, node.start, node.end)
+            return plan.Parameter(index.name) if is_legal else None
         self.bind(index, scope)
         self.complain("SC2990", node)
         return None
@@ -268,14 +316,14 @@ class ExpressionBinder:
                 return with_steps(plan.GroupKey(index, holder.number), steps[:position])
             if isinstance(current, ast.Property | ast.Element):
                 current = current.target
-        shown = node
-        while isinstance(shown, ast.Element):
-            shown = shown.target
+        self._complain_of_group(_without_numbers(node), scope, holder.number)
+        return NOTHING
+
+    def _complain_of_group(self, shown: ast.Expression, scope: Scope, number: int) -> None:
         row = "SC2103" if scope.clause == "ORDER BY" else "SC2102"
         written = self.text[shown.start : shown.end] or print_expression(shown)
         problem = errors.complaint(row, shown.start, shown.end, name=written)
-        self.group_complaints.append((holder.number, problem))
-        return NOTHING
+        self.group_complaints.append((number, problem))
 
     # -- calls -----------------------------------------------------------------------------------
 
@@ -309,19 +357,13 @@ class ExpressionBinder:
 
     def _aggregate(self, node: ast.FunctionCall, kind: plan.AggregateKind, scope: Scope) -> plan.Expression:
         row_scope = scope if scope.row_scope is None else scope.row_scope
-        if scope.clause in ("WHERE", "GROUP BY"):
-            self.bind_all(node.arguments, scope)
-            row = "SC2104" if scope.clause == "WHERE" else "SC2111"
-            self.complain(row, node)
-            return NOTHING
-        if scope.clause == "RANK":
-            self.bind_all(node.arguments, scope)
-            self.complain("SC2226", node)
-            return NOTHING
-        inner = row_scope.in_clause("AGGREGATE")
-        bound = self.bind_all(node.arguments, inner)
+        is_elsewhere = scope.clause in _NO_AGGREGATES
+        bound = self.bind_all(node.arguments, scope if is_elsewhere else row_scope.in_clause("AGGREGATE"))
         if len(node.arguments) != 1:
             self.complain("SC2050", node, name=node.name, count=1)
+            return NOTHING
+        if is_elsewhere:
+            self.complain(_NO_AGGREGATES[scope.clause], node)
             return NOTHING
         if scope.clause == "AGGREGATE" or scope.row_scope is None:
             return NOTHING
@@ -329,10 +371,22 @@ class ExpressionBinder:
         if self.has_aggregate(argument):
             self.complain("SC2101", node)
             return NOTHING
-        key = (kind, shape(argument))
+        return self._aggregate_result(scope, kind, shape(argument), bound[0])
+
+    def _aggregate_result(
+        self, scope: Scope, kind: plan.AggregateKind, form: Hashable, argument: plan.Expression
+    ) -> plan.Expression:
+        key = (kind, form)
         if key not in scope.aggregates:
-            scope.aggregates[key] = (len(scope.aggregates), plan.Aggregate(kind, bound[0]))
-        return plan.AggregateResult(scope.aggregates[key][0], scope.number)
+            scope.aggregates[key] = (len(scope.aggregates), plan.Aggregate(kind, argument))
+        return plan.AggregateResult(scope.aggregates[key][0], scope.number, kind)
+
+
+def _without_numbers(node: ast.Expression) -> ast.Expression:
+    """A path as far as its last name."""
+    while isinstance(node, ast.Element):
+        node = node.target
+    return node
 
 
 def is_aggregate(node: Any) -> bool:

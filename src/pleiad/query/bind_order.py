@@ -13,8 +13,10 @@ _SCORES: Final = ("VECTORDISTANCE", "_FULLTEXTSCORE", "_VECTORSCORE")
 
 
 def is_path_like(node: ast.Expression) -> bool:
-    """Whether an expression has the form of a path, whatever it begins with."""
-    return isinstance(node, ast.Identifier | ast.Property | ast.Element)
+    """Whether an expression has the form of a path that begins with a name."""
+    while isinstance(node, ast.Property | ast.Element):
+        node = node.target
+    return isinstance(node, ast.Identifier)
 
 
 def reduced(node: plan.Expression, blocks: dict[int, plan.Block] | None = None) -> plan.Expression:
@@ -32,6 +34,9 @@ def reduced(node: plan.Expression, blocks: dict[int, plan.Block] | None = None) 
         return node
     if isinstance(node, plan.Slot) and node.index in blocks:
         return reduced(blocks[node.index].selection, blocks)
+    if isinstance(node, plan.GroupKey):
+        keys = [block.group_by for block in blocks.values() if block.scope == node.scope]
+        return reduced(keys[0][node.index], blocks) if keys else node
     if not isinstance(node, plan.Member):
         return node
     target = reduced(node.target, blocks)
@@ -48,10 +53,13 @@ def reduced(node: plan.Expression, blocks: dict[int, plan.Block] | None = None) 
 
 
 def row_blocks(sources: list[plan.Source] | tuple[plan.Source, ...]) -> dict[int, plan.Block]:
-    """The blocks of sources whose rows are one value each, by the slot of the source."""
+    """The blocks that sources have their rows from, by the slot of the source.
+
+    An element of rows that are paths is taken for the row: it is a path as well.
+    """
     found: dict[int, plan.Block] = {}
     for source in sources:
-        if source.kind is plan.SourceKind.ROWS and source.block is not None and not source.block.is_grouped:
+        if source.block is not None:
             found[source.slot] = source.block
             found.update(row_blocks(source.block.sources))
     return found
@@ -69,19 +77,60 @@ def check_sort_path(
     query: ast.Query, order_by: tuple[plan.SortKey, ...], sources: list[plan.Source], is_grouped: bool
 ) -> None:
     """2206 for a key that is no path; one row, or no row of items, is not sorted at all."""
-    if not query.sources or (is_grouped and not query.group_by):
+    if not query.sources:
         return
     blocks = row_blocks(sources)
+    is_counted = query.where is None and is_of_one_count(order_by, sources)
+    if is_counted or (len(order_by) == 1 and is_between_geometries(order_by[0].expression)):
+        return
+    if is_grouped and not query.group_by:
+        _check_paths_of_one_row(order_by, blocks)
+        return
     if len(order_by) == 1 and _is_score(score := order_by[0].expression):
         if is_distance(score) and not _is_from_vector(score, blocks):
             raise errors.refusal("2206")
         return
     group_keys = query.group_by
     for key in in_turns(order_by):
-        if not is_document_path(key.expression, blocks) or (
-            isinstance(key.expression, plan.GroupKey) and not is_path_like(group_keys[key.expression.index])
-        ):
+        expression = key.expression
+        if isinstance(expression, plan.GroupKey):
+            is_path = is_path_like(group_keys[expression.index])
+        else:
+            is_path = is_document_path(expression, blocks)
+        if not is_path:
             raise errors.refusal("2206")
+
+
+def _check_paths_of_one_row(order_by: tuple[plan.SortKey, ...], blocks: dict[int, plan.Block]) -> None:
+    """Of the keys of one row only those are looked at that are paths into the one row of a subquery."""
+    for key in in_turns(order_by):
+        base = key.expression
+        while isinstance(base, plan.Member):
+            base = base.target
+        inner = blocks.get(base.index) if isinstance(base, plan.Slot) else None
+        if inner is not None and inner.is_grouped and not inner.group_by:
+            raise errors.refusal("2206")
+
+
+def is_of_one_count(
+    order_by: tuple[plan.SortKey, ...], sources: list[plan.Source] | tuple[plan.Source, ...]
+) -> bool:
+    """Whether the only key is the one row of a subquery that is a COUNT: no path, and sorted by the client."""
+    if len(order_by) != 1 or len(sources) != 1:
+        return False
+    base = order_by[0].expression
+    while isinstance(base, plan.Member):
+        base = base.target
+    inner = sources[0].block
+    if inner is None or inner.group_by or not inner.is_value or base != plan.Slot(sources[0].slot):
+        return False
+    selection = inner.selection
+    return isinstance(selection, plan.AggregateResult) and selection.kind is plan.AggregateKind.COUNT
+
+
+def is_between_geometries(node: plan.Expression) -> bool:
+    """Whether an expression is the distance of two geometries, by which rows may be sorted as by a path."""
+    return isinstance(node, plan.Call) and node.function.name == "ST_DISTANCE"
 
 
 def _is_score(node: plan.Expression) -> TypeGuard[plan.Call]:

@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 import threading
 from collections import OrderedDict
-from collections.abc import AsyncIterator
-from typing import Final
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
 
 from pleiad.limits import Limits
 from pleiad.query import ast, errors
@@ -28,8 +28,8 @@ class QueryCache:
         self._queries: OrderedDict[str, Query] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, text: str, limits: Limits) -> Query:
-        """The compiled query of a text, or of the tree of a TreeText, under these limits."""
+    def get(self, text: str, limits: Limits, parameters: Mapping[str, Any] | None = None) -> Query:
+        """The compiled query of a text, or of the tree of a TreeText; a wrong one is told with its parameters."""
         with self._lock:
             query = self._queries.get(text)
             if query is not None and (query.limits is limits or query.limits == limits):
@@ -39,7 +39,7 @@ class QueryCache:
             if isinstance(text, TreeText):
                 query = Query.of_tree(text.syntax, limits, self.trim)
             else:
-                query = Query(text, limits, self.trim)
+                query = Query(text, limits, self.trim, parameters)
         except RecursionError:
             raise errors.plain_error("The query is nested too deeply.") from None
         with self._lock:
@@ -63,9 +63,9 @@ class QueryCache:
 _CACHE: Final = QueryCache(QUERIES_MAX, Limits().query_cache_bytes)
 
 
-def compile_query(text: str, limits: Limits) -> Query:
-    """The compiled form of a query text; a text that is wrong raises a 400."""
-    return _CACHE.get(text, limits)
+def compile_query(text: str, limits: Limits, parameters: Mapping[str, Any] | None = None) -> Query:
+    """The compiled form of a query text; one that is wrong raises a 400, which tells of its parameters too."""
+    return _CACHE.get(text, limits, parameters)
 
 
 def compile_tree(syntax: ast.Query, limits: Limits) -> Query:

@@ -24,4 +24,6 @@ class QueryContext:
     computed_properties: tuple[tuple[str, Query], ...] = ()
     vector_policy: Mapping[str, Any] | None = None
     full_text_policy: Mapping[str, Any] | None = None
+    is_planar: bool = False
+    """whether the container's geometries lie in a plane and not on the globe"""
     pace: Pace = field(default_factory=Pace)

@@ -7,48 +7,30 @@ object. Together they cannot be. Demands are necessary, never sufficient: a valu
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
 
 from pleiad.query import plan
 from pleiad.query.ast import SubqueryKind
-from pleiad.query.kinds import (
+from pleiad.query.kinds import Path, kind_of_value, kinds, path_of, written_arguments
+from pleiad.query.pace import in_turns
+from pleiad.query.signatures import (
     ANYTHING,
     ARRAY,
     BOOLEAN,
     COMPARABLE,
+    DEFINED,
     FALSE,
     MISSING,
-    NULL,
     NUMBER,
     OBJECT,
+    SIGNATURES,
     STRING,
-    TEXT_PAIRS,
+    TESTS,
     TRUE,
-    Path,
-    first_argument,
-    kind_of_value,
-    kinds,
-    path_of,
+    takes_all,
 )
-from pleiad.query.pace import in_turns
 
-DEFINED: Final = ANYTHING & ~MISSING
 Demands = dict[Path, int]
 """The types that a path may have, by path; a path that is not there may have any."""
-
-_TESTS: Final = {
-    "IS_ARRAY": ARRAY,
-    "IS_BOOL": BOOLEAN,
-    "IS_BOOLEAN": BOOLEAN,
-    "IS_DEFINED": DEFINED,
-    "IS_FINITE_NUMBER": NUMBER,
-    "IS_INTEGER": NUMBER,
-    "IS_NULL": NULL,
-    "IS_NUMBER": NUMBER,
-    "IS_OBJECT": OBJECT,
-    "IS_PRIMITIVE": COMPARABLE,
-    "IS_STRING": STRING,
-}
 
 
 def both(parts: Iterable[Demands | None]) -> Demands | None:
@@ -105,17 +87,23 @@ class Reader:
             case plan.In(needle=needle, items=items):
                 if mask & FALSE:
                     return self.of(needle, DEFINED)
+                if not all(isinstance(item, plan.Constant) for item in in_turns(items)):
+                    return self.of(needle, DEFINED)
                 return either(self._equal(needle, item) for item in in_turns(items))
             case plan.Between(value=value, low=low, high=high) if mask & BOOLEAN == TRUE:
                 return both((self._compared(value, low), self._compared(value, high)))
             case plan.Like(value=value, pattern=pattern):
                 return both((self.of(value, STRING), self.of(pattern, STRING)))
-            case plan.Call(function=function, arguments=arguments):
-                return self._call(function.name, node, arguments, mask)
+            case plan.Call(function=function):
+                return self._call(function.name, written_arguments(node), mask)
             case plan.Subquery(kind=SubqueryKind.EXISTS, block=block) if not mask & FALSE:
-                if block.is_grouped or block.where is None:
+                if block.where is None or (block.is_grouped and not block.group_by):
                     return {}
                 return self.of(block.where, TRUE)
+            case plan.Conditional(test=test, then=then, otherwise=otherwise):
+                if self._kinds(otherwise) & mask:
+                    return {}
+                return both((self.of(test, TRUE), self.of(then, mask)))
         return {}
 
     def _path(self, path: Path, mask: int) -> Demands:
@@ -129,9 +117,19 @@ class Reader:
 
     def _equal(self, left: plan.Expression, right: plan.Expression) -> Demands | None:
         common = self._kinds(left) & self._kinds(right) & DEFINED
-        return both((self.of(left, common), self.of(right, common)))
+        found = [self.of(left, common), self.of(right, common)]
+        for made, other in ((left, right), (right, left)):
+            if isinstance(made, plan.MakeObject) and isinstance(other, plan.Constant):
+                parts = dict(made.properties)
+                named = other.value.items() if isinstance(other.value, dict) else ()
+                found += [
+                    self._equal(parts[name], plan.Constant(each)) for name, each in named if name in parts
+                ]
+        return both(found)
 
     def _compared(self, left: plan.Expression, right: plan.Expression) -> Demands | None:
+        if not isinstance(left, plan.Constant) and not isinstance(right, plan.Constant):
+            return self._equal(left, right)
         one, two = self._kinds(left), self._kinds(right)
         common = one & two & COMPARABLE & ~BOOLEAN
         if one & BOOLEAN and two & BOOLEAN:
@@ -164,15 +162,16 @@ class Reader:
             parts.append(both(self.of(each, other) for each in in_turns(operands)))
         return either(parts)
 
-    def _call(
-        self, name: str, node: plan.Call, arguments: tuple[plan.Expression, ...], mask: int
-    ) -> Demands | None:
-        if name in _TESTS:
-            return self.of(arguments[0], _TESTS[name]) if mask & BOOLEAN == TRUE else {}
-        if name in TEXT_PAIRS:
-            return both(self.of(each, STRING) for each in arguments[:2])
-        wanted = first_argument(node.function)
-        return self.of(arguments[0], wanted) if wanted is not None and arguments else {}
+    def _call(self, name: str, arguments: tuple[plan.Expression, ...], mask: int) -> Demands | None:
+        if name in TESTS:
+            return self.of(arguments[0], TESTS[name]) if mask & BOOLEAN == TRUE else {}
+        signature = SIGNATURES.get(name)
+        if signature is None:
+            return {}
+        if not signature.value & mask:
+            return None
+        taken = arguments if takes_all(name) else arguments[:1]
+        return both(self.of(each, signature.argument(place)) for place, each in enumerate(taken))
 
 
 def meets(known: Mapping[Path, int], wanted: Demands | None) -> bool:

@@ -69,6 +69,9 @@ RULES: Final[dict[str, Rule]] = {
     "SC2023": Rule(
         "The variable name '{name}' in the LET expression must be unique.", "LET of a name that is in use"
     ),
+    "SC2040": Rule(
+        "'SELECT *' is not allowed with aggregate functions.", "SELECT * with an aggregate in ORDER BY"
+    ),
     "SC2041": Rule("'SELECT *' is not allowed with GROUP BY.", "SELECT * of groups"),
     "SC2042": Rule(
         "'SELECT *' is only valid with a single input set.",
@@ -92,6 +95,7 @@ RULES: Final[dict[str, Rule]] = {
         "The OFFSET count value exceeds the maximum allowed value.", "OFFSET of no whole number of 32 bits"
     ),
     "SC2090": Rule("LET expressions are not allowed in the GROUP BY clause.", "LET in GROUP BY"),
+    "SC2091": Rule("LET expressions are not allowed in the ORDER BY clause.", "LET in ORDER BY"),
     "SC2101": Rule(
         "Cannot perform an aggregate function on an expression containing an aggregate or a subquery.",
         "an aggregate in an aggregate",

@@ -1,56 +1,65 @@
-"""The filters of a query and of the subqueries its rows come through as one, and what rows demand to pass them."""
+"""What has to be true of an item for a query to have a row of it: its filters and those of the subqueries its rows come
+through, arrays where elements are iterated, values where an alias stands for one.
+
+Aggregates without GROUP BY have one row whatever they count. So what is said of such a row says nothing of the items
+below it, and the conditions are in layers: the first speak of the rows of the query, the last of the items.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pleiad.query import demands, plan
-from pleiad.query.fold import Folder
-from pleiad.query.kinds import ARRAY, TRUE
+from pleiad.query.contradiction import is_contradiction
+from pleiad.query.fold import Folder, Meanings, block_meanings, own_groups, row_conditions
+from pleiad.query.kinds import kinds
+from pleiad.query.signatures import TRUE
 
 
-def demanded_by(bound: plan.Plan, folder: Folder, where: plan.Expression | None) -> demands.Demands | None:
-    """What rows of the query demand of paths: to pass the filter, and to be arrays where they are iterated."""
-    reader = demands.Reader(bound.root_slots)
-    parts = [] if where is None else [reader.of(where, TRUE)]
-    for source in bound.block.sources:
-        if source.kind is plan.SourceKind.ELEMENTS and source.expression is not None:
-            parts.append(reader.of(folder.fold(source.expression), ARRAY))
-    return demands.both(parts)
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The folded conditions of a query: those on its items as one, and what is demanded of rows by the others."""
+
+    folder: Folder
+    where: plan.Expression | None
+    demanded: demands.Demands | None
+    """what rows demand of paths; None when no row can be"""
+    demanded_outside: demands.Demands | None
+    """the same of the rows that the query itself selects from"""
 
 
-def whole_filter(bound: plan.Plan, parameters: Mapping[str, Any]) -> tuple[Folder, plan.Expression | None]:
-    """The filters of the query and of the subqueries that stand first in FROM as one, over the item's own alias; and
-    what folds expressions of the query in the same way.
-    """
-    filters: list[plan.Expression] = []
-    slots: dict[int, plan.Expression] = {}
+def filters_of(bound: plan.Plan, parameters: Mapping[str, Any], is_planar: bool | None = None) -> Filters:
+    """The conditions of a query with these parameters; ``is_planar`` says what its constant geometries lie in."""
+    meanings = Meanings()
+    own_groups(bound.block, meanings)
+    layers: list[list[plan.Expression]] = [[]]
     block: plan.Block | None = bound.block
     while block is not None:
-        slots.update(_meanings(block))
-        if block.where is not None:
-            filters.append(block.where)
+        block_meanings(block, meanings)
+        layers[-1] += row_conditions(block, is_whole=False)
         inner = block.sources[0].block if block.sources else None
-        # What groups give is no row of their source.
-        if inner is not None and inner.is_grouped:
-            filters.clear()
-            slots.clear()
+        if inner is not None and inner.is_grouped and not inner.group_by:
+            layers.append([])
         block = inner
-    folder = Folder(parameters, slots=slots)
-    if not filters:
-        return folder, None
-    whole = filters[0] if len(filters) == 1 else plan.Chain("AND", tuple(filters))
-    return folder, folder.fold(whole)
+    folder = Folder(parameters, meanings=meanings, is_planar=is_planar)
+    wholes = [folder.fold(_joined(layer)) if layer else None for layer in layers]
+    reader = demands.Reader(bound.root_slots)
+    found = [_demanded(reader, whole, bound) for whole in wholes]
+    is_never = any(each is None for each in found)
+    return Filters(folder, wholes[-1], None if is_never else found[-1], None if is_never else found[0])
 
 
-def _meanings(block: plan.Block) -> dict[int, plan.Expression]:
-    """The aliases of a block that stand for one expression."""
-    found: dict[int, plan.Expression] = {}
-    for source in block.sources:
-        if source.kind is plan.SourceKind.VALUE and source.expression is not None:
-            found[source.slot] = source.expression
-        elif source.kind is plan.SourceKind.ROWS and source.block is not None and not source.block.is_grouped:
-            found[source.slot] = source.block.selection
-            found.update(_meanings(source.block))
-    return found
+def _joined(layer: list[plan.Expression]) -> plan.Expression:
+    return layer[0] if len(layer) == 1 else plan.Chain("AND", tuple(layer))
+
+
+def _demanded(
+    reader: demands.Reader, whole: plan.Expression | None, bound: plan.Plan
+) -> demands.Demands | None:
+    if whole is None:
+        return {}
+    if not kinds(whole, bound.root_slots) & TRUE or is_contradiction((whole,)):
+        return None
+    return reader.of(whole, TRUE)

@@ -2,20 +2,23 @@
 
 Used for routing and plans only, where the parameters are known. What is left is equal in value to what was given. Not
 folded, as in the service: LIKE and the REGEX functions, user-defined functions, whatever depends on time, chance or a
-container's policies; and calls that fail.
+container's policies but for what its geometries lie in; and calls that fail.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from pleiad.errors import PleiadError
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan, values
 from pleiad.query.ast import SubqueryKind
+from pleiad.query.context import QueryContext
+from pleiad.query.functions import REGISTRY
 from pleiad.query.functions.numbers import whole
+from pleiad.query.like import prefix_of
 from pleiad.query.pace import in_turns
 
 _BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
@@ -43,36 +46,107 @@ _UNARY: Final[dict[str, Callable[[Any], Any]]] = {
     "+": values.pos3,
     "~": values.bitnot3,
 }
+_IS_ARRAY: Final = REGISTRY["IS_ARRAY"]
+_IS_DEFINED: Final = REGISTRY["IS_DEFINED"]
+_MEANT_NODES_MAX: Final = 2_000
 _KEPT: Final = ("REGEXMATCH", "REGEXEXTRACT", "REGEXEXTRACTALL", "REGEXREPLACE", "REGEXREPLACEALL")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Meanings:
+    """The expressions that aliases stand for, by slot, and those of groups, by block and number."""
+
+    slots: dict[int, plan.Expression] = dataclasses.field(default_factory=dict)
+    groups: dict[tuple[int, int], plan.Expression] = dataclasses.field(default_factory=dict)
+
+
+def block_meanings(block: plan.Block, found: Meanings) -> None:
+    """Adds what the aliases of a block, and of the subqueries it selects from, stand for."""
+    for source in block.sources:
+        if source.kind is plan.SourceKind.VALUE and source.expression is not None:
+            found.slots[source.slot] = source.expression
+        elif source.block is not None:
+            if source.kind is plan.SourceKind.ROWS:
+                found.slots[source.slot] = source.block.selection
+            own_groups(source.block, found)
+            block_meanings(source.block, found)
+
+
+def own_groups(block: plan.Block, found: Meanings) -> None:
+    """Adds what the groups of a block stand for."""
+    for index, key in enumerate(block.group_by):
+        found.groups[block.scope, index] = key
+
+
+def is_defined(node: plan.Expression) -> plan.Expression:
+    """The condition that an expression has a value."""
+    return plan.Call(_IS_DEFINED, (node,))
+
+
+def row_conditions(block: plan.Block, is_whole: bool = True) -> list[plan.Expression]:
+    """What has to be true for a block to have a row; ``is_whole`` asks for one with a value, whatever it is made of.
+
+    Without it the first source is left out where it is a subquery, and so is the selection.
+    """
+    if is_whole and block.is_grouped and not block.group_by:
+        return []
+    found = [] if block.where is None else [block.where]
+    for number, source in enumerate(block.sources):
+        if source.expression is not None:
+            is_iterated = source.kind is plan.SourceKind.ELEMENTS
+            found.append(plan.Call(_IS_ARRAY if is_iterated else _IS_DEFINED, (source.expression,)))
+        elif source.block is not None:
+            if is_whole or number:
+                found += row_conditions(source.block)
+            elif source.block.is_value:
+                found.append(is_defined(source.block.selection))
+            if source.kind is plan.SourceKind.ROW_ELEMENTS and not source.block.is_grouped:
+                found.append(plan.Call(_IS_ARRAY, (source.block.selection,)))
+    if is_whole and block.is_value:
+        found.append(is_defined(block.selection))
+    return found
 
 
 class Folder:
     """Folds expressions with the values of the parameters.
 
-    ``known`` gives expressions a value of their own, ``slots`` the expressions that aliases stand for.
+    ``known`` gives expressions a value of their own, ``meanings`` the expressions that aliases stand for. With
+    ``calls`` only functions of these names are computed, and LIKE where it asks for a beginning. Functions of
+    geometries are computed where ``is_planar`` says what they lie in.
     """
 
     def __init__(
         self,
         parameters: Mapping[str, Any],
         known: Callable[[plan.Expression], tuple[Any] | None] | None = None,
-        slots: Mapping[int, plan.Expression] | None = None,
+        meanings: Meanings | None = None,
+        calls: Collection[str] | None = None,
+        is_planar: bool | None = None,
     ) -> None:
         self._parameters = parameters
         self._known = known
-        self._slots = slots or {}
+        self._meanings = meanings or Meanings()
+        self._calls = calls
+        self._is_planar = is_planar
+        self._depth = self._meant_nodes = 0
 
     def fold(self, node: plan.Expression) -> plan.Expression:
         """The expression with its constant parts computed."""
         if isinstance(node, plan.Constant):
             return node
+        self._meant_nodes += self._depth > 0
         if self._known is not None and (given := self._known(node)) is not None:
             return plan.Constant(given[0])
         match node:
             case plan.Parameter(name=name):
                 return plan.Constant(self._parameters.get(name, UNDEFINED))
-            case plan.Slot(index=index) if index in self._slots:
-                return self.fold(self._slots[index])
+            case plan.Slot(index=index) if index in self._meanings.slots:
+                return self._meant(node, self._meanings.slots[index])
+            case plan.GroupKey(index=index, scope=scope) if (scope, index) in self._meanings.groups:
+                return self._meant(node, self._meanings.groups[scope, index])
+            case plan.Let(slot=slot, value=value, body=body):
+                self._meanings.slots[slot] = value
+                return self.fold(body)
             case plan.Member(target=target, key=key):
                 return self._member(self.fold(target), self.fold(key))
             case plan.Unary(operator=operator, operand=operand):
@@ -92,6 +166,16 @@ class Folder:
                 return self._subquery(node)
         return self._compound(node)
 
+    def _meant(self, node: plan.Expression, meaning: plan.Expression) -> plan.Expression:
+        """What an alias stands for; aliases of aliases would grow without end, so at some size they stay."""
+        if self._meant_nodes > _MEANT_NODES_MAX:
+            return node
+        self._depth += 1
+        try:
+            return self.fold(meaning)
+        finally:
+            self._depth -= 1
+
     def _all(self, nodes: tuple[plan.Expression, ...]) -> tuple[plan.Expression, ...]:
         return tuple(self.fold(each) for each in in_turns(nodes))
 
@@ -105,7 +189,7 @@ class Folder:
                     return plan.Constant(values.between3(*map(_value, parts)))
                 return plan.Between(*parts)
             case plan.Like(value=value, pattern=pattern, escape=escape):
-                return plan.Like(self.fold(value), self.fold(pattern), escape)
+                return self._like(self.fold(value), self.fold(pattern), escape)
             case plan.MakeArray(items=items):
                 parts = self._all(items)
                 if _is_constant(*parts):
@@ -183,34 +267,58 @@ class Folder:
             if place is None or not 1 <= place < len(arguments):
                 return plan.Constant(UNDEFINED)
             return arguments[place]
+        is_asked = self._calls is None or function.name in self._calls
         is_pure = function.deterministic and not function.needs_context and function.name not in _KEPT
-        if is_pure and _is_constant(*arguments):
+        is_measured = function.family == "spatial" and self._is_planar is not None
+        if is_asked and is_measured and _is_constant(*arguments):
+            context = QueryContext(is_planar=bool(self._is_planar))
+            return plan.Constant(function.call(context, *map(_value, arguments)))
+        if is_asked and is_pure and _is_constant(*arguments):
             try:
                 return plan.Constant(function.call(*map(_value, arguments)))
             except PleiadError:
                 return node
         return plan.Call(function, arguments)
 
+    def _like(self, value: plan.Expression, pattern: plan.Expression, escape: str | None) -> plan.Expression:
+        if self._calls is not None and _is_constant(value, pattern):
+            text, wanted = _value(value), _value(pattern)
+            prefix = prefix_of(wanted, escape) if isinstance(wanted, str) else None
+            if prefix is not None and isinstance(text, str):
+                return plan.Constant(text.startswith(prefix))
+        return plan.Like(value, pattern, escape)
+
     def _subquery(self, node: plan.Subquery) -> plan.Expression:
-        """A subquery without a source has one row, or none; of one with sources the filter is folded."""
+        """A subquery without a source has one row, or none; of an EXISTS what it needs for a row is folded."""
         block = node.block
-        if block.is_grouped or node.kind is SubqueryKind.ARRAY:
+        if block.is_grouped and not block.group_by:
             return node
-        if block.sources:
-            if block.where is None:
+        if block.sources or block.is_grouped:
+            if node.kind is not SubqueryKind.EXISTS:
                 return node
-            return plan.Subquery(node.kind, dataclasses.replace(block, where=self.fold(block.where)))
+            block_meanings(block, self._meanings)
+            own_groups(block, self._meanings)
+            needed = row_conditions(block)
+            where = self.fold(plan.Chain("AND", tuple(needed))) if needed else None
+            return plan.Subquery(node.kind, dataclasses.replace(block, where=where))
         where = plan.Constant(True) if block.where is None else self.fold(block.where)
         selection = self.fold(block.selection)
-        if not isinstance(where, plan.Constant):
-            return node
-        if where.value is not True:
-            return plan.Constant(False if node.kind is SubqueryKind.EXISTS else UNDEFINED)
-        if node.kind is not SubqueryKind.EXISTS:
-            return selection
-        if isinstance(selection, plan.Constant):
-            return plan.Constant(selection.value is not UNDEFINED)
-        return plan.Constant(True) if isinstance(selection, plan.MakeObject | plan.MakeArray) else node
+        if node.kind is SubqueryKind.EXISTS:
+            return self._exists(node, where, selection)
+        if node.kind is SubqueryKind.ARRAY:
+            made = self._compound(plan.MakeArray((selection,)))
+            return self._conditional(where, made, plan.Constant([]))
+        return self._conditional(where, selection, plan.Constant(UNDEFINED))
+
+    def _exists(
+        self, node: plan.Subquery, where: plan.Expression, selection: plan.Expression
+    ) -> plan.Expression:
+        is_made = isinstance(selection, plan.MakeObject | plan.MakeArray)
+        has_value = plan.Constant(True) if is_made else self.fold(is_defined(selection))
+        whole = self._chain("AND", [where, has_value])
+        if isinstance(whole, plan.Constant):
+            return plan.Constant(whole.value is True)
+        return plan.Subquery(node.kind, dataclasses.replace(node.block, where=whole, selection=selection))
 
 
 def _is_constant(*nodes: plan.Expression) -> bool:

@@ -15,7 +15,7 @@ from pleiad.errors import PleiadError
 from pleiad.query import ast, errors, plan
 from pleiad.query.bind import output_names
 from pleiad.query.bind_expressions import AGGREGATES, own_nodes
-from pleiad.query.bind_order import is_distance, is_path_like
+from pleiad.query.bind_order import is_between_geometries, is_distance, is_of_one_count, is_path_like
 from pleiad.query.emptiness import gives_nothing
 from pleiad.query.hybrid_plan import hybrid_document
 from pleiad.query.parser import check_count
@@ -37,21 +37,23 @@ def gateway_plan(
     *,
     features: Collection[str] | None = None,
     vector_policy: Mapping[str, Any] | None = None,
+    is_planar: bool = False,
 ) -> dict[str, Any]:
     """The plan document.
 
     ``ranges`` gets what ``routing.key_values`` says: keys, an empty list for none, or None for all.
     ``features`` are the names the client announced; None stands for all. ``vector_policy`` is the
-    container's, which says whether more or less of a measure is nearer.
+    container's, which says whether more or less of a measure is nearer; ``is_planar`` what its geometries lie in.
     """
-    keys = key_values(query.plan, parameters, key_paths)
+    keys = key_values(query.plan, parameters, key_paths, is_planar)
     is_pinned = keys is not None and len(keys) <= 1 and all(len(key) == len(key_paths) for key in keys)
     document: dict[str, Any] = {"partitionedQueryExecutionInfoVersion": VERSION}
     if query.is_ranked:
         needed = {"HybridSearch"}
         document["hybridSearchQueryInfo"] = hybrid_document(query, parameters, vector_policy)
     else:
-        info = _QueryInfo(query, parameters, keys, is_pinned, vector_policy)
+        is_never = keys == [] or gives_nothing(query.plan, parameters, is_planar)
+        info = _QueryInfo(query, parameters, keys, is_pinned, is_never, vector_policy)
         document["queryInfo"] = info.document()
         needed = info.features()
         if info.is_empty:
@@ -84,6 +86,7 @@ class _QueryInfo:
         parameters: Mapping[str, Any],
         keys: list[tuple[Any, ...]] | None,
         is_pinned: bool,
+        is_never: bool,
         vector_policy: Mapping[str, Any] | None,
     ) -> None:
         self._query = query
@@ -92,7 +95,6 @@ class _QueryInfo:
         self._parameters = parameters
         self._is_pinned = is_pinned
         self._vector_policy = vector_policy
-        is_never = keys == [] or gives_nothing(query.plan, parameters)
         self.is_empty = not query.reads_items if not keys and not is_never else is_never
         """Whether the query gives no row, or the same from every partition, so that a client asks one."""
         self._is_plain = not query.syntax.sources or (is_never and not query.syntax.distinct)
@@ -242,7 +244,8 @@ class _QueryInfo:
 
     def _is_buffered(self) -> bool:
         """Whether the client must see all rows: nearest vectors, or one row sorted by what is no path."""
-        if any(map(_is_distance, self._block.order_by)):
+        block = self._block
+        if any(map(_is_measured, block.order_by)) or is_of_one_count(block.order_by, block.sources):
             return True
         is_single = self._block.is_grouped and not self._syntax.group_by
         return is_single and not all(is_path_like(item.expression) for item in self._syntax.order_by)
@@ -306,7 +309,7 @@ class _QueryInfo:
             "GroupBy": bool(syntax.group_by),
             "OrderBy": len(block.order_by) == 1,
             "MultipleOrderBy": len(block.order_by) > 1,
-            "NonStreamingOrderBy": any(map(_is_distance, block.order_by)),
+            "NonStreamingOrderBy": any(map(_is_measured, block.order_by)),
             "DCount": self._is_distinct_count,
         }
         kinds = {aggregate.kind for aggregate in block.aggregates}
@@ -326,6 +329,11 @@ def _is_distance(key: plan.SortKey) -> bool:
     return is_distance(key.expression)
 
 
+def _is_measured(key: plan.SortKey) -> bool:
+    """Whether a key is a distance, of vectors or of geometries, which no index has in its order."""
+    return _is_distance(key) or is_between_geometries(key.expression)
+
+
 def _aggregate_of(node: Any) -> plan.AggregateKind | None:
     if isinstance(node, ast.FunctionCall) and not node.is_udf:
         return AGGREGATES.get(node.name.upper())
@@ -340,7 +348,9 @@ def _without_cut(syntax: ast.Query) -> ast.Query:
 def _nests_groups(block: plan.Block) -> bool:
     """Whether a source has rows that one partition alone cannot give: distinct ones, or groups."""
     inner = [source.block for source in block.sources if source.block is not None]
-    return any(each.distinct or each.is_grouped or _nests_groups(each) for each in inner)
+    return any(
+        (bool(each.sources) and (each.distinct or each.is_grouped)) or _nests_groups(each) for each in inner
+    )
 
 
 def _partial(node: ast.Expression, kind: plan.AggregateKind) -> ast.Expression:

@@ -5,115 +5,43 @@ A kind is a set of types as bits. The answer is a superset: a value always has o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import Any, Final
 
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan
 from pleiad.query.ast import SubqueryKind
-from pleiad.query.functions.registry import Function
 from pleiad.query.pace import in_turns
+from pleiad.query.signatures import (
+    ANYTHING,
+    ARRAY,
+    BOOLEAN,
+    DEFINED,
+    FALSE,
+    MISSING,
+    NULL,
+    NUMBER,
+    OBJECT,
+    STRING,
+    TRUE,
+    call_kinds,
+)
 from pleiad.query.values import array_index, is_number
 
-MISSING, NULL, FALSE, TRUE, NUMBER, STRING, ARRAY, OBJECT = (1 << place for place in range(8))
-BOOLEAN: Final = FALSE | TRUE
-ANYTHING: Final = 255
-COMPARABLE: Final = NULL | BOOLEAN | NUMBER | STRING
-
-_BY_FAMILY: Final[dict[str, int]] = {
-    "types": BOOLEAN,
-    "math": NUMBER | MISSING,
-    "integers": NUMBER | MISSING,
-    "items": NUMBER | MISSING,
-    "vector": NUMBER | MISSING,
-    "fulltext": BOOLEAN | MISSING,
-    "strings": STRING | MISSING,
-    "dates": STRING | MISSING,
-    "arrays": ARRAY | MISSING,
-    "conversions": ANYTHING,
-    "spatial": BOOLEAN | MISSING,
-    "conditional": ANYTHING,
-}
-_BY_NAME: Final[dict[str, int]] = {
-    **dict.fromkeys(
-        (
-            *("CONTAINS", "ENDSWITH", "STARTSWITH", "STRINGEQUALS", "CONTAINS_ALL_CI", "CONTAINS_ALL_CS"),
-            *("CONTAINS_ANY_CI", "CONTAINS_ANY_CS", "REGEXMATCH", "ARRAY_CONTAINS", "ARRAY_CONTAINS_ALL"),
-            *("ARRAY_CONTAINS_ANY", "SETEQUAL", "STRINGTOBOOLEAN"),
-        ),
-        BOOLEAN | MISSING,
-    ),
-    **dict.fromkeys(
-        (
-            *("INDEX_OF", "LASTINDEXOF", "LENGTH", "ARRAY_LENGTH", "ARRAY_SUM", "ARRAY_AVG", "ARRAY_MEDIAN"),
-            *(
-                "DATETIMEDIFF",
-                "DATETIMEPART",
-                "DATETIMETOTICKS",
-                "DATETIMETOTIMESTAMP",
-                "YEAR",
-                "MONTH",
-                "DAY",
-            ),
-            *("GETCURRENTTICKS", "GETCURRENTTIMESTAMP", "GETCURRENTTICKSSTATIC", "GETCURRENTTIMESTAMPSTATIC"),
-            *("STRINGTONUMBER", "ST_DISTANCE", "ST_AREA", "_FULLTEXTSCORE", "_FULLTEXTWORDCOUNT", "HASH"),
-        ),
-        NUMBER | MISSING,
-    ),
-    **dict.fromkeys(("STRINGSPLIT", "REGEXEXTRACTALL", "STRINGTOARRAY"), ARRAY | MISSING),
-    **dict.fromkeys(("ARRAY_MIN", "ARRAY_MAX"), COMPARABLE | MISSING),
-    **dict.fromkeys(("STRINGTOOBJECT", "ST_ISVALIDDETAILED"), OBJECT | MISSING),
-    "STRINGTONULL": NULL | MISSING,
-    "TOSTRING": STRING | MISSING,
-    "IS_DATETIME": BOOLEAN,
-    "GENERATEEMBEDDINGS": ARRAY | MISSING,
+_AGGREGATES: Final = {
+    plan.AggregateKind.COUNT: NUMBER,
+    plan.AggregateKind.COUNTIF: NUMBER,
+    plan.AggregateKind.SUM: NUMBER | MISSING,
+    plan.AggregateKind.AVG: NUMBER | MISSING,
+    plan.AggregateKind.MAKELIST: ARRAY,
+    plan.AggregateKind.MAKESET: ARRAY,
 }
 
 
-_FIRST_BY_FAMILY: Final[dict[str, int]] = {
-    "math": NUMBER,
-    "integers": NUMBER,
-    "strings": STRING,
-    "arrays": ARRAY,
-}
-"""What the first argument has to be for a function to have a value."""
-_FIRST_BY_NAME: Final[dict[str, int | None]] = {
-    "OBJECTTOARRAY": OBJECT,
-    "STRINGJOIN": ARRAY,
-    **dict.fromkeys(
-        (
-            *("STRINGTOARRAY", "STRINGTOOBJECT", "STRINGTONUMBER", "STRINGTOBOOLEAN", "STRINGTONULL"),
-            *(
-                "DATETIMETOTICKS",
-                "DATETIMETOTIMESTAMP",
-                "YEAR",
-                "MONTH",
-                "DAY",
-                "DATETIMEFORMAT",
-                "DATETIMEBIN",
-            ),
-        ),
-        STRING,
-    ),
-}
-
-
-TEXT_PAIRS: Final = frozenset(
-    (
-        *(
-            "CONCAT",
-            "CONTAINS",
-            "ENDSWITH",
-            "STARTSWITH",
-            "STRINGEQUALS",
-            "INDEX_OF",
-            "LASTINDEXOF",
-            "REPLACE",
-        ),
-        *("DATETIMEPART", "DATETIMEFORMAT", "STRINGSPLIT"),
-    )
-)
-"""Functions that have a value only where their first two arguments are strings."""
+_FLIPPED: Final = {"<": ">", ">": "<"}
+_EXTREMES: Final = (plan.AggregateKind.MIN, plan.AggregateKind.MAX)
+"""Neither is ever an array or an object, though the service compares them with such."""
 
 
 def kind_of_value(value: Any) -> int:
@@ -150,22 +78,17 @@ def path_of(node: plan.Expression) -> Path | None:
     return (node.index, *reversed(steps)) if isinstance(node, plan.Slot) else None
 
 
-def first_argument(function: Function) -> int | None:
-    """What the first argument of a function has to be for it to have a value, None for anything."""
-    if function.name in _FIRST_BY_NAME:
-        return _FIRST_BY_NAME[function.name]
-    return _FIRST_BY_FAMILY.get(function.family)
-
-
 def kinds(node: plan.Expression, items: Collection[int] = ()) -> int:
-    """The types that an expression can have. An item is taken for anything but an array, as the service does."""
+    """The types that an expression can have. An item is taken for anything that is defined, as the service does."""
     match node:
         case plan.Constant(value=value):
             return kind_of_value(value)
         case plan.Slot(index=index):
-            return OBJECT | COMPARABLE if index in items else ANYTHING
-        case plan.Member(target=target):
-            return ANYTHING if kinds(target, items) & (ARRAY | OBJECT) else MISSING
+            return DEFINED if index in items else ANYTHING
+        case plan.Member(target=target, key=key):
+            if isinstance(target, plan.AggregateResult) and target.kind in _EXTREMES:
+                return MISSING
+            return ANYTHING if kinds(target, items) & _holder(key) else MISSING
         case plan.Unary(operator="NOT", operand=operand):
             inner = kinds(operand, items)
             return (
@@ -175,10 +98,8 @@ def kinds(node: plan.Expression, items: Collection[int] = ()) -> int:
             )
         case plan.Unary(operand=operand):
             return _number_or_missing(kinds(operand, items))
-        case plan.Binary(operator="<" | "<=" | ">" | ">=", left=left, right=right) if _is_not_a_number(
-            left
-        ) or _is_not_a_number(right):
-            return MISSING
+        case plan.Binary(operator=operator, left=left, right=right) if _is_beyond(operator, left, right):
+            return FALSE | MISSING
         case plan.Binary(operator=operator, left=left, right=right):
             return _binary(operator, kinds(left, items), kinds(right, items))
         case plan.Chain(operator=operator, operands=operands):
@@ -210,20 +131,48 @@ def _compound(node: plan.Expression, items: Collection[int]) -> int:
             return ARRAY
         case plan.MakeObject():
             return OBJECT
-        case plan.Call(function=function, arguments=arguments):
-            return _call(function, [kinds(each, items) for each in in_turns(arguments)])
+        case plan.Call(function=function):
+            return call_kinds(
+                function.name, [kinds(each, items) for each in in_turns(written_arguments(node))]
+            )
         case plan.Subquery(kind=kind, block=block):
-            if kind is SubqueryKind.EXISTS:
-                is_never = block.where is not None and not kinds(block.where, items) & TRUE
-                return FALSE if is_never and not block.is_grouped else BOOLEAN
-            return ARRAY if kind is SubqueryKind.ARRAY else kinds(block.selection, items) | MISSING
-        case plan.Let(body=body):
-            return kinds(body, items)
+            return _subquery(kind, block, items)
+        case plan.AggregateResult(kind=kind):
+            return _AGGREGATES.get(kind, ANYTHING)
     return ANYTHING
 
 
-def _is_not_a_number(node: plan.Expression) -> bool:
-    return isinstance(node, plan.Constant) and isinstance(node.value, float) and node.value != node.value
+def _subquery(kind: SubqueryKind, block: plan.Block, items: Collection[int]) -> int:
+    """What stands first or last of many rows is taken for anything, as the service does."""
+    if kind is SubqueryKind.EXISTS:
+        is_never = block.where is not None and not kinds(block.where, items) & TRUE
+        return FALSE if is_never and (block.group_by or not block.is_grouped) else BOOLEAN
+    if kind is SubqueryKind.ARRAY:
+        return ARRAY
+    return kinds(block.selection, items) | MISSING if kind is SubqueryKind.SCALAR else ANYTHING
+
+
+def written_arguments(node: plan.Call) -> tuple[plan.Expression, ...]:
+    """The arguments of a call as the text has them, without the path that stands before those of a search."""
+    return node.arguments[1:] if node.function.family in ("fulltext", "vector") else node.arguments
+
+
+def _holder(key: plan.Expression) -> int:
+    """The types that have members under a key."""
+    if not isinstance(key, plan.Constant):
+        return ARRAY | OBJECT
+    return OBJECT if isinstance(key.value, str) else ARRAY
+
+
+def _is_beyond(operator: str, left: plan.Expression, right: plan.Expression) -> bool:
+    """Whether a comparison asks for more than an infinity, for less than its opposite, or for what NaN is near to."""
+    if isinstance(left, plan.Constant):
+        left, right, operator = right, left, _FLIPPED.get(operator, operator)
+    if not isinstance(right, plan.Constant) or not isinstance(right.value, float):
+        return False
+    if right.value != right.value:
+        return operator in ("=", "<", "<=", ">", ">=")
+    return (operator, right.value) in ((">", math.inf), ("<", -math.inf))
 
 
 def _number_or_missing(inner: int) -> int:
@@ -261,17 +210,3 @@ def _chain(operator: str, parts: list[int]) -> int:
     if any(part & ~BOOLEAN for part in parts) and all(part & ~decisive for part in parts):
         found |= MISSING
     return found
-
-
-def _call(function: Function, arguments: list[int]) -> int:
-    if function.name == "CHOOSE":
-        found = MISSING
-        for each in arguments[1:]:
-            found |= each
-        return found
-    wanted = first_argument(function)
-    if function.name in TEXT_PAIRS and not all(each & STRING for each in arguments[:2]):
-        return MISSING
-    if wanted is not None and arguments and not arguments[0] & wanted:
-        return MISSING
-    return _BY_NAME.get(function.name, _BY_FAMILY.get(function.family, ANYTHING))

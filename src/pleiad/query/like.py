@@ -81,10 +81,19 @@ def can_match(pattern: str, escape: str | None) -> bool:
 def literal_of(pattern: str, escape: str | None) -> str | None:
     """The one string that a pattern without wildcards matches, else None."""
     parts = like_parts(pattern, escape)
-    if len(parts) > 1:
-        return None
+    return _plain_text(parts[0]) if len(parts) == 1 else None
+
+
+def prefix_of(pattern: str, escape: str | None) -> str | None:
+    """What a text begins with that a pattern of plain text and one ``%`` behind it matches, else None."""
+    parts = like_parts(pattern, escape)
+    return _plain_text(parts[0]) if len(parts) == 2 and not parts[1] else None
+
+
+def _plain_text(parts: list[str]) -> str | None:
+    """The text that pieces of a pattern stand for when none of them is a wildcard."""
     pieces: list[str] = []
-    for piece in parts[0]:
+    for piece in parts:
         plain = piece[1:] if len(piece) == 2 and piece[0] == "\\" else piece
         if len(plain) != 1 or piece == "(?s:.)":
             return None

@@ -37,14 +37,13 @@ def parameter_values(given: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def check_parameters(rules: Sequence[ParameterRule], values: Mapping[str, Any]) -> None:
-    """Raise what is wrong with parameters where only some values may stand: counts, brackets, flags, vectors."""
-    problems = [problem for rule in rules for problem in _problems(rule, values.get(rule.name))]
-    if problems:
-        raise errors.query_error(problems)
+def parameters_hold(rules: Sequence[ParameterRule], values: Mapping[str, Any]) -> bool:
+    """Whether parameters are right where only some values may stand: counts, brackets, flags, vectors."""
+    return not any(True for rule in rules for _ in parameter_problems(rule, values.get(rule.name)))
 
 
-def _problems(rule: ParameterRule, value: Any) -> Iterator[errors.Complaint]:
+def parameter_problems(rule: ParameterRule, value: Any) -> Iterator[errors.Complaint]:
+    """What is wrong with the value of a parameter where it stands."""
     kind = type(value)
     if rule.row in ("TOP", "OFFSET", "LIMIT"):
         problem = count_problem(rule.row, value, rule.start, rule.end)

@@ -48,12 +48,26 @@ class GroupKey:
     scope: int = 0
 
 
+class AggregateKind(Enum):
+    """The aggregate functions, with the names the plan endpoint gives them."""
+
+    COUNT = "Count"
+    SUM = "Sum"
+    AVG = "Average"
+    MIN = "Min"
+    MAX = "Max"
+    COUNTIF = "CountIf"
+    MAKELIST = "MakeList"
+    MAKESET = "MakeSet"
+
+
 @dataclass(frozen=True, slots=True)
 class AggregateResult:
     """The value of an aggregate over the group."""
 
     index: int
-    scope: int = 0
+    scope: int
+    kind: AggregateKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,19 +231,6 @@ class Source:
     kind: SourceKind
     expression: Expression | None = None
     block: Block | None = None
-
-
-class AggregateKind(Enum):
-    """The aggregate functions, with the names the plan endpoint gives them."""
-
-    COUNT = "Count"
-    SUM = "Sum"
-    AVG = "Average"
-    MIN = "Min"
-    MAX = "Max"
-    COUNTIF = "CountIf"
-    MAKELIST = "MakeList"
-    MAKESET = "MakeSet"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,20 +17,29 @@ from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import demands, plan
 from pleiad.query.ast import SubqueryKind
 from pleiad.query.contradiction import is_contradiction
-from pleiad.query.filters import demanded_by, whole_filter
+from pleiad.query.filters import filters_of
 from pleiad.query.fold import Folder
-from pleiad.query.functions import casing
-from pleiad.query.kinds import ANYTHING, ARRAY, BOOLEAN, FALSE, MISSING, OBJECT, TRUE, kind_of_value, kinds
+from pleiad.query.inverses import casings, sources_of
+from pleiad.query.kinds import kind_of_value, kinds
 from pleiad.query.like import can_match, literal_of
 from pleiad.query.pace import STEPS_OF_A_LOOK, in_turns, worked
 from pleiad.query.places import item_block
+from pleiad.query.signatures import ANYTHING, ARRAY, BOOLEAN, FALSE, MISSING, OBJECT, TESTS, TRUE
 from pleiad.query.values import div3, eq3, ge3, gt3, hash_key, is_number, le3, lt3, mul3, neg3
 
 KEYS_MAX: Final = 20_000
 _BOXES_MAX: Final = 2_000
 _CHECKED_MAX: Final = 64
 """So many keys are each tried against the whole filter."""
-_CASINGS_MAX: Final = 1_024
+_TRIED_CALLS: Final = frozenset(
+    (
+        *("ABS", "CEILING", "DEGREES", "FLOOR", "NUMBERBIN", "RADIANS", "ROUND", "SIGN", "TRUNC"),
+        *("LEFT", "LOWER", "REVERSE", "STARTSWITH", "STRINGEQUALS", "UPPER"),
+        *("ARRAY_CONTAINS", "ARRAY_CONTAINS_ALL", "ARRAY_CONTAINS_ANY"),
+        *(name for name in TESTS if name != "IS_INTEGER"),
+    )
+)
+"""The functions that the service computes of a key that is known; what others say of it is left to the partition."""
 _CHOICES_MAX: Final = 24
 """So many choices of ORs below ANDs are each looked at by themselves."""
 _SCALES: Final = (2.0**-64, 2.0**64)
@@ -48,7 +57,10 @@ _Boxes = list[_Levels] | None
 
 
 def key_values(
-    bound: plan.Plan, parameters: Mapping[str, Any], key_paths: Sequence[tuple[str, ...]]
+    bound: plan.Plan,
+    parameters: Mapping[str, Any],
+    key_paths: Sequence[tuple[str, ...]],
+    is_planar: bool | None = None,
 ) -> list[tuple[Any, ...]] | None:
     """The partition keys, or prefixes of hierarchical ones, that the filter allows; None for all of them.
 
@@ -58,14 +70,14 @@ def key_values(
     block = item_block(bound)
     if not block.reads_items:
         return []
-    folder, where = whole_filter(bound, parameters)
-    demanded = demanded_by(bound, folder, where)
-    if demanded is None:
+    filters = filters_of(bound, parameters, is_planar)
+    where = filters.where
+    if filters.demanded is None:
         return []
     if where is None or not key_paths:
         return None
     reader = _Reader(block.sources[0].slot, bound.root_slots, tuple(key_paths))
-    boxes = reader.of_rows(where, demanded)
+    boxes = reader.of_rows(where, filters.demanded)
     keys = None if boxes is None else _expand(boxes)
     if not keys or len(keys) > _CHECKED_MAX:
         return keys
@@ -123,7 +135,7 @@ class _Reader:
             level = self._level(node) if isinstance(node, plan.Member) else None
             return None if level is None or level >= len(key) else (key[level],)
 
-        folded = Folder({}, known).fold(where)
+        folded = Folder({}, known, calls=_TRIED_CALLS).fold(where)
         return bool(kinds(folded, self._item_slots) & TRUE)
 
     def when_true(self, node: plan.Expression) -> _Boxes:
@@ -164,10 +176,10 @@ class _Reader:
                 return None if literal is None else self.one_of(value, [literal])
             case plan.Call():
                 return self._call(node)
-            case plan.Member() | plan.Conditional():
+            case plan.Member() | plan.Conditional() | plan.Binary(operator="??"):
                 return self.one_of(node, [True])
             case plan.Subquery(kind=SubqueryKind.EXISTS, block=block) if block.where is not None:
-                return None if block.is_grouped else self.when_true(block.where)
+                return None if block.is_grouped and not block.group_by else self.when_true(block.where)
         return None
 
     def _conjunction(self, node: plan.Expression, operands: tuple[plan.Expression, ...]) -> _Boxes:
@@ -179,9 +191,6 @@ class _Reader:
             if not isinstance(operand, plan.Chain) or operand.operator != "OR":
                 continue
             if len(operand.operands) > self._choices_left:
-                continue
-            # Only where a choice speaks of the key is it worth the while.
-            if all(self.when_true(each) is None for each in operand.operands):
                 continue
             self._choices_left -= len(operand.operands)
             rest = (*operands[:place], *operands[place + 1 :])
@@ -223,7 +232,7 @@ class _Reader:
                 return []
             case plan.Binary(operator="<" | "<=" | ">" | ">=" as operator, left=left, right=right):
                 return self._relation(_NEGATED[operator], left, right)
-            case plan.Member() | plan.Conditional():
+            case plan.Member() | plan.Conditional() | plan.Binary(operator="??"):
                 return self.one_of(node, [False])
         return None
 
@@ -259,7 +268,7 @@ class _Reader:
         flag = arguments[2].value if isinstance(arguments[2], plan.Constant) else None
         if flag is False:
             return self.one_of(left, [right.value])
-        texts = _casings(right.value) if flag is True else None
+        texts = casings(right.value) if flag is True else None
         return None if texts is None else self.one_of(left, texts)
 
     def _equality(self, left: plan.Expression, right: plan.Expression) -> _Boxes:
@@ -318,7 +327,7 @@ class _Reader:
             case plan.Binary(operator="*" | "/" as operator, left=left, right=plan.Constant(value=scale)):
                 return self._scaled(operator, left, scale, values)
             case plan.Call(function=function, arguments=arguments):
-                sources = _sources_of(function.name, values)
+                sources = sources_of(function.name, values)
                 if sources is not None:
                     return self.one_of(arguments[0], sources)
             case plan.MakeArray(items=items):
@@ -382,8 +391,10 @@ class _Reader:
         for value in values:
             if isinstance(value, list | dict):
                 allowed[hash_key(UNDEFINED)] = UNDEFINED
+            elif isinstance(value, float) and math.isinf(value):
+                return None
             elif value is not UNDEFINED and value == value:
-                allowed[hash_key(value)] = value
+                allowed[hash_key(value)] = 0 if is_number(value) and value == 0 else value
         if not allowed:
             return []
         box: list[dict[Any, Any] | None] = [None] * len(self._key_paths)
@@ -449,40 +460,6 @@ def _kind(value: Any) -> int:
 
 def _is_list(node: plan.Expression) -> TypeGuard[plan.Constant]:
     return isinstance(node, plan.Constant) and isinstance(node.value, list)
-
-
-def _casings(text: str) -> list[str] | None:
-    """Every text that differs from this one in case alone, None when there are too many."""
-    choices = [sorted({char, casing.upper(char), casing.lower(char)}) for char in text]
-    count = 1
-    for each in choices:
-        count *= len(each)
-        if count > _CASINGS_MAX:
-            return None
-    return ["".join(chars) for chars in product(*choices)]
-
-
-def _sources_of(name: str, values: Sequence[Any]) -> list[Any] | None:
-    """The arguments for which a function gives one of the values; None where they are not few."""
-    texts = [value for value in values if isinstance(value, str)]
-    match name:
-        case "LOWER" | "UPPER":
-            change = casing.lower if name == "LOWER" else casing.upper
-            found: list[Any] = []
-            for text in texts:
-                casings = _casings(text)
-                if casings is None:
-                    return None
-                found.extend(each for each in casings if change(each) == text)
-            return found
-        case "REVERSE":
-            return [text[::-1] for text in texts]
-        case "LENGTH" if all(is_number(value) and value == 0 for value in values):
-            return [""]
-        case "ABS":
-            numbers = [value for value in values if is_number(value)]
-            return [each for value in numbers if value >= 0 for each in (value, neg3(value))]
-    return None
 
 
 def _intersection(one: _Levels, two: _Levels) -> _Levels | None:

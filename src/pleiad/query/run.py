@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import orjson
 
+from pleiad.errors import PleiadError
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import MB, Limits
 from pleiad.query import ast, errors, plan
@@ -26,9 +27,10 @@ from pleiad.query.bind import bind
 from pleiad.query.compile import Factory, builds, compile_plan
 from pleiad.query.compile_support import tag_of
 from pleiad.query.context import QueryContext
+from pleiad.query.facts import filter_names, filters_plainly, gives_items, leaves
 from pleiad.query.measure import RESULT_BYTES_MAX, rendered, size_of
 from pleiad.query.pace import Pace, in_turns
-from pleiad.query.parameters import check_parameters
+from pleiad.query.parameters import parameters_hold
 from pleiad.query.parser import check_count, parse
 from pleiad.query.print import print_query
 from pleiad.query.rank import Ranking
@@ -65,8 +67,15 @@ class Query:
         "text_without_filter",
     )
 
-    def __init__(self, text: str, limits: Limits, on_growth: Callable[[], None] | None = None) -> None:
-        self._bind(parse(text, limits), text, text, limits, on_growth)
+    def __init__(
+        self,
+        text: str,
+        limits: Limits,
+        on_growth: Callable[[], None] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Raises what is wrong with the text, and with it what is wrong with its parameters where they are given."""
+        self._bind(parse(text, limits), text, text, limits, on_growth, parameters)
 
     @classmethod
     def of_tree(cls, syntax: ast.Query, limits: Limits, on_growth: Callable[[], None] | None = None) -> Query:
@@ -82,6 +91,7 @@ class Query:
         placed_text: str,
         limits: Limits,
         on_growth: Callable[[], None] | None,
+        parameters: Mapping[str, Any] | None = None,
     ) -> None:
         """Binds a tree; ``placed_text`` is the text that its places are in, if they are in one."""
         self.text = text
@@ -90,18 +100,23 @@ class Query:
         """What the query takes in memory, at most: its trees, and the code of each shape of its parameters."""
         self.limits = limits
         self.syntax: ast.Query = syntax
-        self.plan: plan.Plan = bind(syntax, limits, placed_text)
+        try:
+            self.plan: plan.Plan = bind(syntax, limits, placed_text)
+        except PleiadError:
+            if parameters is not None:
+                bind(syntax, limits, placed_text, parameters)
+            raise
         _check_conditions(self.plan, limits)
         self._variants: dict[Any, Factory] = {}
-        self.gives_items: bool = _gives_items(self.plan)
+        self.gives_items: bool = gives_items(self.plan)
         """Whether each result is an item as it is: SELECT * or SELECT VALUE of the root, without JOIN."""
-        self.filters_plainly: bool = _filters_plainly(self.plan)
+        self.filters_plainly: bool = filters_plainly(self.plan)
         """Whether the filter reads only properties that clients wrote, and no item as a whole."""
         self.builds: bool = builds(self.plan.block)
         """Whether it may build large values."""
-        self.leaves: int = _leaves(self.plan)
+        self.leaves: int = leaves(self.plan)
         """How often the output may name a value of the item or of the text."""
-        self.filter_names: frozenset[str] | None = _filter_names(self.plan)
+        self.filter_names: frozenset[str] | None = filter_names(self.plan)
         """The top-level properties the filter names; None when it may read others too."""
         self.text_without_filter: str | None = _text_without_filter(self.syntax)
         """For a query in the form of an ordered query's plan, its text but for the filter; else None."""
@@ -213,7 +228,9 @@ class Execution:
         tags = _NO_TAGS
         if query.plan.parameters:
             tags = _tags(query.plan.parameters, parameters, context.limits)
-            check_parameters(query.plan.parameter_rules, parameters)
+            if not parameters_hold(query.plan.parameter_rules, parameters):
+                bind(query.syntax, query.limits, query.text, parameters)
+                raise errors.refusal("2206")
         computed: tuple[str, ...] = ()
         values: dict[str, Any] = {}
         if context.computed_properties:
@@ -377,51 +394,6 @@ def _check_conditions(bound: plan.Plan, limits: Limits) -> None:
                 )
 
 
-def _gives_items(bound: plan.Plan) -> bool:
-    block = bound.block
-    if len(block.sources) != 1 or block.sources[0].kind is not plan.SourceKind.ITEMS:
-        return False
-    return block.selection == plan.Slot(block.sources[0].slot)
-
-
-def _leaves(bound: plan.Plan) -> int:
-    return sum(
-        1
-        for node in plan.walk(bound.block.selection)
-        if isinstance(node, plan.Slot | plan.Constant | plan.Parameter | plan.GroupKey | plan.AggregateResult)
-    )
-
-
-def _filters_plainly(bound: plan.Plan) -> bool:
-    plain = whole = 0
-    for node in plan.walk(bound.block.where) if bound.block.where is not None else ():
-        if isinstance(node, plan.Slot) and node.index in bound.root_slots:
-            whole += 1
-        elif isinstance(node, plan.Member) and isinstance(node.target, plan.Slot):
-            key = node.key.value if isinstance(node.key, plan.Constant) else "_"
-            is_plain = isinstance(key, str) and not key.startswith("_")
-            plain += is_plain and node.target.index in bound.root_slots
-    return plain == whole
-
-
-def _filter_names(bound: plan.Plan) -> frozenset[str] | None:
-    block = bound.block
-    if block.where is None or len(block.sources) != 1 or block.sources[0].kind is not plan.SourceKind.ITEMS:
-        return None
-    names: set[str] = set()
-    whole = 0
-    for node in plan.walk(block.where):
-        if isinstance(node, plan.Slot) and node.index in bound.root_slots:
-            whole += 1
-        elif isinstance(node, plan.Member) and isinstance(node.target, plan.Slot):
-            if not isinstance(node.key, plan.Constant) or not isinstance(node.key.value, str):
-                return None
-            if node.target.index in bound.root_slots:
-                whole -= 1
-                names.add(node.key.value)
-    return frozenset(names) if whole == 0 else None
-
-
 def _sort_key_at(number: int) -> Callable[[tuple[Any, ...]], Any]:
     return lambda pair: pair[0][number]
 
@@ -465,7 +437,7 @@ class _ComputedValue:
 
 
 def _without_computed(context: QueryContext) -> QueryContext:
-    return QueryContext(now=context.now, limits=context.limits, pace=context.pace)
+    return dataclasses.replace(context, udfs={}, computed_properties=())
 
 
 def _tags(names: tuple[str, ...], parameters: Mapping[str, Any], limits: Limits) -> dict[str, str]:

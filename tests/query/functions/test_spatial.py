@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from geographiclib.geodesic import Geodesic
 
 from pleiad.keys.undefined import UNDEFINED
+from pleiad.query import QueryContext
 from pleiad.query.functions import REGISTRY
 
 U = UNDEFINED
@@ -188,13 +188,13 @@ def test_the_reason_for_a_bad_latitude_is_the_documented_sentence(call: Call) ->
     assert call("ST_ISVALIDDETAILED", point(-84.3, 33.7)) == {"valid": True}
 
 
-def test_undefined_is_neither_valid_nor_invalid(call: Call) -> None:
-    assert call("ST_ISVALID", U) is U
-    assert call("ST_ISVALIDDETAILED", U) is U
+def test_undefined_is_no_valid_geometry(call: Call) -> None:
+    assert call("ST_ISVALID", U) is False
+    assert call("ST_ISVALIDDETAILED", U) == {"valid": False, "reason": "Unable to process the geometry."}
 
 
 def test_a_planar_container_measures_in_plain_units() -> None:
-    planar = SimpleNamespace(geospatial_type="Geometry")
+    planar = QueryContext(is_planar=True)
 
     def call(name: str, *arguments: Any) -> Any:
         return REGISTRY[name].call(planar, *arguments)
@@ -203,3 +203,13 @@ def test_a_planar_container_measures_in_plain_units() -> None:
     assert call("ST_AREA", clockwise_box(0, 0, 200, 100)) == 20000
     assert call("ST_WITHIN", point(50, 50), clockwise_box(0, 0, 200, 100)) is True
     assert call("ST_ISVALID", point(1000, 1000)) is True
+
+
+def test_a_long_line_on_the_globe_is_an_arc(call: Call) -> None:
+    wide = box(-60, 20, 70, 70)
+    north_of_the_parallel = {"type": "LineString", "coordinates": [[0, 0], [0, 40]]}
+    assert call("ST_WITHIN", point(0, 40), wide) is False
+    assert call("ST_WITHIN", point(0, 42), wide) is True
+    assert call("ST_INTERSECTS", north_of_the_parallel, wide) is False
+    planar = QueryContext(is_planar=True)
+    assert REGISTRY["ST_WITHIN"].call(planar, point(0, 40), wide) is True

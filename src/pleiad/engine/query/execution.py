@@ -90,7 +90,7 @@ async def run(container: Container, request: QueryRequest) -> QueryPage:
 
 def _prepared(container: Container, request: QueryRequest, pace: Pace) -> QueryJob | Query:
     """The query ready to run, or compiled only where it needs functions first."""
-    query = compile_query(request.text, container.limits)
+    query = compile_query(request.text, container.limits, request.parameters)
     return query if query.plan.udfs else prepare(container, request, pace)
 
 

@@ -263,7 +263,7 @@ def prepare(
 ) -> QueryJob:
     """Compiles a query and decides where it goes; refuses what the container's policy cannot serve."""
     pace = pace or Pace(container.limits)
-    query = compile_query(request.text, container.limits)
+    query = compile_query(request.text, container.limits, request.parameters)
     if request.resume is not None:
         _check_resumed(query, request.resume)
     execution = query.execution(request.parameters, container.query_context(pace, functions))

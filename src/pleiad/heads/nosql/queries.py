@@ -210,7 +210,7 @@ def _planned(
             found.append(_range(low, low if is_point else high, is_point))
         return found
 
-    query = compile_query(text, container.limits)
+    query = compile_query(text, container.limits, parameters)
     query.execution(parameters, container.query_context(pace))
     return gateway_plan(
         query,
@@ -219,6 +219,7 @@ def _planned(
         ranges,
         features=features,
         vector_policy=container.definition.properties.get("vectorEmbeddingPolicy"),
+        is_planar=container.is_planar,
     )
 
 

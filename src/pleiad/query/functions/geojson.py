@@ -4,10 +4,15 @@ Coordinates are [longitude, latitude] in degrees, or plain x and y when planar. 
 least four positions and does not cross itself. Geographic rings run counter-clockwise around their area; a
 clockwise outer ring means the rest of the globe. Longitudes are unwrapped: a line over the antimeridian
 goes on past 180 degrees instead of jumping. Rings around a pole are refused.
+
+Between two positions of a line on the globe lies the arc in which a plane through its centre cuts it, not the straight
+line of the map. Shapes lie in the plane of degrees, so they have positions in between where a line is long.
 """
 
 from __future__ import annotations
 
+import math
+import operator
 from collections import OrderedDict
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,6 +22,10 @@ from pleiad.query.functions.numbers import double
 from pleiad.query.pace import tick, worked
 
 POSITIONS_MAX = 4_096
+ARC_POSITIONS_MAX = 4_096
+_ARC_STEP_DEGREES = 0.25
+_FLATTENING_SQUARED = 0.006694379990141316
+"""The squared eccentricity of WGS 84."""
 
 Position = tuple[float, float]
 Line = list[Position]
@@ -28,7 +37,7 @@ class InvalidGeometry(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """A geometry by its lines (a point is a line of one position) and its shape in the plane of degrees.
+    """A geometry by its lines (a point is a line of one position) and its shape in the plane of degrees, with arcs.
 
     When complement is true, the geometry is everything outside the shape.
     """
@@ -43,7 +52,7 @@ class Geometry:
 def parse(value: Any, planar: bool = False) -> Geometry:
     """The geometry a GeoJSON object describes; raises InvalidGeometry."""
     if type(value) is not dict:
-        raise InvalidGeometry("A geometry must be an object.")
+        raise InvalidGeometry("Unable to process the geometry.")
     cached = _parsed.get((id(value), planar))
     if cached is not None and cached[0] is value:
         tick(cached[2])
@@ -53,7 +62,7 @@ def parse(value: Any, planar: bool = False) -> Geometry:
         geometry = reader.read(value)
     finally:
         # Each use counts its positions once, whether they were read before or not.
-        positions = POSITIONS_MAX - reader.positions_left
+        positions = POSITIONS_MAX - reader.positions_left + ARC_POSITIONS_MAX - reader.arc_positions_left
         tick(positions)
     if geometry.rings_by_polygon:
         # The entry holds the value itself, so its id cannot come to mean another one.
@@ -73,6 +82,7 @@ class _Reader:
     def __init__(self, planar: bool) -> None:
         self.planar = planar
         self.positions_left = POSITIONS_MAX
+        self.arc_positions_left = ARC_POSITIONS_MAX
 
     def read(self, value: dict[str, Any]) -> Geometry:
         import shapely  # loaded by the first spatial function that runs
@@ -85,14 +95,14 @@ class _Reader:
             line = self._line(coordinates)
             if len(line) < 2:
                 raise InvalidGeometry("A LineString must have at least two positions.")
-            return Geometry(kind, (line,), (), shapely.LineString(line))
+            return Geometry(kind, (line,), (), shapely.LineString(self._arcs(line)))
         if kind == "Polygon":
             return self._polygons(kind, [coordinates])
         if kind == "MultiPolygon":
             if type(coordinates) is not list or not coordinates:
                 raise InvalidGeometry("The coordinates of a MultiPolygon must be an array of polygons.")
             return self._polygons(kind, coordinates)
-        raise InvalidGeometry("The type must be Point, LineString, Polygon or MultiPolygon.")
+        raise InvalidGeometry("Unable to process the geometry.")
 
     def _position(self, value: Any) -> Position:
         if type(value) is not list or len(value) < 2:
@@ -124,6 +134,17 @@ class _Reader:
             line.append((x + shift, y))
         return line
 
+    def _arcs(self, line: Line) -> Line:
+        """The line with the arcs between its positions, as far as the positions in between are not too many."""
+        if self.planar:
+            return line
+        found = line[:1]
+        for start, end in pairwise(line):
+            between = arc_between(start, end, self.arc_positions_left)
+            self.arc_positions_left -= len(between)
+            found += (*between, end)
+        return found
+
     def _ring(self, value: Any) -> Line:
         ring = self._line(value)
         if len(ring) < 4:
@@ -145,10 +166,41 @@ class _Reader:
             holes = [_beside(self._ring(hole), outer) for hole in rings_value[1:]]
             rings_by_polygon.append((outer, *holes))
             clockwise = not self.planar and _signed_area(outer) < 0
-            (inverted if clockwise else plain).append(_valid_polygon(outer, holes))
+            (inverted if clockwise else plain).append(_valid_polygon(*map(self._arcs, (outer, *holes))))
         lines = tuple(ring for rings in rings_by_polygon for ring in rings)
         shape = _merged(plain, inverted)
         return Geometry(kind, lines, tuple(rings_by_polygon), shape, complement=bool(inverted))
+
+
+def arc_between(start: Position, end: Position, positions_max: int) -> Line:
+    """Positions on the arc between two positions of the globe, evenly spread; none where they are near."""
+    one, two = _from_centre(start), _from_centre(end)
+    lengths = math.hypot(*one) * math.hypot(*two)
+    angle = math.acos(max(-1.0, min(1.0, sum(map(operator.mul, one, two)) / lengths)))
+    count = min(math.ceil(math.degrees(angle) / _ARC_STEP_DEGREES) - 1, positions_max)
+    if count < 1 or math.sin(angle) < 1e-9:
+        return []
+    found: Line = []
+    longitude = start[0]
+    for step in range(1, count + 1):
+        first, second = math.sin(angle * (1 - step / (count + 1))), math.sin(angle * step / (count + 1))
+        x, y, z = (first * left + second * right for left, right in zip(one, two, strict=True))
+        turned = math.degrees(math.atan2(y, x))
+        longitude = turned + 360.0 * round((longitude - turned) / 360.0)
+        latitude = math.degrees(math.atan2(z, math.hypot(x, y) * (1 - _FLATTENING_SQUARED)))
+        found.append((longitude, latitude))
+    return found
+
+
+def _from_centre(position: Position) -> tuple[float, float, float]:
+    """Where a position lies, seen from the centre of the ellipsoid, in its larger radii."""
+    longitude, latitude = math.radians(position[0]), math.radians(position[1])
+    radius = 1 / math.sqrt(1 - _FLATTENING_SQUARED * math.sin(latitude) ** 2)
+    return (
+        radius * math.cos(latitude) * math.cos(longitude),
+        radius * math.cos(latitude) * math.sin(longitude),
+        radius * (1 - _FLATTENING_SQUARED) * math.sin(latitude),
+    )
 
 
 def _signed_area(ring: Line) -> float:
@@ -166,7 +218,7 @@ def _beside(hole: Line, outer: Line) -> Line:
     return hole
 
 
-def _valid_polygon(outer: Line, holes: list[Line]) -> Any:
+def _valid_polygon(outer: Line, *holes: Line) -> Any:
     import shapely
 
     polygon = shapely.Polygon(outer, holes)

@@ -19,10 +19,6 @@ from pleiad.query.functions.registry import register
 _FAMILY = "spatial"
 
 
-def _is_planar(context: QueryContext) -> bool:
-    return str(getattr(context, "geospatial_type", "Geography")).lower() == "geometry"
-
-
 def _turns(a: Geometry, b: Geometry, planar: bool) -> Iterator[Any]:
     """Shape of b, and the same one turn of the globe to the east and west where a may lie."""
     yield b.shape
@@ -70,7 +66,7 @@ def _of_pair(compute: Callable[[Geometry, Geometry, bool], Any]) -> Callable[...
     def call(context: QueryContext, left: Any, right: Any) -> Any:
         from shapely.errors import ShapelyError
 
-        planar = _is_planar(context)
+        planar = context.is_planar
         try:
             return compute(geojson.parse(left, planar), geojson.parse(right, planar), planar)
         except (InvalidGeometry, ShapelyError):
@@ -86,7 +82,7 @@ register(_FAMILY, "ST_INTERSECTS", 2, 2, needs_context=True)(_of_pair(intersects
 
 @register(_FAMILY, "ST_AREA", 1, 1, needs_context=True)
 def area(context: QueryContext, value: Any) -> Any:
-    planar = _is_planar(context)
+    planar = context.is_planar
     problem, geometry = _read(value, planar)
     if problem is not None or geometry is None:
         return UNDEFINED
@@ -107,12 +103,10 @@ def _read(value: Any, planar: bool) -> tuple[str | None, Geometry | None]:
 
 @register(_FAMILY, "ST_ISVALID", 1, 1, needs_context=True)
 def is_valid(context: QueryContext, value: Any) -> Any:
-    return UNDEFINED if value is UNDEFINED else _read(value, _is_planar(context))[0] is None
+    return _read(value, context.is_planar)[0] is None
 
 
 @register(_FAMILY, "ST_ISVALIDDETAILED", 1, 1, needs_context=True)
 def is_valid_detailed(context: QueryContext, value: Any) -> Any:
-    if value is UNDEFINED:
-        return UNDEFINED
-    problem, _ = _read(value, _is_planar(context))
+    problem, _ = _read(value, context.is_planar)
     return {"valid": True} if problem is None else {"valid": False, "reason": problem}

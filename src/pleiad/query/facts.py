@@ -1,0 +1,54 @@
+"""What is known of a query from its plan, before it runs."""
+
+from __future__ import annotations
+
+from pleiad.query import plan
+
+
+def gives_items(bound: plan.Plan) -> bool:
+    """Whether each result is an item as it is stored."""
+    block = bound.block
+    if len(block.sources) != 1 or block.sources[0].kind is not plan.SourceKind.ITEMS:
+        return False
+    return block.selection == plan.Slot(block.sources[0].slot)
+
+
+def leaves(bound: plan.Plan) -> int:
+    """How many values a result is put together from."""
+    return sum(
+        1
+        for node in plan.walk(bound.block.selection)
+        if isinstance(node, plan.Slot | plan.Constant | plan.Parameter | plan.GroupKey | plan.AggregateResult)
+    )
+
+
+def filters_plainly(bound: plan.Plan) -> bool:
+    """Whether the filter looks at nothing but properties that clients gave."""
+    plain = whole = 0
+    for node in plan.walk(bound.block.where) if bound.block.where is not None else ():
+        if isinstance(node, plan.Slot) and node.index in bound.root_slots:
+            whole += 1
+        elif isinstance(node, plan.Member) and isinstance(node.target, plan.Slot):
+            key = node.key.value if isinstance(node.key, plan.Constant) else "_"
+            is_plain = isinstance(key, str) and not key.startswith("_")
+            plain += is_plain and node.target.index in bound.root_slots
+    return plain == whole
+
+
+def filter_names(bound: plan.Plan) -> frozenset[str] | None:
+    """The properties that the filter looks at; None when that cannot be told."""
+    block = bound.block
+    if block.where is None or len(block.sources) != 1 or block.sources[0].kind is not plan.SourceKind.ITEMS:
+        return None
+    names: set[str] = set()
+    whole = 0
+    for node in plan.walk(block.where):
+        if isinstance(node, plan.Slot) and node.index in bound.root_slots:
+            whole += 1
+        elif isinstance(node, plan.Member) and isinstance(node.target, plan.Slot):
+            if not isinstance(node.key, plan.Constant) or not isinstance(node.key.value, str):
+                return None
+            if node.target.index in bound.root_slots:
+                whole -= 1
+                names.add(node.key.value)
+    return frozenset(names) if whole == 0 else None

@@ -1,0 +1,78 @@
+"""What is said of the types of an expression holds for its value, whatever it is made of."""
+
+from __future__ import annotations
+
+import time
+from random import Random
+
+import pytest
+
+from differential.expressions import Expressions
+from differential.ours import Case, answer_of
+from pleiad.errors import PleiadError
+from pleiad.keys.undefined import UNDEFINED
+from pleiad.limits import Limits
+from pleiad.query import QueryContext
+from pleiad.query.functions import REGISTRY
+from pleiad.query.kinds import kind_of_value, kinds
+from pleiad.query.run import Query
+from pleiad.query.signatures import MISSING, NUMBER, SIGNATURES, TESTS, call_kinds
+
+LIMITS = Limits()
+VALUES = ("1", "-2.5", "'a'", "'2020-01-02'", "true", "null", "[]", "[1, 'a']", "{}", "{a: 1}", "undefined")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_value_of_a_random_expression_has_one_of_its_types(seed: int, context: QueryContext) -> None:
+    made = Expressions(seed)
+    for _ in range(1_500):
+        text = made.expression()
+        try:
+            query = Query(f"SELECT VALUE ({text})", LIMITS)
+            found = query.run((), {}, context)
+        except PleiadError:
+            continue
+        # What is no finite number is left out, as what is undefined is.
+        allowed = kind_of_value(found[0]) if found else MISSING | NUMBER
+        assert kinds(query.plan.block.selection) & allowed, text
+
+
+def test_every_call_has_a_value_of_the_types_of_its_signature(context: QueryContext) -> None:
+    random = Random(1)
+    for name, function in sorted(REGISTRY.items()):
+        if function.name in ("NOW", "AGO", "DATETIMEADD", "HASH", "GENERATEEMBEDDINGS", "VECTORDISTANCE"):
+            continue
+        most = function.max_args if function.max_args is not None else function.min_args + 2
+        for _ in range(60):
+            arguments = random.choices(VALUES, k=random.randint(function.min_args, most))
+            text = f"{name}({', '.join(arguments)})"
+            query = Query(f"SELECT VALUE {text}", LIMITS)
+            found = query.run((), {}, context)
+            value = found[0] if found else UNDEFINED
+            given = [
+                kind_of_value(
+                    next(iter(Query(f"SELECT VALUE {each}", LIMITS).run((), {}, context)), UNDEFINED)
+                )
+                for each in arguments
+            ]
+            assert call_kinds(function.name, given) & kind_of_value(value), text
+
+
+def test_every_function_has_a_signature() -> None:
+    without = {each.name for each in REGISTRY.values()} - SIGNATURES.keys() - TESTS.keys()
+    assert without == {"CHOOSE", "IIF"}
+    assert call_kinds("ABS", [MISSING]) == MISSING
+    assert call_kinds("IS_DEFINED", [MISSING]) == call_kinds("IS_NULL", [MISSING])
+
+
+def test_aliases_of_aliases_do_not_grow_without_end() -> None:
+    rows, condition = "SELECT VALUE c FROM c", "v39 = 1"
+    for number in reversed(range(40)):
+        above = f"v{number - 1}" if number else "c.pk"
+        condition = f"(LET v{number} = [{above}, {above}] IN {condition})"
+    for number in range(40):
+        rows = f"SELECT VALUE [x{number}, x{number}] FROM ({rows}) x{number}"
+    started = time.process_time()
+    assert answer_of(Case(f"SELECT * FROM c WHERE {condition}")).ranges in ("all", [])
+    assert answer_of(Case(f"{rows} WHERE x39 = 1")).ranges in ("all", [])
+    assert time.process_time() - started < 20
