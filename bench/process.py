@@ -96,8 +96,8 @@ def cpu_seconds_of_all(pid: int) -> float:
 def resident_mb(pid: int) -> float:
     """Resident memory of a process and all its descendants.
 
-    A child that still has the command line of its parent is about to become another program. Until then the two have one
-    memory, which is counted once.
+    A child that still has the command line of its parent is about to become another program. Until then the two have
+    one memory, which is counted once.
     """
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])

@@ -45,7 +45,7 @@ def client(server: RunningServer) -> CosmosClient:
 def container(client: CosmosClient) -> ContainerProxy:
     """A new container keyed /pk with the item 1 of the key a."""
     database = client.create_database(f"admin-{next(_numbers)}")
-    made: Any = database.create_container("things", PartitionKey("/pk"))
+    made = database.create_container("things", PartitionKey("/pk"))
     made.create_item({"id": "1", "pk": "a"})
     return made
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -53,7 +53,8 @@ class Place:
 
     def numbers(self) -> list[int]:
         text = "SELECT VALUE c.n FROM c ORDER BY c.n"
-        return list(self.orders.query_items(text, enable_cross_partition_query=True))
+        found: Iterable[Any] = self.orders.query_items(text, enable_cross_partition_query=True)
+        return list(found)
 
     def changes(self) -> int:
         return len(list(self.orders.query_items_change_feed(start_time="Beginning")))

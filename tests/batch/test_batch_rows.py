@@ -18,7 +18,7 @@ from pleiad.wire.hybridrow.row import Row, RowCodec
 from pleiad.wire.hybridrow.schema import BATCH_OPERATION, BATCH_RESULT
 
 if TYPE_CHECKING:
-    from conftest import BatchReply, BatchWire
+    from tests.batch.conftest import BatchReply, BatchWire
 
 CAPTURED = Path(__file__).parents[3] / "shared" / "reference" / "hybridrow_captured.json"
 needs_captures = pytest.mark.skipif(not CAPTURED.is_file(), reason="the captures are not beside the checkout")

@@ -13,7 +13,7 @@ from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpRespons
 from pleiad.limits import MB
 
 if TYPE_CHECKING:
-    from conftest import BatchReply, BatchWire
+    from tests.batch.conftest import BatchReply, BatchWire
 
 
 def item(id: str, **more: Any) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def test_a_flipped_bit_in_a_body_is_503_and_never_another_text(data: Path) -> No
 def test_a_flipped_bit_in_an_index_is_found_by_the_scrub(data: Path) -> None:
     victim = segments(data)[0]
     connection = apsw.Connection(str(victim))
-    (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'item_key'").fetchone()
+    ((root,),) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'item_key'")
     page_bytes = connection.pragma("page_size")
     connection.close()
     in_index = [

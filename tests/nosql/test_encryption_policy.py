@@ -29,7 +29,12 @@ def test_a_policy_is_neither_dropped_nor_changed_by_a_replacement(place: Any, wi
     made = wire.send("POST", [*database, "colls"], {**body, "clientEncryptionPolicy": policy("k")})
     assert made.status == 201
     path = [*database, "colls", "safe"]
-    for other in ({}, {"clientEncryptionPolicy": None}, {"clientEncryptionPolicy": {"includedPaths": []}}):
+    others: tuple[dict[str, object], ...] = (
+        {},
+        {"clientEncryptionPolicy": None},
+        {"clientEncryptionPolicy": {"includedPaths": []}},
+    )
+    for other in others:
         refused = wire.send("PUT", path, {**body, **other})
         assert refused.status == 400
         assert (

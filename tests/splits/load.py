@@ -101,8 +101,8 @@ class Worker(threading.Thread):
 class Writer(Worker):
     """Upserts, deletes, counts by patch, and writes pairs by batch; reads back what it wrote."""
 
-    def __init__(self, *given: Any, number: int) -> None:
-        super().__init__(*given, seed=f"writer{number}/{time.monotonic()}")
+    def __init__(self, server: RunningServer, ledger: Ledger, stop: threading.Event, number: int) -> None:
+        super().__init__(server, ledger, stop, seed=f"writer{number}/{time.monotonic()}")
         self.number = number
 
     def act(self) -> None:
@@ -183,7 +183,7 @@ class Asker(Worker):
         found: list[str] = []
         token: str | None = None
         while True:
-            pages = self.container.query_items(
+            pages: Any = self.container.query_items(
                 text, enable_cross_partition_query=True, max_item_count=25
             ).by_page(token)
             found += list(next(pages, []))
@@ -206,7 +206,7 @@ class Follower(Worker):
         self.seen: dict[tuple[str, str], dict[str, Any]] = {}
 
     def act(self) -> None:
-        start = {"continuation": self.token} if self.token else {"start_time": "Beginning"}
+        start: dict[str, Any] = {"continuation": self.token} if self.token else {"start_time": "Beginning"}
         for change in self.container.query_items_change_feed(**start):
             key = change["pk"], change["id"]
             before = self.seen.get(key)

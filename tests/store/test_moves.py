@@ -162,8 +162,9 @@ async def copied(source: Segment, target: Segment, span: EpkRange, meanwhile: Ca
     """Copies a range while `meanwhile` changes it, and gives what the target should hold."""
     lsn = (await source.state(0)).lsn
     await source.track_deletes(True)
-    after: int | None = 0
-    while (after := await target.copy_from(source, span, after, 100)) is not None:
+    after = 0
+    while (last := await target.copy_from(source, span, after, 100)) is not None:
+        after = last
         await asyncio.sleep(0)
     base = await target.totals(span)
     deletes = items = size_bytes = 0
@@ -275,9 +276,9 @@ async def test_a_delete_counts_for_the_range_it_happened_in(opened: Opened) -> N
         await source.commit(write(put(1, "a"), put(40, "b")))
         await source.track_deletes(True)
         for span in (LOWER, UPPER):
-            after: int | None = 0
-            while (after := await target.copy_from(source, span, after, 100)) is not None:
-                pass
+            after = 0
+            while (last := await target.copy_from(source, span, after, 100)) is not None:
+                after = last
         await source.commit(write(Mutation(Verb.DELETE, epk(40), "b")))
         lower = await target.catch_up(source, LOWER, 2, 0)
         upper = await target.catch_up(source, UPPER, 2, 0)

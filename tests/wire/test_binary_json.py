@@ -20,7 +20,7 @@ from pleiad.wire.binary_json.read import SYSTEM_STRINGS, TextTooLongError, to_te
 from pleiad.wire.binary_json.write import TooDeepError, to_binary
 
 if TYPE_CHECKING:
-    from conftest import Vectors
+    from tests.wire.conftest import Vectors
 
 MUCH = 2**26
 READ = ("rust_encoder", "dotnet_writer", "rust_golden", "compact_derived")

@@ -23,7 +23,7 @@ from pleiad.wire.hybridrow.schema import (
 )
 
 if TYPE_CHECKING:
-    from conftest import Vectors
+    from tests.wire.conftest import Vectors
 
 OPERATION = RowCodec(BATCH_OPERATION)
 RESULT = RowCodec(BATCH_RESULT)
