@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import importlib.util
-import inspect
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -182,16 +181,6 @@ def world_in(open_store: OpenStore) -> Opened:
 def world_of() -> type[World]:
     """`world_of(engine, container)` for a container that is at work already."""
     return World
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Runs a coroutine test on an event loop of its own."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    names = pyfuncitem._fixtureinfo.argnames
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
-    return True
 
 
 def _load(path: Path) -> Any:

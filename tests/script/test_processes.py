@@ -38,62 +38,54 @@ def is_running(pid: int) -> bool:
 
 
 @on_linux
-def test_a_process_has_one_socket_and_nothing_else_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_process_has_one_socket_and_nothing_else_of_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("PLEIAD_KEY", "secret")
-
-    async def look() -> None:
-        pool = ScriptPool(Limits())
-        async with pool.lease() as process:
-            assert (await process.ask(worker.START, start_text("function () {}"), 5))["done"]
-            directory = Path(f"/proc/{process.id}")
-            if os.geteuid() != 0:
-                pytest.skip("the process lets none but root look into it")
-            assert b"secret" not in (directory / "environ").read_bytes()
-            opened = [os.readlink(each) for each in (directory / "fd").iterdir()]
-            assert len([target for target in opened if target.startswith("socket:")]) == 1
-            assert {target for target in opened if not target.startswith("socket:")} == {"/dev/null"}
-            assert os.readlink(directory / "cwd") == "/"
-        pool.close()
-        assert not is_running(process.id)
-
-    asyncio.run(look())
+    pool = ScriptPool(Limits())
+    async with pool.lease() as process:
+        assert (await process.ask(worker.START, start_text("function () {}"), 5))["done"]
+        directory = Path(f"/proc/{process.id}")
+        if os.geteuid() != 0:
+            pytest.skip("the process lets none but root look into it")
+        assert b"secret" not in (directory / "environ").read_bytes()
+        opened = [os.readlink(each) for each in (directory / "fd").iterdir()]
+        assert len([target for target in opened if target.startswith("socket:")]) == 1
+        assert {target for target in opened if not target.startswith("socket:")} == {"/dev/null"}
+        assert os.readlink(directory / "cwd") == "/"
+    pool.close()
+    assert not is_running(process.id)
 
 
-def test_a_process_whose_script_gave_up_before_it_was_started_is_kept_for_the_next_one() -> None:
-    async def give_up() -> None:
-        pool = ScriptPool(Limits())
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.001), pool.lease():
-                pass
-        ends_at = time.monotonic() + 20
-        while not pool._idle and time.monotonic() < ends_at:
-            await asyncio.sleep(0.02)
-        (kept,) = pool._idle
-        async with pool.lease() as process:
-            assert process is kept
-            assert (await process.ask(worker.START, start_text("function () {}"), 5))["done"]
-        pool.close()
-        assert not is_running(kept.id)
-
-    asyncio.run(give_up())
+async def test_a_process_whose_script_gave_up_before_it_was_started_is_kept_for_the_next_one() -> None:
+    pool = ScriptPool(Limits())
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.001), pool.lease():
+            pass
+    ends_at = time.monotonic() + 20
+    while not pool._idle and time.monotonic() < ends_at:
+        await asyncio.sleep(0.02)
+    (kept,) = pool._idle
+    async with pool.lease() as process:
+        assert process is kept
+        assert (await process.ask(worker.START, start_text("function () {}"), 5))["done"]
+    pool.close()
+    assert not is_running(kept.id)
 
 
-def test_a_process_that_died_while_idle_is_replaced() -> None:
-    async def kill() -> None:
-        pool = ScriptPool(Limits())
-        async with pool.lease() as first:
-            await first.ask(worker.START, start_text("function () {}"), 5)
-        os.kill(first.id, signal.SIGKILL)
-        await asyncio.sleep(0.2)
-        async with pool.lease() as second:
-            assert second.id != first.id
-            assert (await second.ask(worker.START, start_text("function () {}"), 5))["done"]
-        pool.close()
-
-    asyncio.run(kill())
+async def test_a_process_that_died_while_idle_is_replaced() -> None:
+    pool = ScriptPool(Limits())
+    async with pool.lease() as first:
+        await first.ask(worker.START, start_text("function () {}"), 5)
+    os.kill(first.id, signal.SIGKILL)
+    await asyncio.sleep(0.2)
+    async with pool.lease() as second:
+        assert second.id != first.id
+        assert (await second.ask(worker.START, start_text("function () {}"), 5))["done"]
+    pool.close()
 
 
-def test_a_process_that_breaks_while_it_works_is_an_error_of_the_table() -> None:
+async def test_a_process_that_breaks_while_it_works_is_an_error_of_the_table() -> None:
     async def ask(process: ScriptProcess, kill_by: signal.Signals) -> PleiadError:
         asking = asyncio.create_task(
             process.ask(worker.START, start_text("function () { while (true) {} }"), 5)
@@ -105,31 +97,25 @@ def test_a_process_that_breaks_while_it_works_is_an_error_of_the_table() -> None
         assert not process.is_alive
         return caught.value
 
-    async def work() -> None:
-        pool = ScriptPool(Limits())
-        async with pool.lease() as process:
-            assert (await ask(process, signal.SIGSEGV)).status == 400
-        async with pool.lease() as process:
-            assert (await ask(process, signal.SIGALRM)).status == 408
-        pool.close()
-
-    asyncio.run(work())
+    pool = ScriptPool(Limits())
+    async with pool.lease() as process:
+        assert (await ask(process, signal.SIGSEGV)).status == 400
+    async with pool.lease() as process:
+        assert (await ask(process, signal.SIGALRM)).status == 408
+    pool.close()
 
 
-def test_whoever_gives_up_waiting_takes_the_script_down() -> None:
-    async def give_up() -> None:
-        pool = ScriptPool(Limits())
-        async with pool.lease():
-            pass
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.3), pool.lease() as process:
-                await process.ask(worker.START, start_text("function () { while (true) {} }"), 5)
-        assert not process.is_alive
-        async with pool.lease() as process:
-            assert (await process.ask(worker.START, start_text("function () {}"), 5))["done"]
-        pool.close()
-
-    asyncio.run(give_up())
+async def test_whoever_gives_up_waiting_takes_the_script_down() -> None:
+    pool = ScriptPool(Limits())
+    async with pool.lease():
+        pass
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.3), pool.lease() as process:
+            await process.ask(worker.START, start_text("function () { while (true) {} }"), 5)
+    assert not process.is_alive
+    async with pool.lease() as process:
+        assert (await process.ask(worker.START, start_text("function () {}"), 5))["done"]
+    pool.close()
 
 
 @on_linux

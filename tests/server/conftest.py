@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import socket
 import ssl
-import threading
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +16,7 @@ import pytest
 from pleiad.limits import Limits
 from pleiad.server.lifecycle import Server, new_loop
 from pleiad.server.message import Gate, Handler
+from tests.coroutines import LoopThread
 
 T = TypeVar("T")
 
@@ -77,18 +77,16 @@ class Client:
 class Running:
     """A server that runs in a thread of its own."""
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, thread: threading.Thread, limits: Limits, tls: Path | None
-    ) -> None:
-        self.loop = loop
+    def __init__(self, thread: LoopThread, limits: Limits, tls: Path | None) -> None:
         self.thread = thread
+        self.loop = thread.loop
         self.limits = limits
         self.tls = tls
         self.server: Server
         self.clients: list[socket.socket] = []
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(20)
+        return self.thread.ask(coroutine)
 
     def tasks(self) -> int:
         """How many tasks are alive on the server's loop, this question's own not counted."""
@@ -129,11 +127,8 @@ def serve(request: pytest.FixtureRequest, tls_directory: Path) -> Iterator[Serve
     make_loop = new_loop if request.param == "fast loop" else asyncio.new_event_loop
 
     def start(handler: Handler, tls: bool = False, gate: Gate | None = None, **limits: Any) -> Running:
-        loop = make_loop()
-        thread = threading.Thread(target=loop.run_forever, daemon=True)
-        thread.start()
         changed = dataclasses.replace(LIMITS, **limits)
-        running = Running(loop, thread, changed, tls_directory if tls else None)
+        running = Running(LoopThread(make_loop), changed, tls_directory if tls else None)
         started.append(running)
 
         async def begin() -> None:
@@ -149,6 +144,4 @@ def serve(request: pytest.FixtureRequest, tls_directory: Path) -> Iterator[Serve
             with contextlib.suppress(OSError):
                 client.close()
         running.call(running.server.drain(0.2))
-        running.loop.call_soon_threadsafe(running.loop.stop)
-        running.thread.join(5)
-        running.loop.close()
+        running.thread.close()
