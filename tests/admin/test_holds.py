@@ -17,6 +17,7 @@ from pleiad.limits import Limits
 from pleiad.testing.faults import Fault
 from pleiad.testing.start import RunningServer
 from tests.stores import StartServer
+from tests.waiting import wait_until
 
 from .conftest import Running
 
@@ -61,10 +62,7 @@ class Place:
 
 
 def until_met(hold: Fault) -> None:
-    deadline = time.monotonic() + 10
-    while hold.hits == 0:
-        assert time.monotonic() < deadline, "nothing came to the hold"
-        time.sleep(0.01)
+    assert wait_until(lambda: hold.hits > 0), "nothing came to the hold"
 
 
 def split(admin: Admin) -> object:

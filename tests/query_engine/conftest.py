@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import importlib.util
 import sys
@@ -29,6 +28,7 @@ from pleiad.limits import Limits
 from pleiad.store.contract import Row
 from pleiad.store.index_use import IndexSettings
 from tests.stores import OpenStore
+from tests.waiting import until
 
 NO_INDEXES = IndexSettings(items_min=10**9)
 INDEXES_AT_ONCE = IndexSettings(items_min=0, uses_min=1, indexes_max=1_000)
@@ -125,8 +125,7 @@ class World:
     async def indexes_built(self) -> None:
         """Waits until the indexes that queries asked for are ready."""
         segments = [self.engine.store.segment(part.segment_name) for part in self.container.map.partitions]
-        while any(segment.index_progress() < 1.0 for segment in segments):
-            await asyncio.sleep(0.001)
+        assert await until(lambda: all(segment.index_progress() == 1.0 for segment in segments))
 
 
 Opened = Callable[..., AbstractAsyncContextManager[World]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
 from pathlib import Path
 
 import orjson
@@ -18,6 +17,7 @@ from pleiad.script import worker
 from pleiad.script.pool import ScriptPool
 from pleiad.script.process import ScriptProcess
 from tests.stores import StartServer
+from tests.waiting import until, wait_until
 
 on_linux = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks into /proc")
 
@@ -62,9 +62,7 @@ async def test_a_process_whose_script_gave_up_before_it_was_started_is_kept_for_
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.001), pool.lease():
             pass
-    ends_at = time.monotonic() + 20
-    while not pool._idle and time.monotonic() < ends_at:
-        await asyncio.sleep(0.02)
+    assert await until(lambda: pool._idle)
     (kept,) = pool._idle
     async with pool.lease() as process:
         assert process is kept
@@ -78,7 +76,7 @@ async def test_a_process_that_died_while_idle_is_replaced() -> None:
     async with pool.lease() as first:
         await first.ask(worker.START, start_text("function () {}"), 5)
     os.kill(first.id, signal.SIGKILL)
-    await asyncio.sleep(0.2)
+    assert await until(lambda: not is_running(first.id))
     async with pool.lease() as second:
         assert second.id != first.id
         assert (await second.ask(worker.START, start_text("function () {}"), 5))["done"]
@@ -139,7 +137,4 @@ def test_a_killed_server_leaves_no_process_behind(tmp_path: Path, start_server: 
         }
         assert found
         os.kill(server.process_id, signal.SIGKILL)
-        ends_at = time.monotonic() + 10
-        while any(map(is_running, found)) and time.monotonic() < ends_at:
-            time.sleep(0.05)
-        assert not any(map(is_running, found))
+        assert wait_until(lambda: not any(map(is_running, found)))

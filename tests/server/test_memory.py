@@ -16,7 +16,8 @@ import pytest
 from pleiad import errors
 from pleiad.server import memory, protocol
 from pleiad.server.message import Request, Response, error_response
-from tests.server.test_protocol import GET, echo, wait_until
+from tests.server.test_protocol import GET, echo
+from tests.waiting import wait_until
 
 Serve = Callable[..., Any]
 KB = 1024

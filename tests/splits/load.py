@@ -18,6 +18,7 @@ from azure.cosmos import ContainerProxy, CosmosClient, PartitionKey
 from pleiad.client.admin import Admin, RequestRefusedError
 from pleiad.client.connection import Connection, ConnectionFailedError
 from pleiad.testing.start import RunningServer
+from tests.waiting import wait_until
 
 KEYS = 24
 FIXED = 120
@@ -294,10 +295,9 @@ def check_partitions(server: RunningServer, items: int) -> None:
 def settled(server: RunningServer, seconds: float = 20) -> int:
     """Waits until no change is under way; how many partitions there are then."""
     asking = admin(server)
-    deadline = time.monotonic() + seconds
-    while True:
-        look = asking.partitions("db", "c", 0, 0)
-        if look["settled"]:
-            return len(look["partitions"])
-        assert time.monotonic() < deadline, "a change of the map does not end"
-        time.sleep(0.02)
+
+    def look() -> dict[str, Any]:
+        return asking.partitions("db", "c", 0, 0)
+
+    assert wait_until(lambda: look()["settled"], seconds), "a change of the map does not end"
+    return len(look()["partitions"])

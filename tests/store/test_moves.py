@@ -136,7 +136,7 @@ async def test_the_halves_are_counted_exactly_while_writes_go_on(opened: Opened)
     async with opened() as store:
         segment = store.segment("s")
         await segment.commit(write(*[put(key % 64, f"i{key}") for key in range(3_000)]))
-        stop = asyncio.Event()
+        stop, written = asyncio.Event(), asyncio.Event()
         random_of = random.Random(1)
 
         async def keep_writing() -> None:
@@ -147,9 +147,10 @@ async def test_the_halves_are_counted_exactly_while_writes_go_on(opened: Opened)
                 await segment.commit(write(put(key, id, random_of.randrange(50)), delete))
                 await segment.commit(write(put(key, id + "x"), failing)._replace(atomic=True))
                 await segment.commit(write(put(key, id + "y")))
+                written.set()
 
         writers = [asyncio.create_task(keep_writing()) for _ in range(4)]
-        await asyncio.sleep(0.05)
+        await written.wait()
         halves = await segment.divide(Division(0, 1, WHOLE, MIDDLE, 1, 2))
         stop.set()
         await asyncio.gather(*writers)

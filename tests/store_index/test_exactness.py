@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
 import math
@@ -33,6 +32,7 @@ from pleiad.store.selection import (
 )
 from pleiad.store.sqlite import order, select
 from tests.stores import OpenStore
+from tests.waiting import until
 
 pytestmark = pytest.mark.every_store
 
@@ -281,8 +281,7 @@ async def with_segment(
 
 
 async def built(segment: Segment) -> None:
-    while segment.index_progress() < 1:
-        await asyncio.sleep(0.0005)
+    assert await until(lambda: segment.index_progress() == 1)
 
 
 SPANS = [WHOLE, EpkRange(b"\x00", b"\x02"), EpkRange(b"\x01" * 16, b"\x01" * 16 + b"\xff")]
