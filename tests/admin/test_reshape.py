@@ -27,11 +27,14 @@ def filled(container: ContainerProxy) -> ContainerProxy:
 
 
 def settled(admin: Admin, container: ContainerProxy) -> dict[str, Any]:
-    def look() -> dict[str, Any]:
-        return admin.partitions(*names(container), largest=0, hottest=0)
+    looks: list[dict[str, Any]] = []
 
-    assert wait_until(lambda: look()["settled"])
-    return look()
+    def is_settled() -> bool:
+        looks.append(admin.partitions(*names(container), largest=0, hottest=0))
+        return bool(looks[-1]["settled"])
+
+    assert wait_until(is_settled)
+    return looks[-1]
 
 
 def test_a_split_and_a_merge_keep_every_item_and_tell_their_history(

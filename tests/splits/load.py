@@ -296,8 +296,12 @@ def settled(server: RunningServer, seconds: float = 20) -> int:
     """Waits until no change is under way; how many partitions there are then."""
     asking = admin(server)
 
-    def look() -> dict[str, Any]:
-        return asking.partitions("db", "c", 0, 0)
+    counts: list[int] = []
 
-    assert wait_until(lambda: look()["settled"], seconds), "a change of the map does not end"
-    return len(look()["partitions"])
+    def is_settled() -> bool:
+        look = asking.partitions("db", "c", 0, 0)
+        counts.append(len(look["partitions"]))
+        return bool(look["settled"])
+
+    assert wait_until(is_settled, seconds), "a change of the map does not end"
+    return counts[-1]
