@@ -13,7 +13,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -24,8 +23,8 @@ from packaging.version import Version
 
 from pleiad.limits import Limits
 from pleiad.sample import sample_containers
+from tests.project import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
     *sorted(ROOT.glob("*.md")),
     *sorted((ROOT / "docs").glob("*.md")),

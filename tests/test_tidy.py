@@ -20,8 +20,8 @@ from importlinter.cli import lint_imports
 
 from pleiad import errors
 from pleiad.limits import Limits
+from tests.project import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "pleiad"
 
 FILE_LINES_MAX = 500

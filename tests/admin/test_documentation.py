@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 from azure.cosmos import ContainerProxy
@@ -17,10 +16,11 @@ from pleiad.heads.admin.head import AdminOperations
 from pleiad.heads.nosql.auth import EMULATOR_KEY, Authenticator
 from pleiad.limits import Limits
 from pleiad.testing.start import RunningServer
+from tests.project import ROOT
 
 from .test_metrics import scrape
 
-PAGE = (Path(__file__).parents[2] / "docs" / "admin-api.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "admin-api.md").read_text(encoding="utf-8")
 
 
 def section(heading: str) -> str:

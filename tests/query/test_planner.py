@@ -6,7 +6,6 @@ What differs must be named, with its reason, on the page of compatibility.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +16,8 @@ from differential.compare import Difference, Tally, report
 from differential.ours import Case, answer_of
 from differential.planner import Planner, is_here
 from differential.shrink import shrunk
+from tests.project import SHARED
 
-SHARED = Path(__file__).resolve().parents[3] / "shared"
 RECORDS = SHARED / "reference"
 FRESH_EXPRESSIONS, FRESH_QUERIES = 1_500, 800
 REACHED = {
