@@ -3,13 +3,22 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+INSTALL := pip install --quiet --disable-pip-version-check --editable '.[test]'
 
-.PHONY: run test test-postgres lint bench oracle attack conformance clients javascript dotnet go java rust crash simulate truth isolation requirements clean
+.DEFAULT_GOAL := help
+.PHONY: help run test test-postgres lint bench oracle attack conformance clients javascript dotnet go java rust crash simulate truth isolation requirements lock clean
 
-$(READY): pyproject.toml
+# The locked versions are what everybody has. Where one of them cannot be had, for another Python or from an older index,
+# the newest allowed ones do as well.
+$(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	$(BIN)/$(INSTALL) --constraint constraints.txt || \
+	{ echo "Not all versions of constraints.txt can be had here: installing the newest that pyproject.toml allows."; \
+	$(BIN)/$(INSTALL); }
 	touch $@
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: $(READY)  ## serve on http(s)://localhost:8081 with a small sample to look at
 	$(BIN)/pleiad serve --data data --sample
@@ -77,5 +86,14 @@ isolation: $(READY)  ## a minute of concurrent clients in one logical partition,
 requirements: $(READY)  ## which of R1-R170 are shown by a passing test, documented, or open
 	$(BIN)/python tools/requirements.py
 
-clean:
+lock:  ## renew constraints.txt: the newest versions that pyproject.toml allows, as a new environment gets them
+	rm -rf build/lock
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/$(INSTALL)
+	{ echo "# The versions that development and tests run with, kept by 'make lock'; see CONTRIBUTING.md."; \
+	build/lock/bin/pip freeze --disable-pip-version-check --exclude-editable; } > build/constraints.txt
+	mv build/constraints.txt constraints.txt
+	rm -rf build/lock
+
+clean:  ## remove what the verbs made: the environment and build/
 	rm -rf $(VENV) build

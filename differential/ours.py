@@ -118,7 +118,7 @@ def _shown(value: Any) -> Any:
 def plain_plan(value: Any) -> Any:
     """A plan without members that say nothing: nulls, empty texts for "no aggregate", flags as booleans."""
     if isinstance(value, dict):
-        found = {}
+        found: dict[str, Any] = {}
         for name, part in value.items():
             plain = plain_plan(part)
             if name == "groupByAliasToAggregateType":

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.stores"]
+pytest_plugins = ["tests.coroutines", "tests.stores"]
 
 # No test depends on time: on a busy machine an example may take as long as it takes.
 settings.register_profile("pleiad", deadline=None, suppress_health_check=[HealthCheck.too_slow])

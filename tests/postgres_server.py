@@ -21,6 +21,7 @@ import tempfile
 import time
 import uuid
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -81,9 +82,10 @@ def _reachable(wanted: Path | None) -> Path:
 def _runs(*command: str | Path) -> bool:
     """Whether the server's user can run a command, and it succeeds."""
     try:
-        return subprocess.run(command, capture_output=True, check=False, **_unprivileged()).returncode == 0
+        done = subprocess.run(command, capture_output=True, check=False, **_unprivileged())
     except OSError:
         return False
+    return bool(done.returncode == 0)
 
 
 class PostgresServer:
@@ -225,5 +227,5 @@ def _is_running(process_id: int) -> bool:
     return _state(process_id) not in ("", "Z", "X")
 
 
-def _unprivileged() -> dict[str, object]:
+def _unprivileged() -> dict[str, Any]:
     return {"user": _UNPRIVILEGED, "group": _UNPRIVILEGED, "cwd": "/"} if os.getuid() == 0 else {}

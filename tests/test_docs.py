@@ -8,25 +8,31 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import importlib.util
+import os
 import re
+import subprocess
 import sys
-from pathlib import Path
+import tomllib
 from types import ModuleType
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from pleiad.limits import Limits
 from pleiad.sample import sample_containers
+from tests.project import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
-    ROOT / "README.md",
-    ROOT / "SECURITY.md",
-    ROOT / "src" / "pleiad" / "README.md",
+    *sorted(ROOT.glob("*.md")),
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "src").rglob("*.md")),
+    *sorted((ROOT / "tests").glob("*.md")),
 ]
 TOUR_ENDPOINT = "http://localhost:8081"
+MAKE_VERB = re.compile(r"^([a-z][a-z-]*):(?!=)", flags=re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +66,22 @@ def section(markdown: str, heading: str) -> str:
     return match.group(1)
 
 
+def recipe(makefile: str, verb: str) -> str:
+    """The commands of a verb."""
+    match = re.search(rf"^{verb}:.*\n((?:\t.*\n)+)", makefile, flags=re.MULTILINE)
+    assert match, f"there is no verb '{verb}'"
+    return match.group(1)
+
+
+def project() -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads(read("pyproject.toml"))["project"]
+    return found
+
+
+def project_extras() -> list[str]:
+    return [each for extra in project()["optional-dependencies"].values() for each in extra]
+
+
 def serve_options() -> dict[str, str | None]:
     """The long options of `pleiad serve` and the environment variable of each."""
     cli: Any = importlib.import_module("pleiad.cli.main").cli
@@ -89,7 +111,7 @@ def test_every_documented_environment_variable_is_the_one_of_its_option() -> Non
 
 
 def test_every_make_verb_in_the_documentation_exists() -> None:
-    verbs = set(re.findall(r"^([a-z][a-z-]*):(?!=)", read("Makefile"), flags=re.MULTILINE))
+    verbs = set(MAKE_VERB.findall(read("Makefile")))
     missing = {
         f"{page.relative_to(ROOT)}: make {verb}"
         for page in PAGES
@@ -97,6 +119,44 @@ def test_every_make_verb_in_the_documentation_exists() -> None:
         if verb not in verbs
     }
     assert not missing, "verbs that the Makefile does not have: " + ", ".join(sorted(missing))
+
+
+def test_make_help_lists_every_verb_with_what_it_does() -> None:
+    (phony,) = re.findall(r"^\.PHONY: (.+)$", read("Makefile"), flags=re.MULTILINE)
+    run = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, check=True, text=True)
+    listed = dict(re.findall(r"^([a-z-]+) +(\S.*)$", run.stdout, flags=re.MULTILINE))
+    assert list(listed) == [verb for verb in MAKE_VERB.findall(read("Makefile")) if verb in phony.split()]
+    assert listed.keys() == set(phony.split())
+
+
+def test_the_hooks_before_a_commit_are_the_commands_of_make_lint() -> None:
+    lint = re.findall(
+        r"^\t\$\(BIN\)/(.+)$", recipe(read("Makefile"), "lint").replace(" .\n", "\n"), flags=re.MULTILINE
+    )
+    hooks = re.findall(r"^ +entry: \.venv/bin/(.+)$", read(".pre-commit-config.yaml"), flags=re.MULTILINE)
+    assert [hook.replace(" --force-exclude", "") for hook in hooks] == lint
+
+
+def test_the_public_workflow_runs_what_must_hold_before_a_landing() -> None:
+    commands = re.findall(r"^ +- run: (.+)$", read(".github/workflows/ci.yml"), flags=re.MULTILINE)
+    assert commands == [".ci/run"]
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def test_the_newest_version_among_the_changes_is_the_one_of_the_package() -> None:
+    versions = re.findall(r"^## (\S+)", read("CHANGELOG.md"), flags=re.MULTILINE)
+    assert versions[0] == project()["version"]
+    assert versions == sorted(versions, key=Version, reverse=True)
+
+
+def test_every_dependency_is_locked_to_a_version_that_is_allowed() -> None:
+    lines = [line for line in read("constraints.txt").splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+", line) for line in lines), "versions only"
+    locked = {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
+    wanted = [Requirement(each) for each in (*project()["dependencies"], *project_extras())]
+    assert wanted
+    for requirement in wanted:
+        assert locked[canonicalize_name(requirement.name)] in requirement.specifier, requirement
 
 
 def test_the_limits_table_has_every_limit_with_its_default() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from string import Formatter
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,8 @@ ROWS = {
 
 
 def failed(row: ErrorRow) -> PleiadError:
-    return row(**{place: "x" for _, place, _, _ in Formatter().parse(row.text) if place})
+    facts: dict[str, Any] = {place: "x" for _, place, _, _ in Formatter().parse(row.text) if place}
+    return row(**facts)
 
 
 def test_every_reason_has_a_status_and_a_number_for_scripts() -> None:

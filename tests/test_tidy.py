@@ -20,8 +20,8 @@ from importlinter.cli import lint_imports
 
 from pleiad import errors
 from pleiad.limits import Limits
+from tests.project import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "pleiad"
 
 FILE_LINES_MAX = 500
@@ -126,14 +126,28 @@ def test_only_the_command_line_prints() -> None:
     assert_none(printing, "only pleiad.cli prints")
 
 
-def test_no_file_names_a_machine_path_or_a_package_registry() -> None:
+def tracked_files() -> list[str]:
     listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
         output = subprocess.run(listing, cwd=ROOT, capture_output=True, check=True, text=True).stdout
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("the tracked files can only be listed by git in a checkout")
+    return [name for name in output.split("\0") if name]
+
+
+def test_types_are_checked_in_every_folder() -> None:
+    checked = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]["files"]
+    unchecked = [
+        name
+        for name in tracked_files()
+        if name.endswith(".py") and not any(name.startswith(f"{folder}/") for folder in checked)
+    ]
+    assert_none(unchecked, "the folder of every Python file is among the files of tool.mypy")
+
+
+def test_no_file_names_a_machine_path_or_a_package_registry() -> None:
     offenders = []
-    for name in filter(None, output.split("\0")):
+    for name in tracked_files():
         try:
             text = (ROOT / name).read_text(encoding="utf-8")
         except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):

@@ -5,6 +5,7 @@ Part of the class `files`. No schema is ever dropped by a server because somethi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -77,7 +78,7 @@ def _forgotten(store: str, schemas: list[str]) -> set[str]:
     return set()
 
 
-_LOSSES = {
+_LOSSES: dict[str, Callable[[str, list[str]], set[str]]] = {
     "catalog missing": lambda store, schemas: _drop(store, ["pleiad"]),
     "catalog empty": _emptied,
     "catalog forgot a container": _forgotten,

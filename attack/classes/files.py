@@ -26,7 +26,7 @@ from attack.wire import Connection, NoAnswerError
 CONTAINERS, ITEMS = 5, 16
 BRIEF_DAMAGES = ("catalog missing", "catalog halved", "segment missing")
 """What a short run tries; bits are flipped in any."""
-Damage = Callable[[Path, random.Random], None]
+Damage = Callable[[Path, random.Random], object]
 
 
 def item_of(container: str, number: int) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def _as_directory(path: Path) -> None:
     path.mkdir()
 
 
-SINGLE: dict[str, Callable[[Path], None]] = {
+SINGLE: dict[str, Callable[[Path], object]] = {
     "missing": lambda path: path.unlink(),
     "empty": lambda path: path.write_bytes(b""),
     "halved": _halved,
@@ -125,10 +125,10 @@ SINGLE: dict[str, Callable[[Path], None]] = {
 def damages(original: Original) -> dict[str, Damage]:
     """Every damage by its name; one that is about a segment hits one of them, others all."""
 
-    def catalog(change: Callable[[Path], None]) -> Damage:
+    def catalog(change: Callable[[Path], object]) -> Damage:
         return lambda data, dice: change(data / "catalog.sqlite")
 
-    def segment(change: Callable[[Path], None]) -> Damage:
+    def segment(change: Callable[[Path], object]) -> Damage:
         return lambda data, dice: change(dice.choice(segments_of(data)))
 
     def older(data: Path, dice: random.Random) -> None:

@@ -99,7 +99,7 @@ def _on_items() -> list[Shot]:
     for name in SPREAD_TEXTS:
         text = {**queries.JOINS, **queries.MEMORY, **queries.TEXTS}[name]
         shots.append(_query(f"{name}, over partitions", text, SPREAD, CROSS))
-    computed = (
+    computed: tuple[queries.Text, ...] = (
         ("SELECT VALUE c.cp FROM c", []),
         ("SELECT VALUE COUNT(1) FROM c WHERE ARRAY_LENGTH(c.cp) < 0", []),
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import apsw
 
@@ -54,11 +55,15 @@ def run(settings: Settings, load: LoadProcess) -> FamilyReport:
             body = stored_body(execute, row.body)
             execute(_INSERT, (*row[:8], body, checksum_of(row, body)))
         key = (rows[500].epk, rows[500].id)
+
+        def one(columns: str) -> tuple[Any, ...]:
+            return execute(_ONE.format(columns), key).fetchone() or ()
+
         pairs: dict[str, tuple[str, Callable[[], object], Callable[[], object]]] = {
             "checksum_point_read": (
                 "one row read by its key",
-                lambda: checked_row(execute(_ONE.format(ROW), key).fetchone()),
-                lambda: Row._make(execute(_ONE.format(_BARE_ROW), key).fetchone()),
+                lambda: checked_row(one(ROW)),
+                lambda: Row._make(one(_BARE_ROW)),
             ),
             "checksum_scan": (
                 "1,000 rows read in order",

@@ -42,8 +42,8 @@ from pleiad.client.connection import Answer, Connection
 from pleiad.engine import items as item_operations
 from pleiad.engine.desk import Desk
 from pleiad.engine.engine import Engine
-from pleiad.engine.query import execution
 from pleiad.engine.query.job import QueryRequest
+from pleiad.engine.query.value import value_query
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.head import NoSqlHead
 from pleiad.keys.range import WHOLE
@@ -443,7 +443,7 @@ async def _plan_and_total_seconds() -> tuple[float, float]:
             for number in range(PLAN_CALLS):
                 asked = QueryRequest(text=EQ, parameters={"@bucket": number}, span=WHOLE, items_max=100)
                 began = time.perf_counter()
-                execution.value_query(container, asked)
+                value_query(container, asked)
                 plans.append(time.perf_counter() - began)
         finally:
             await engine.close()

@@ -30,7 +30,7 @@ from pleiad.engine.batch import Operation, OperationKind
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS
-from pleiad.engine.reshape.reshaper import Phase
+from pleiad.engine.phase import Phase
 from pleiad.limits import Limits
 from pleiad.store.sqlite.store import SqliteStore
 

@@ -79,7 +79,8 @@ def test_watchers_know_of_new_keys_before_they_are_in_force() -> None:
     in_force.problem = "a file that was wrong"
     in_force.replace(new)
     assert seen == [(new, old)]
-    assert (in_force.keys, in_force.problem) == (new, None)
+    assert in_force.keys is new
+    assert not in_force.problem
 
 
 def test_the_signature_is_the_one_of_the_protocol() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import os
-import threading
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
@@ -15,8 +13,8 @@ from azure.cosmos import ContainerProxy, CosmosClient, PartitionKey
 from pleiad.client.admin import Admin
 from pleiad.client.connection import Connection
 from pleiad.node import Node, Settings
-from pleiad.server.lifecycle import new_loop
 from pleiad.testing.start import RunningServer
+from tests.coroutines import LoopThread
 from tests.stores import StartServer, StoreOf
 
 T = TypeVar("T")
@@ -45,7 +43,7 @@ def client(server: RunningServer) -> CosmosClient:
 def container(client: CosmosClient) -> ContainerProxy:
     """A new container keyed /pk with the item 1 of the key a."""
     database = client.create_database(f"admin-{next(_numbers)}")
-    made: Any = database.create_container("things", PartitionKey("/pk"))
+    made = database.create_container("things", PartitionKey("/pk"))
     made.create_item({"id": "1", "pk": "a"})
     return made
 
@@ -55,22 +53,18 @@ class Running:
 
     def __init__(self, settings: Settings) -> None:
         self.node = Node(settings)
-        self._loop = new_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
+        self._thread = LoopThread()
         self.ask(self.node.start())
         port = self.node.server.port
         self.server = RunningServer(f"http://localhost:{port}", settings.key, port, os.getpid())
 
     def ask(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine on the server's own loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+        return self._thread.ask(work)
 
     def close(self) -> None:
         self.ask(self.node.stop())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._thread.close()
 
 
 @pytest.fixture

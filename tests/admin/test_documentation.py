@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 from azure.cosmos import ContainerProxy
@@ -15,10 +14,11 @@ from pleiad.engine.phase import HOLDABLE
 from pleiad.engine.watch import watch
 from pleiad.heads.admin.head import AdminOperations
 from pleiad.testing.start import RunningServer
+from tests.project import ROOT
 
 from .test_metrics import scrape
 
-PAGE = (Path(__file__).parents[2] / "docs" / "admin-api.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "admin-api.md").read_text(encoding="utf-8")
 
 
 def section(heading: str) -> str:

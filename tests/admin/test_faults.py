@@ -14,6 +14,7 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 from pleiad.client.admin import Admin, RequestRefusedError
 from pleiad.engine.faults import RULES_MAX
 from pleiad.testing.start import RunningServer
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("no_faults_left")
 
@@ -219,10 +220,10 @@ def test_a_fault_ends_by_its_time(server: RunningServer, container: ContainerPro
     fault = server.faults.add(449, count=10, seconds=0.2)
     with pytest.raises(CosmosHttpResponseError):
         read(container)
-    time.sleep(0.25)
+    assert fault.hits == 1
+    assert wait_until(lambda: server.faults.list() == [])
     assert read(container) == "1"
     assert fault.hits == 1
-    assert server.faults.list() == []
 
 
 def test_the_oldest_fault_that_fits_comes_first(server: RunningServer, container: ContainerProxy) -> None:

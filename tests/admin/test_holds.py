@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from pleiad.limits import Limits
 from pleiad.testing.faults import Fault
 from pleiad.testing.start import RunningServer
 from tests.stores import StartServer
+from tests.waiting import wait_until
 
 from .conftest import Running
 
@@ -53,17 +54,15 @@ class Place:
 
     def numbers(self) -> list[int]:
         text = "SELECT VALUE c.n FROM c ORDER BY c.n"
-        return list(self.orders.query_items(text, enable_cross_partition_query=True))
+        found: Iterable[Any] = self.orders.query_items(text, enable_cross_partition_query=True)
+        return list(found)
 
     def changes(self) -> int:
         return len(list(self.orders.query_items_change_feed(start_time="Beginning")))
 
 
 def until_met(hold: Fault) -> None:
-    deadline = time.monotonic() + 10
-    while hold.hits == 0:
-        assert time.monotonic() < deadline, "nothing came to the hold"
-        time.sleep(0.01)
+    assert wait_until(lambda: hold.hits > 0), "nothing came to the hold"
 
 
 def split(admin: Admin) -> object:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 from azure.cosmos import ContainerProxy, CosmosClient, PartitionKey
 
 from pleiad.client.admin import Admin, RequestRefusedError
+from tests.waiting import wait_until
 
 from .test_metrics import scrape
 
@@ -27,13 +27,14 @@ def filled(container: ContainerProxy) -> ContainerProxy:
 
 
 def settled(admin: Admin, container: ContainerProxy) -> dict[str, Any]:
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        answer = admin.partitions(*names(container), largest=0, hottest=0)
-        if answer["settled"]:
-            return answer
-        time.sleep(0.05)
-    raise AssertionError("the partitions did not settle")
+    looks: list[dict[str, Any]] = []
+
+    def is_settled() -> bool:
+        looks.append(admin.partitions(*names(container), largest=0, hottest=0))
+        return bool(looks[-1]["settled"])
+
+    assert wait_until(is_settled)
+    return looks[-1]
 
 
 def test_a_split_and_a_merge_keep_every_item_and_tell_their_history(

@@ -18,7 +18,7 @@ from pleiad.testing.start import RunningServer
 from tests.stores import StartServer
 
 if TYPE_CHECKING:
-    from conftest import BatchWire
+    from tests.batch.conftest import BatchWire
 
 Connect = Callable[[RunningServer], "BatchWire"]
 CLIENTS = 4

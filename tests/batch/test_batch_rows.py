@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,11 +15,12 @@ from pleiad.limits import MB
 from pleiad.wire.hybridrow.recordio import read_rows, write_rows
 from pleiad.wire.hybridrow.row import Row, RowCodec
 from pleiad.wire.hybridrow.schema import BATCH_OPERATION, BATCH_RESULT
+from tests.project import REFERENCE
 
 if TYPE_CHECKING:
-    from conftest import BatchReply, BatchWire
+    from tests.batch.conftest import BatchReply, BatchWire
 
-CAPTURED = Path(__file__).parents[3] / "shared" / "reference" / "hybridrow_captured.json"
+CAPTURED = REFERENCE / "hybridrow_captured.json"
 needs_captures = pytest.mark.skipif(not CAPTURED.is_file(), reason="the captures are not beside the checkout")
 
 OPERATION = RowCodec(BATCH_OPERATION)

@@ -11,7 +11,7 @@ from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey
 from pleiad.limits import MB
 
 if TYPE_CHECKING:
-    from conftest import BatchWire
+    from tests.batch.conftest import BatchWire
 
 
 def on(pk: str, kind: str, **more: Any) -> dict[str, Any]:

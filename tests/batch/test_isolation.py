@@ -19,7 +19,7 @@ from azure.cosmos import ContainerProxy
 from pleiad.testing.start import RunningServer
 
 if TYPE_CHECKING:
-    from conftest import BatchWire
+    from tests.batch.conftest import BatchWire
 
 Connect = Callable[[RunningServer], "BatchWire"]
 Work = Callable[["BatchWire", random.Random], None]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hmac
 import http.client
-import inspect
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,16 +15,6 @@ from urllib.parse import quote
 import pytest
 
 from pleiad.testing.start import RunningServer
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Runs a coroutine test on an event loop of its own."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    names = pyfuncitem._fixtureinfo.argnames
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
-    return True
 
 
 @dataclass(frozen=True)

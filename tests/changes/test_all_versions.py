@@ -13,7 +13,7 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 from tests.stores import StartServer
 
 if TYPE_CHECKING:
-    from conftest import FeedWire
+    from tests.changes.conftest import FeedWire
 
 POLICY = {"retentionDuration": 10}
 
@@ -223,7 +223,7 @@ def test_a_hierarchical_key_is_told_level_by_level_and_a_prefix_is_a_scope(
         change_feed_policy=POLICY,
     )
     link = container.container_link
-    scope = {"x_ms_documentdb_partitionkey": '["t1"]'}
+    scope: dict[str, Any] = {"x_ms_documentdb_partitionkey": '["t1"]'}
     place = wire.all_versions(link, **scope).place
     for tenant, city in (("t1", "Oslo"), ("t1", "Lima"), ("t2", "Oslo")):
         container.create_item({"id": "x", "tenant": tenant, "address": {"city": city}})

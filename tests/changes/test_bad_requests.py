@@ -9,7 +9,7 @@ import pytest
 from azure.cosmos import PartitionKey
 
 if TYPE_CHECKING:
-    from conftest import FeedWire
+    from tests.changes.conftest import FeedWire
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def link(pleiad_database: Any) -> str:
     ],
     ids=str,
 )
-def test_a_wrong_header_is_answered_with_400(link: str, wire: FeedWire, headers: dict[str, str]) -> None:
+def test_a_wrong_header_is_answered_with_400(link: str, wire: FeedWire, headers: dict[str, Any]) -> None:
     reply = wire.get(link, **headers)
     assert reply.status == 400
     assert json.loads(reply.body)["code"] == "BadRequest"

@@ -9,7 +9,7 @@ import pytest
 from azure.cosmos import PartitionKey
 
 if TYPE_CHECKING:
-    from conftest import FeedWire
+    from tests.changes.conftest import FeedWire
 
 EVEN = {"query": "SELECT * FROM c WHERE c.n % @two = 0", "parameters": [{"name": "@two", "value": 2}]}
 

@@ -6,7 +6,6 @@ import json
 import re
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from pleiad.cli.main import cli
 from pleiad.cli.table import json_text, shown, table
 from pleiad.client.connection import Answer, Connection, ConnectionFailedError
 from pleiad.testing.start import RunningServer
+from tests.project import ROOT
 from tests.stores import StartServer
 
 PEOPLE = [
@@ -284,7 +284,7 @@ def test_the_help_has_examples_and_every_option_with_its_variable() -> None:
 
 
 def test_the_start_page_shows_only_options_that_exist() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "start.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
     section = page.partition("## Query from the terminal")[2].partition("\n## ")[0]
     assert section
     known = {"--help", *(name for parameter in cli.commands["query"].params for name in parameter.opts)}

@@ -86,7 +86,9 @@ def test_limits_are_a_profile_a_file_or_in_process_an_object(tmp_path: Path) -> 
 def test_the_account_has_the_consistency_level_asked_for(child_process: bool) -> None:
     with pleiad.start(consistency="bounded-staleness", child_process=child_process) as server:
         account = CosmosClient(server.endpoint, server.key).get_database_account()
-        assert account.ConsistencyPolicy["defaultConsistencyLevel"] == "BoundedStaleness"
+        policy = account.ConsistencyPolicy
+        assert policy is not None
+        assert policy["defaultConsistencyLevel"] == "BoundedStaleness"
     with (
         pytest.raises(ValueError, match="no consistency level 'perfect'"),
         pleiad.start(consistency="perfect"),

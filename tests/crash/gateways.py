@@ -226,7 +226,7 @@ class Writer(Worker):
 
     def _patch(self, container: ContainerProxy) -> None:
         id, item, version = self._some()
-        operations = [
+        operations: list[dict[str, Any]] = [
             {"op": "incr", "path": "/version", "value": 1},
             {"op": "set", "path": "/check", "value": f"{id}/{version + 1}"},
         ]
@@ -250,7 +250,8 @@ class Writer(Worker):
         self.ledger.pairs.append(pair)
         batch = [("create", (self._document(id, pk, 1),)) for id in pair]
         verdict, _ = self._verdict(lambda: container.execute_item_batch(batch, pk))
-        possible: list[int | None] = {Verdict.DONE: [1], Verdict.NOT_DONE: [None]}.get(verdict, [None, 1])
+        known: dict[Verdict, list[int | None]] = {Verdict.DONE: [1], Verdict.NOT_DONE: [None]}
+        possible = known.get(verdict, [None, 1])
         for id in pair:
             self.ledger.items[id].possible = possible
 
@@ -264,7 +265,7 @@ class Follower(Worker):
         self._token: str | None = None
 
     def act(self, container: ContainerProxy) -> None:
-        start = {"continuation": self._token} if self._token else {"start_time": "Beginning"}
+        start: dict[str, Any] = {"continuation": self._token} if self._token else {"start_time": "Beginning"}
         for change in container.query_items_change_feed(**start):
             self.seen[f"{change['pk']}/{change['id']}"] = change
         self._token = container.client_connection.last_response_headers["etag"]

@@ -38,6 +38,7 @@ import pytest
 from pleiad.item.body import SYSTEM_PROPERTIES
 from pleiad.testing.start import RunningServer
 from tests.stores import SegmentNames, StartServer
+from tests.waiting import wait_until
 
 KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "4"))
 SEED = int(os.environ.get("PLEIAD_CRASH_SEED", "0")) or random.SystemRandom().getrandbits(32)
@@ -383,9 +384,11 @@ def live_and_die(
             Client(server, record, number, life, stop) for number in range(CLIENTS)
         ]
         workers.append(Builder(server, record, life, stop))
+        before = record.acknowledged
         for worker in workers:
             worker.start()
-        time.sleep(chooser.uniform(0.02, LOAD_SECONDS_MAX))
+        assert wait_until(lambda: record.acknowledged > before + 10), "the clients hardly write anything"
+        time.sleep(chooser.uniform(0, LOAD_SECONDS_MAX))  # the moment of death is any
         os.kill(server.process_id, signal.SIGKILL)
         stop.set()
         for worker in workers:
@@ -406,4 +409,3 @@ def test_nothing_acknowledged_is_lost_however_often_the_server_is_killed(
     except BaseException as error:
         error.add_note(f"PLEIAD_CRASH_SEED={SEED}, in life {life} of the server")
         raise
-    assert record.acknowledged > 10 * KILLS, "the clients hardly wrote anything"

@@ -35,6 +35,7 @@ from pleiad.limits import Limits
 from pleiad.store.postgres.store import PostgresStore
 from tests.crash.gateways import COUNTERS, Follower, Gateway, Ledger, Mover, Verdict, Worker, Writer
 from tests.postgres_server import PostgresServer
+from tests.waiting import until, wait_until
 
 TURNS = int(os.environ.get("PLEIAD_CRASH_KILLS", "7"))
 STOPPED_SECONDS = 10.0
@@ -126,11 +127,10 @@ class Drill:
 
 def settled(gateway: Gateway) -> None:
     """Waits until no change of the partitions is under way."""
-    deadline = time.monotonic() + 30
     with gateway.admin() as admin:
-        while not admin.partitions("db", "c", 0, 0)["settled"]:
-            assert time.monotonic() < deadline, "a change of the map does not end"
-            time.sleep(0.05)
+        assert wait_until(lambda: admin.partitions("db", "c", 0, 0)["settled"]), (
+            "a change of the map does not end"
+        )
 
 
 def documents(gateway: Gateway) -> dict[str, dict[str, Any]]:
@@ -173,12 +173,8 @@ async def check_counters(dsn: str) -> None:
             assert (state.items, state.size_bytes) == (totals.items, totals.size_bytes)
             assert state.epoch == partition.epoch
         live = engine.catalog.segment_names()
-    deadline = (
-        time.monotonic() + 10
-    )  # the keeper of a server may still be about to free what a change has left
-    while (made := segments(dsn)) != live and time.monotonic() < deadline:
-        await asyncio.sleep(0.1)
-    assert made == live, "a segment belongs to nobody"
+    # The keeper of a server may still be about to free what a change has left.
+    assert await until(lambda: segments(dsn) == live), "a segment belongs to nobody"
 
 
 def segments(dsn: str) -> set[str]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -16,16 +14,7 @@ from pleiad.store.sqlite.schema import SchemaError
 from pleiad.testing.start import start
 from tests.cli.test_serve import refused
 from tests.damage.account import Client, flip_bit, segments
-
-
-def within_a_while(holds: Callable[[], bool]) -> bool:
-    """Whether something comes true; nothing is said of how soon."""
-    end = time.monotonic() + 60
-    while not holds():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
+from tests.waiting import wait_until
 
 
 def offsets_of(path: Path, text: bytes) -> list[int]:
@@ -53,7 +42,7 @@ def test_a_flipped_bit_in_a_body_is_503_and_never_another_text(data: Path) -> No
 def test_a_flipped_bit_in_an_index_is_found_by_the_scrub(data: Path) -> None:
     victim = segments(data)[0]
     connection = apsw.Connection(str(victim))
-    (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'item_key'").fetchone()
+    ((root,),) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'item_key'")
     page_bytes = connection.pragma("page_size")
     connection.close()
     in_index = [
@@ -64,7 +53,7 @@ def test_a_flipped_bit_in_an_index_is_found_by_the_scrub(data: Path) -> None:
     flip_bit(victim, in_index[0] + 6)
     with start(data=data, child_process=True) as server:
         client = Client(server)
-        assert within_a_while(lambda: client.statuses("first") == {503})
+        assert wait_until(lambda: client.statuses("first") == {503})
         assert client.statuses("second") == {200}
         assert "index of keys" in client.warnings()[0]["message"]
 
@@ -80,7 +69,7 @@ def test_a_bit_flipped_anywhere_never_gives_a_wrong_item_once_the_scrub_has_been
         client = Client(server)
         # `statuses` compares the text of every item that is answered with 200. What is left is a bit that nobody
         # reads, or a segment out of service.
-        assert within_a_while(lambda: client.statuses("first") in ({200}, {503}))
+        assert wait_until(lambda: client.statuses("first") in ({200}, {503}))
         assert client.statuses("second") == {200}
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import logging
 import os
 import shutil
 import signal
 import stat
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -19,7 +22,7 @@ from pleiad.cli.main import cli
 from pleiad.store.problems import MissingDataError
 from pleiad.testing.start import RunningServer, start
 from tests.cli.test_serve import refused, serving
-from tests.damage.account import Client, copy_of, segments
+from tests.damage.account import DATABASE, KEY, Client, copy_of, segments
 
 
 def kill(server: RunningServer) -> None:
@@ -151,6 +154,25 @@ def test_a_segment_that_was_just_made_is_missed_after_a_kill_too(tmp_path: Path)
     lose(segments(data)[0])
     with pytest.raises(MissingDataError, match="held items"), pleiad.start(data=data):
         pass
+
+
+def test_a_segment_that_a_crash_left_empty_before_anything_was_in_it_is_no_loss(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with start(data=data) as server:
+        client = Client(server)
+        client.fill("first")
+        client.send("POST", ["dbs", DATABASE], "colls", {"id": "second", "partitionKey": KEY})
+    with contextlib.closing(apsw.Connection(str(data / "catalog.sqlite"))) as catalog:
+        bodies: list[Any] = catalog.execute("SELECT body FROM record WHERE kind = 'partition'").fetchall()
+    named = {json.loads(body)["segment"] for (body,) in bodies}
+    (unused,) = named - {path.stem for path in segments(data)}
+    # As it is between the making of the file and the first page in it.
+    (data / "segments" / f"{unused}.sqlite").touch()
+    for _ in range(3):
+        with start(data=data) as server:
+            assert Client(server).statuses("first") == {200}
+    with start(data=data) as server:
+        assert Client(server).create("second", 1).status == 201
 
 
 def test_with_the_loss_accepted_a_container_starts_empty_and_the_others_are_whole(data: Path) -> None:

@@ -6,6 +6,7 @@ import base64
 import hmac
 import http.client
 import json
+from collections.abc import Iterable
 from email.utils import formatdate
 from typing import Any
 from urllib.parse import quote
@@ -60,7 +61,7 @@ def test_a_property_named_twice_is_answered_once_with_its_last_value(
     texts: list[str] = []
     container.read_item("1", "a", raw_response_hook=lambda reply: texts.append(reply.http_response.text()))
     assert texts[0].count('"n"') == texts[0].count('"p"') == texts[0].count('"q"') == 1
-    found = container.query_items(
+    found: Iterable[Any] = container.query_items(
         "SELECT VALUE c.o.p.q FROM c WHERE c.n = 2 AND c.id = '1'", partition_key="a"
     )
     assert list(found) == [7]

@@ -31,6 +31,7 @@ from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
 from pleiad.partition.partition import Partition
 from pleiad.store.contract import ItemKey, Row
+from tests.waiting import until
 
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]
 
@@ -327,15 +328,16 @@ async def test_a_writer_waits_for_the_end_of_a_split_and_is_told_when_it_takes_t
     async with engine(limits) as opened:
         container = await made(opened)
         await fill(container, 10)
-        go_on = asyncio.Event()
+        held, go_on = asyncio.Event(), asyncio.Event()
 
         async def hold(_: Container, phase: Phase) -> None:
             if phase is Phase.COMMITTING:
+                held.set()
                 await go_on.wait()
 
         opened.reshaper.report = hold
         splitting = asyncio.create_task(opened.split(container, "0"))
-        await asyncio.sleep(0.05)
+        await held.wait()
         with pytest.raises(PleiadError) as refused:
             await put(container, "k1", "late")
         assert refused.value.row is errors.COMPLETING_SPLIT
@@ -356,9 +358,10 @@ async def test_the_sweeper_leaves_a_partition_that_is_being_split_for_the_next_r
         container = await opened.container("db", "c")
         await fill(container, 10)
         later = int(time.time()) + 200
-        opened.faults.add(Rule(id="hold", effect=Effect.HOLD, phase=Phase.COMMITTING, expires_at=math.inf))
+        rule = Rule(id="hold", effect=Effect.HOLD, phase=Phase.COMMITTING, expires_at=math.inf)
+        opened.faults.add(rule)
         splitting = asyncio.create_task(opened.split(container, "0"))
-        await asyncio.sleep(0.1)
+        assert await until(lambda: rule.hits > 0)
         assert await asyncio.wait_for(sweep(container, later), 1) == 0
         opened.faults.clear()
         await splitting

@@ -47,12 +47,15 @@ async def test_scripts_count_right_while_their_partition_is_split_and_moved(engi
                 opened, Kind.STORED_PROCEDURE, container.resource, body
             )
 
+        begun = asyncio.Event()
+
         async def work(key: str) -> None:
             for _ in range(12):
                 await execution.execute(container, procedures[key], (key,), b"[]")
+                begun.set()
 
         running = [asyncio.create_task(work(key)) for key in keys]
-        await asyncio.sleep(0.05)
+        await begun.wait()
         for range_id in ("0", "1", "2"):
             await opened.split(container, range_id)
         await asyncio.gather(*running)

@@ -27,6 +27,7 @@ from pleiad.limits import GB, Limits
 from pleiad.node import Node, Settings
 from pleiad.store.postgres.store import PostgresStore
 from tests.postgres_server import PostgresServer
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -87,13 +88,9 @@ async def test_what_one_server_creates_changes_and_deletes_the_other_learns(data
         assert answer.row is not None
         body = {**container.resource.properties, "id": "c", "defaultTtl": 77}
         await one.replace_container(one.database("db"), "c", body, None)
-        async with asyncio.timeout(60):
-            while twin.default_ttl != 77:
-                await asyncio.sleep(0.01)
+        assert await until(lambda: twin.default_ttl == 77)
         await one.delete(container.resource)
-        async with asyncio.timeout(60):
-            while other.containers:
-                await asyncio.sleep(0.01)
+        assert await until(lambda: not other.containers)
         with pytest.raises(PleiadError) as caught:
             await other.container("db", "c")
         assert caught.value.row is errors.RESOURCE_NOT_FOUND or caught.value.row is errors.OWNER_NOT_FOUND
@@ -146,11 +143,12 @@ async def test_writers_at_two_servers_go_on_through_a_split_and_a_merge_at_one(d
                 assert answer.row is not None
 
         workers = [asyncio.create_task(write(place, n)) for n, place in enumerate((container, twin) * 2)]
-        await asyncio.sleep(0.2)
+        assert await until(lambda: len(acknowledged) > 40)
         await one.split(container, container.map.partitions[0].range_id)
         await one.keeper.settled()
         await one.merge(container, [partition.range_id for partition in container.map.partitions])
-        await asyncio.sleep(0.2)
+        before = sum(acknowledged.values())
+        assert await until(lambda: sum(acknowledged.values()) > before), "both go on after the changes"
         stop.set()
         await asyncio.gather(*workers)
         for place in (container, twin):
@@ -172,15 +170,16 @@ async def test_two_servers_never_change_one_map_at_the_same_time(database: str) 
         for n in range(20):
             await put(container, f"k{n}", "i", n)
         twin = await seen(other)
-        go_on = asyncio.Event()
+        held, go_on = asyncio.Event(), asyncio.Event()
 
         async def hold(_: Container, phase: Phase) -> None:
             if phase is Phase.COMMITTING:
+                held.set()
                 await go_on.wait()
 
         one.reshaper.report = hold
         splitting = asyncio.ensure_future(one.split(container, "0"))
-        await asyncio.sleep(0.3)
+        await held.wait()
         with pytest.raises(ChangedElsewhereError):
             await other.split(twin, "0")
         await other.keeper.settled()

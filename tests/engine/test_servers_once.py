@@ -25,6 +25,7 @@ from pleiad.store.postgres.store import PostgresStore
 from tests.engine.test_scripts import COUNT
 from tests.engine.test_servers import names, opened, put, seen
 from tests.postgres_server import PostgresServer
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -47,9 +48,10 @@ async def stored(container: Container) -> int:
 
 
 async def until_swept(container: Container) -> None:
-    async with asyncio.timeout(60):
-        while await stored(container):
-            await asyncio.sleep(0.02)
+    async def is_swept() -> bool:
+        return await stored(container) == 0
+
+    assert await until(is_swept)
 
 
 async def test_sweeping_is_the_work_of_whoever_has_the_lease_and_a_dead_server_loses_it(
@@ -81,9 +83,7 @@ async def test_a_server_sweeps_what_one_that_is_gone_has_made(database: str) -> 
         async with AsyncExitStack() as life:
             container = await made(await opened(life, database), defaultTtl=1)
             await put(container, "k", "a", 1)
-        async with asyncio.timeout(60):
-            while not other.containers:
-                await asyncio.sleep(0.02)
+        assert await until(lambda: other.containers)
         await until_swept(other.containers[0])
 
 

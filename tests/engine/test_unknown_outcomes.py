@@ -26,6 +26,7 @@ from pleiad.store.postgres.connections import ConnectionSettings
 from pleiad.store.postgres.store import PostgresStore
 from tests.postgres_proxy import proxy_of
 from tests.postgres_server import PostgresServer
+from tests.waiting import until
 
 IDS = {f"i{n}" for n in range(40)}
 IMPATIENT = ConnectionSettings(connections_max=6, wait_seconds=0.5, deadline_seconds=0.5)
@@ -81,9 +82,7 @@ async def put(container: Container, id: str) -> None:
 
 async def check(engine: Engine, container: Container, dsn: str) -> None:
     """All items are there once, every partition takes writes and counts its rows, and no segment belongs to nobody."""
-    async with asyncio.timeout(60):
-        while engine.catalog.is_unfinished(container.resource.rid):
-            await asyncio.sleep(0.02)
+    assert await until(lambda: not engine.catalog.is_unfinished(container.resource.rid))
     await engine.keeper.settled()
     found: list[str] = []
     token: str | None = ""

@@ -121,7 +121,7 @@ class History:
         return found
 
     def _dirty_reads(self) -> list[str]:
-        shown = [*self.seen, *self.pages]
+        shown: list[Seen | Page] = [*self.seen, *self.pages]
         values = {value for read in shown for _, value in read.items.values()}
         return [f"dirty read: {value} was never committed" for value in sorted(values & self.refused)]
 
@@ -146,7 +146,8 @@ class History:
         future = sorted((told.began, bisect_left(lsns, told.lsn)) for told in self.told)
         earliest_of_rest = [*accumulate((place for _, place in reversed(future)), min)][::-1]
         least = 0
-        for read in sorted([*self.seen, *self.pages], key=lambda read: read.began):
+        reads: list[Seen | Page] = [*self.seen, *self.pages]
+        for read in sorted(reads, key=lambda read: read.began):
             while known and known[0][0] < read.began:
                 least = max(least, heappop(known)[1])
             later = bisect_left(future, (read.ended, len(lsns)))

@@ -7,6 +7,7 @@ and the checker looks at all of it.
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 import threading
@@ -20,6 +21,7 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from pleiad.client.connection import Answer, Connection
 from pleiad.testing.start import RunningServer
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.every_store
 
@@ -439,16 +441,19 @@ def test_one_serial_order_explains_what_clients_of_a_logical_partition_are_told(
 def test_the_order_holds_while_the_physical_partition_is_split_and_moved(
     lived: Callable[..., Any], container: ContainerProxy
 ) -> None:
+    def is_raised(throughput: int) -> bool:
+        try:
+            container.replace_throughput(throughput)
+        except CosmosHttpResponseError as error:
+            if error.status_code != 423:  # the change before is under way
+                raise
+            return False
+        return True
+
     def grow() -> None:
         for throughput in (12_000, 24_000, 48_000):
-            while True:
-                time.sleep(0.5)
-                try:
-                    container.replace_throughput(throughput)
-                    break
-                except CosmosHttpResponseError as error:
-                    if error.status_code != LOCKED:
-                        raise
+            time.sleep(0.5)
+            wait_until(functools.partial(is_raised, throughput))
 
     record = lived(4, grow)
     assert len(list(container.read_feed_ranges())) > 2, "there were splits"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import threading
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +12,7 @@ from azure.cosmos import CosmosClient
 
 from pleiad.job.place import Place, parse_place
 from pleiad.node import SQLITE, Node, Settings
-from pleiad.server.lifecycle import new_loop
+from tests.coroutines import LoopThread
 from tests.postgres_server import PostgresServer
 
 T = TypeVar("T")
@@ -26,29 +24,22 @@ class Server:
     def __init__(self, place: Place, scratch: Path) -> None:
         store = SQLITE if place.directory is not None else place.dsn
         data = place.directory or scratch
-        self._loop = new_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
+        self._thread = LoopThread()
         self.node = Node(Settings(port=0, data=data, store=store, throttle="observe"))
         try:
             self.ask(self.node.start())
         except BaseException:
-            self._end()
+            self._thread.close()
             raise
         self.client = CosmosClient(f"http://localhost:{self.node.server.port}", self.node.settings.key)
 
     def ask(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine on the server's own loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+        return self._thread.ask(work)
 
     def close(self) -> None:
         self.ask(self.node.stop())
-        self._end()
-
-    def _end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._thread.close()
 
 
 Serving = Callable[[str], contextlib.AbstractContextManager[Server]]

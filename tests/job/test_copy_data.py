@@ -112,7 +112,7 @@ def test_a_server_on_the_copy_answers_as_the_one_on_the_source(
         before = everything(server.client)
         many = server.client.get_database_client("db").get_container_client("many")
         pager = many.query_items("SELECT * FROM c", enable_cross_partition_query=True, max_item_count=10)
-        pages = pager.by_page()
+        pages: Any = pager.by_page()
         first = [item["id"] for item in next(pages)]
         token = pages.continuation_token
         etag = many.read_item("i5", "k5")["_etag"]

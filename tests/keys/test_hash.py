@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +15,9 @@ from pleiad.keys.hash import decode_hash_v1, encode_number, epk
 from pleiad.keys.range import MAX, prefix_range
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.keys.value import KeyValue, same
+from tests.project import REFERENCE
 
-VECTORS_FILE = Path(__file__).parents[3] / "shared" / "reference" / "epk_vectors.json"
+VECTORS_FILE = REFERENCE / "epk_vectors.json"
 VECTORS: dict[str, Any] = json.loads(VECTORS_FILE.read_text("utf-8")) if VECTORS_FILE.is_file() else {}
 needs_vectors = pytest.mark.skipif(not VECTORS, reason="the file of hash vectors is not beside the checkout")
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import dataclasses
 import http.client
 import itertools
 import json
 import os
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,8 +19,8 @@ import pytest
 
 from attack.callers import signature, signed_parts
 from pleiad.node import Node, Settings
-from pleiad.server.lifecycle import new_loop
 from pleiad.testing.start import RunningServer
+from tests.coroutines import LoopThread
 from tests.stores import StartServer, StoreOf
 
 PARTITION_KEY = "x-ms-documentdb-partitionkey"
@@ -86,21 +84,17 @@ class Wire:
     def serve(self, settings: Settings) -> Iterator[Wire]:
         """A connection to another server, started with these settings on a loop of its own."""
         node = Node(dataclasses.replace(settings, store=self._store_of()))
-        loop = new_loop()
-        thread = threading.Thread(target=loop.run_forever, daemon=True)
-        thread.start()
+        thread = LoopThread()
         try:
-            asyncio.run_coroutine_threadsafe(node.start(), loop).result(20)
+            thread.ask(node.start())
             port = node.server.port
             server = RunningServer(f"http://localhost:{port}", settings.key, port, os.getpid())
             wire = Wire(server, self._store_of)
             yield wire
             wire.close()
-            asyncio.run_coroutine_threadsafe(node.stop(), loop).result(20)
+            thread.ask(node.stop())
         finally:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
+            thread.close()
 
     def send(
         self,

@@ -247,7 +247,8 @@ def test_a_caller_is_known_before_its_body_is_read(place: Any, wire: Any) -> Non
     path = [*place.path, "docs"]
     target = "/" + "/".join(path)
     claim = {"content-length": "2000000", "connection": "keep-alive"}
-    for headers in ({}, wire.signed("POST", path, key=OTHER_KEY)):
+    unknown: tuple[dict[str, str], ...] = ({}, wire.signed("POST", path, key=OTHER_KEY))
+    for headers in unknown:
         status, text = head_only(wire, target, {**headers, **claim})
         assert (status, "Unauthorized" in text) == (401, True)
     assert head_only(wire, "/_pleiad/health", claim)[0] == 405

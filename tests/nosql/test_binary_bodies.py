@@ -267,7 +267,7 @@ def test_no_binary_body_whatever_makes_the_server_fail(place: Any, wire: Any) ->
     """Good bodies with bytes changed, cut and repeated, to every operation that takes one."""
     docs = [*place.path, "docs"]
     codec = RowCodec(BATCH_OPERATION)
-    rows = [
+    rows: list[dict[str, int | str | bytes]] = [
         {"operationType": kind, "resourceType": 2, "id": "1", "partitionKey": '["a"]'}
         for kind in (1, 2, 4, 5)
     ]

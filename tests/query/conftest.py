@@ -13,6 +13,7 @@ import pytest
 
 from pleiad.limits import Limits
 from pleiad.query import QueryContext, compile_query
+from tests.project import REFERENCE
 
 Run = Callable[..., list[Any]]
 
@@ -32,13 +33,12 @@ def load_beside(name: str) -> Any:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Tests that name ``example`` or ``baseline_<kind>`` run once for each public case of that kind."""
-    shared = metafunc.config.rootpath.parent / "shared" / "reference"
     for name in metafunc.fixturenames:
         if name == "example":
-            cases = _read(shared / "query_examples.json").get("cases", [])
+            cases = _read(REFERENCE / "query_examples.json").get("cases", [])
             metafunc.parametrize(name, cases, ids=[case["id"] for case in cases])
         elif name.startswith("baseline_"):
-            document = _read(shared / "engine_baselines.json")
+            document = _read(REFERENCE / "engine_baselines.json")
             cases = document.get(name.removeprefix("baseline_"), [])
             for case in cases:
                 case["items"] = document["datasets"].get(case.get("dataset"))

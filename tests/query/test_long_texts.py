@@ -70,6 +70,8 @@ PLACES = {
 
 
 def check(oracle: Any, text: str) -> None:
+    found: object
+    expected: object
     try:
         found = [
             oracle.canon(value) for value in Query(text, Limits()).run(ITEMS, PARAMETERS, QueryContext())

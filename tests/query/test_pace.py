@@ -55,124 +55,103 @@ def count_to(number: int) -> int:
     return number
 
 
-def test_work_within_a_slice_never_pauses(standing_clock: Clock) -> None:
-    async def go() -> None:
-        pace = Pace(LIMITS)
-        assert await pace.run(count_to, 1_000) == 1_000
-        assert pace.pauses == 0
-        assert pace.steps == 256_000
-
-    asyncio.run(go())
+async def test_work_within_a_slice_never_pauses(standing_clock: Clock) -> None:
+    pace = Pace(LIMITS)
+    assert await pace.run(count_to, 1_000) == 1_000
+    assert pace.pauses == 0
+    assert pace.steps == 256_000
 
 
-def test_others_have_their_turn_between_slices(slow_clock: Clock) -> None:
-    async def go() -> None:
-        beats = 0
+async def test_others_have_their_turn_between_slices(slow_clock: Clock) -> None:
+    beats = 0
 
-        async def heart() -> None:
-            nonlocal beats
-            while True:
-                beats += 1
-                await asyncio.sleep(0)
+    async def heart() -> None:
+        nonlocal beats
+        while True:
+            beats += 1
+            await asyncio.sleep(0)
 
-        beating = asyncio.create_task(heart())
-        pace = Pace(LIMITS)
-        await pace.run(count_to, 50)
-        beating.cancel()
-        assert pace.pauses == 50
-        assert beats >= 50
-
-    asyncio.run(go())
+    beating = asyncio.create_task(heart())
+    pace = Pace(LIMITS)
+    await pace.run(count_to, 50)
+    beating.cancel()
+    assert pace.pauses == 50
+    assert beats >= 50
 
 
-def test_one_slice_of_all_evaluations_is_done_in_one_turn_of_the_loop(slow_clock: Clock) -> None:
+async def test_one_slice_of_all_evaluations_is_done_in_one_turn_of_the_loop(slow_clock: Clock) -> None:
     """However many hostile requests there are, a point read waits for one slice in each turn."""
 
-    async def go() -> None:
-        loop_turn = 0
-        slices: list[int] = []
+    loop_turn = 0
+    slices: list[int] = []
 
-        async def count_turns() -> None:
-            nonlocal loop_turn
-            while True:
-                loop_turn += 1
-                await asyncio.sleep(0)
+    async def count_turns() -> None:
+        nonlocal loop_turn
+        while True:
+            loop_turn += 1
+            await asyncio.sleep(0)
 
-        def hostile() -> None:
-            for _ in range(20):
-                current().tick(256)
-                slices.append(loop_turn)
+    def hostile() -> None:
+        for _ in range(20):
+            current().tick(256)
+            slices.append(loop_turn)
 
-        counting = asyncio.create_task(count_turns())
-        await asyncio.gather(*(Pace(LIMITS).run(hostile) for _ in range(10)))
-        counting.cancel()
-        assert len(slices) == 200
-        assert max(map(slices.count, set(slices))) == 1
-
-    asyncio.run(go())
+    counting = asyncio.create_task(count_turns())
+    await asyncio.gather(*(Pace(LIMITS).run(hostile) for _ in range(10)))
+    counting.cancel()
+    assert len(slices) == 200
+    assert max(map(slices.count, set(slices))) == 1
 
 
-def test_the_deadline_is_one_for_all_pieces_of_a_request(standing_clock: Clock) -> None:
-    async def go() -> None:
-        pace = Pace(LIMITS, seconds=5.0)
-        for _ in range(5):
-            standing_clock.now += 0.9
-            await pace.run(count_to, 1)
+async def test_the_deadline_is_one_for_all_pieces_of_a_request(standing_clock: Clock) -> None:
+    pace = Pace(LIMITS, seconds=5.0)
+    for _ in range(5):
         standing_clock.now += 0.9
-        with pytest.raises(PleiadError, match="worked for more than 5 seconds") as stopped:
-            await pace.run(count_to, 1)
-        assert status_of(stopped.value) == 408
-
-    asyncio.run(go())
-
-
-def test_what_work_raises_comes_out_and_a_worker_is_used_again() -> None:
-    async def go() -> None:
-        pace = Pace(LIMITS)
-
-        def fails() -> None:
-            raise ValueError("as it is")
-
-        for _ in range(3):
-            with pytest.raises(ValueError, match="as it is"):
-                await pace.run(fails)
-            assert await pace.run(count_to, 3) == 3
-
-    asyncio.run(go())
+        await pace.run(count_to, 1)
+    standing_clock.now += 0.9
+    with pytest.raises(PleiadError, match="worked for more than 5 seconds") as stopped:
+        await pace.run(count_to, 1)
+    assert status_of(stopped.value) == 408
 
 
-def test_a_request_that_is_cancelled_ends_its_work(slow_clock: Clock) -> None:
-    async def go() -> None:
-        ended: list[str] = []
+async def test_what_work_raises_comes_out_and_a_worker_is_used_again() -> None:
+    pace = Pace(LIMITS)
 
-        def endless() -> None:
-            try:
-                while True:
-                    current().tick(256)
-            finally:
-                ended.append("ended")
+    def fails() -> None:
+        raise ValueError("as it is")
 
-        task = asyncio.create_task(Pace(LIMITS).run(endless))
-        for _ in range(5):
-            await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert ended == ["ended"]
-
-    asyncio.run(go())
+    for _ in range(3):
+        with pytest.raises(ValueError, match="as it is"):
+            await pace.run(fails)
+        assert await pace.run(count_to, 3) == 3
 
 
-def test_work_can_wait_for_something_asynchronous() -> None:
-    async def go() -> None:
-        async def answer() -> int:
-            await asyncio.sleep(0)
-            return 42
+async def test_a_request_that_is_cancelled_ends_its_work(slow_clock: Clock) -> None:
+    ended: list[str] = []
 
-        pace = Pace(LIMITS)
-        assert await pace.run(lambda: 1 + pace.wait(answer())) == 43
+    def endless() -> None:
+        try:
+            while True:
+                current().tick(256)
+        finally:
+            ended.append("ended")
 
-    asyncio.run(go())
+    task = asyncio.create_task(Pace(LIMITS).run(endless))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == ["ended"]
+
+
+async def test_work_can_wait_for_something_asynchronous() -> None:
+    async def answer() -> int:
+        await asyncio.sleep(0)
+        return 42
+
+    pace = Pace(LIMITS)
+    assert await pace.run(lambda: 1 + pace.wait(answer())) == 43
 
 
 def test_a_request_may_hold_so_much_and_no_more() -> None:
@@ -197,15 +176,11 @@ def test_all_requests_together_have_a_budget_that_is_given_back(monkeypatch: pyt
         three.hold(6 * MB)
 
 
-def evaluate(text: str, items: list[Any], limits: Limits = LIMITS) -> tuple[list[Any], int]:
+async def evaluate(text: str, items: list[Any], limits: Limits = LIMITS) -> tuple[list[Any], int]:
     with Pace(limits) as pace:
-
-        async def go() -> list[Any]:
-            query = compile_query(text, limits)
-            values = await pace.run(query.run, items, {}, QueryContext(limits=limits, pace=pace))
-            return [rendered(value, pace) for value in values]
-
-        return asyncio.run(go()), pace.steps
+        query = compile_query(text, limits)
+        values = await pace.run(query.run, items, {}, QueryContext(limits=limits, pace=pace))
+        return [rendered(value, pace) for value in values], pace.steps
 
 
 ITEM = {"id": "1", "s": "x" * 20_000, "t": list(range(200)), "o": {f"p{n}": n for n in range(2_000)}}
@@ -223,28 +198,25 @@ STEPPING = {
 
 
 @pytest.mark.parametrize("name", STEPPING)
-def test_whatever_an_evaluation_is_in_it_pauses(name: str, slow_clock: Clock) -> None:
+async def test_whatever_an_evaluation_is_in_it_pauses(name: str, slow_clock: Clock) -> None:
     """A clock that ends a slice with every look: what does not tick does not pause."""
-    pauses = []
     limits = Limits(query_memory_bytes=1_000 * MB, queries_memory_bytes=1_000 * MB)
 
-    async def go() -> None:
-        with Pace(limits) as pace:
-            query = compile_query(STEPPING[name], limits)
-            await pace.run(query.run, [ITEM], {}, QueryContext(limits=limits, pace=pace))
-            pauses.append(pace.pauses)
-
-    asyncio.run(go())
-    assert pauses[0] > 10
+    with Pace(limits) as pace:
+        query = compile_query(STEPPING[name], limits)
+        await pace.run(query.run, [ITEM], {}, QueryContext(limits=limits, pace=pace))
+        assert pace.pauses > 10
 
 
 @pytest.mark.parametrize("name", STEPPING)
-def test_steps_depend_on_the_work_and_not_on_the_clock(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_steps_depend_on_the_work_and_not_on_the_clock(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     limits = Limits(query_memory_bytes=1_000 * MB, queries_memory_bytes=1_000 * MB)
-    quick = evaluate(STEPPING[name], [ITEM], limits)[1]
+    _, quick = await evaluate(STEPPING[name], [ITEM], limits)
     with monkeypatch.context() as patched:
         patched.setattr(time, "perf_counter", Clock(2 * SLICE_SECONDS))
-        slow = evaluate(STEPPING[name], [ITEM], limits)[1]
+        _, slow = await evaluate(STEPPING[name], [ITEM], limits)
     assert quick == slow > 1_000
 
 
@@ -266,9 +238,9 @@ HUNGRY = {
 
 
 @pytest.mark.parametrize("name", HUNGRY)
-def test_a_query_that_takes_too_much_memory_is_refused(name: str) -> None:
+async def test_a_query_that_takes_too_much_memory_is_refused(name: str) -> None:
     with pytest.raises(PleiadError) as refused:
-        evaluate(HUNGRY[name], [LARGE])
+        await evaluate(HUNGRY[name], [LARGE])
     assert status_of(refused.value) == 400
     assert "memory" in refused.value.message or "larger than" in refused.value.message
 
@@ -282,36 +254,28 @@ def test_a_result_is_measured_before_it_is_rendered() -> None:
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_long_sort_is_stable_and_pauses(slow_clock: Clock, reverse: bool) -> None:
+async def test_a_long_sort_is_stable_and_pauses(slow_clock: Clock, reverse: bool) -> None:
     values = [((number * 7_919) % 50, number) for number in range(5_000)]
     key: Callable[[tuple[int, int]], int] = lambda pair: pair[0]  # noqa: E731
-    found: list[list[tuple[int, int]]] = []
     pace = Pace(LIMITS)
-
-    async def go() -> None:
-        found.append(await pace.run(paced_sort, values, key, pace, reverse))
-
-    asyncio.run(go())
-    assert found[0] == sorted(values, key=key, reverse=reverse)
+    found = await pace.run(paced_sort, values, key, pace, reverse)
+    assert found == sorted(values, key=key, reverse=reverse)
     assert pace.pauses > 20
 
 
-def test_compiling_a_long_text_pauses(slow_clock: Clock) -> None:
+async def test_compiling_a_long_text_pauses(slow_clock: Clock) -> None:
     pace = Pace(LIMITS)
     text = "SELECT VALUE [" + ", ".join(f"c.a{n} + {n}" for n in range(3_000)) + "] FROM c"
 
-    async def go() -> None:
-        query = await pace.run(compile_query, text, LIMITS)
-        before = pace.pauses
-        await pace.run(query.execution, {}, QueryContext(limits=LIMITS, pace=pace))
-        assert pace.pauses - before > 20
-
-    asyncio.run(go())
+    query = await pace.run(compile_query, text, LIMITS)
+    before = pace.pauses
+    await pace.run(query.execution, {}, QueryContext(limits=LIMITS, pace=pace))
+    assert pace.pauses - before > 20
     assert pace.pauses > 100
     assert pace.steps == 0, "compiling is not charged, since a second request finds it done"
 
 
-def test_only_a_few_large_pages_are_worked_out_at_a_time_and_the_others_wait_in_order() -> None:
+async def test_only_a_few_large_pages_are_worked_out_at_a_time_and_the_others_wait_in_order() -> None:
     order: list[int] = []
 
     async def page(number: int, page_bytes: int) -> None:
@@ -325,16 +289,13 @@ def test_only_a_few_large_pages_are_worked_out_at_a_time_and_the_others_wait_in_
         with Pace(seconds=0) as pace:
             await pace.seat(LARGE_PAGE_BYTES + 1)
 
-    async def scene() -> None:
-        large = [asyncio.create_task(page(n, LARGE_PAGE_BYTES + 1)) for n in range(LARGE_PAGES_MAX * 3)]
-        await asyncio.sleep(0)
-        assert order == list(range(LARGE_PAGES_MAX))
-        with pytest.raises(PleiadError) as refused:
-            await late()
-        assert status_of(refused.value) == 408
-        await page(-1, LARGE_PAGE_BYTES)
-        await asyncio.gather(*large)
-        order.remove(-1)
-        assert order == list(range(LARGE_PAGES_MAX * 3))
-
-    asyncio.run(scene())
+    large = [asyncio.create_task(page(n, LARGE_PAGE_BYTES + 1)) for n in range(LARGE_PAGES_MAX * 3)]
+    await asyncio.sleep(0)
+    assert order == list(range(LARGE_PAGES_MAX))
+    with pytest.raises(PleiadError) as refused:
+        await late()
+    assert status_of(refused.value) == 408
+    await page(-1, LARGE_PAGE_BYTES)
+    await asyncio.gather(*large)
+    order.remove(-1)
+    assert order == list(range(LARGE_PAGES_MAX * 3))

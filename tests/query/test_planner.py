@@ -6,7 +6,6 @@ What differs must be named, with its reason, on the page of compatibility.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +18,8 @@ from differential.planner import Planner, is_here
 from differential.shrink import shrunk
 from pleiad.query import QueryContext
 from pleiad.query.run import Query
+from tests.project import SHARED
 
-SHARED = Path(__file__).resolve().parents[3] / "shared"
 RECORDS = SHARED / "reference"
 FRESH_EXPRESSIONS, FRESH_QUERIES = 1_500, 800
 REACHED = {
@@ -221,7 +220,7 @@ def test_what_is_no_part_of_a_group_is_told_as_it_is_written() -> None:
 
 
 def test_one_row_may_be_named_beside_its_aggregates(context: QueryContext) -> None:
-    items = [{"id": "1", "a": 1, "b": [1, 2]}, {"id": "2", "b": []}]
+    items: list[dict[str, Any]] = [{"id": "1", "a": 1, "b": [1, 2]}, {"id": "2", "b": []}]
     text = "SELECT VALUE (SELECT c.a, COUNT(1) AS n FROM c) FROM c"
     assert Query(text, context.limits).run(items, {}, context) == [{"a": 1, "n": 1}, {"n": 1}]
     text = "SELECT MIN(1) AS low, y.a FROM (SELECT COUNT(1) AS a FROM c) AS y"

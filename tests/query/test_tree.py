@@ -245,7 +245,7 @@ for _ in range(5_000):
 )
 def test_a_tree_that_no_text_is_parsed_to_is_refused(syntax: ast.Query) -> None:
     """With a 400, whether it is compiled alone or through the cache."""
-    for work in (lambda: Query.of_tree(syntax, LIMITS), lambda: compile_tree(syntax, LIMITS)):
+    for compiled in (Query.of_tree, compile_tree):
         with pytest.raises(PleiadError) as caught:
-            work()
+            compiled(syntax, LIMITS)
         assert status_of(caught.value) == 400

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import importlib.util
-import inspect
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -30,6 +28,7 @@ from pleiad.limits import Limits
 from pleiad.store.contract import Row
 from pleiad.store.index_use import IndexSettings
 from tests.stores import OpenStore
+from tests.waiting import until
 
 NO_INDEXES = IndexSettings(items_min=10**9)
 INDEXES_AT_ONCE = IndexSettings(items_min=0, uses_min=1, indexes_max=1_000)
@@ -126,8 +125,7 @@ class World:
     async def indexes_built(self) -> None:
         """Waits until the indexes that queries asked for are ready."""
         segments = [self.engine.store.segment(part.segment_name) for part in self.container.map.partitions]
-        while any(segment.index_progress() < 1.0 for segment in segments):
-            await asyncio.sleep(0.001)
+        assert await until(lambda: all(segment.index_progress() == 1.0 for segment in segments))
 
 
 Opened = Callable[..., AbstractAsyncContextManager[World]]
@@ -182,16 +180,6 @@ def world_in(open_store: OpenStore) -> Opened:
 def world_of() -> type[World]:
     """`world_of(engine, container)` for a container that is at work already."""
     return World
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Runs a coroutine test on an event loop of its own."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    names = pyfuncitem._fixtureinfo.argnames
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
-    return True
 
 
 def _load(path: Path) -> Any:

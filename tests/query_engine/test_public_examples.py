@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "shared" / "reference" / "query_examples.json"
+from tests.project import REFERENCE
+
+EXAMPLES = REFERENCE / "query_examples.json"
 ADDED_ID = "added-by-the-test-"
 SYSTEM = {"_rid", "_self", "_etag", "_attachments", "_ts"}
 WRONG = {

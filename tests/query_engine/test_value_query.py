@@ -33,7 +33,7 @@ GENERAL_TEXTS = (
     "SELECT VALUE c FROM c JOIN t IN c.tags WHERE t = @v",
     "SELECT VALUE COUNT(1) FROM c WHERE c.v = @v",
 )
-VALUES = (
+VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -0.0, 1, 1.0, 1.5, -7, 2**53, 2**53 + 1, 2**60, 1e300, 5e-324),
     *("", "a", "A", "1", "null", "naïve", "日本", "😀", "\ue000", "'\"\\", "x" * 3_000),
     *([], [1], {}, {"a": 1}, float("inf"), float("nan"), "\ud800"),

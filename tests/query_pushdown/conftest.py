@@ -11,6 +11,7 @@ import pytest
 from pleiad.index.policy import IndexingPolicy
 from pleiad.limits import Limits
 from pleiad.query import Query, compile_query
+from tests.project import REFERENCE
 
 Bind = Callable[[str], Query]
 Policy = Callable[..., IndexingPolicy]
@@ -19,7 +20,7 @@ Policy = Callable[..., IndexingPolicy]
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Tests that name ``index_metrics_case`` run once for each public case."""
     if "index_metrics_case" in metafunc.fixturenames:
-        path = metafunc.config.rootpath.parent / "shared" / "reference" / "engine_baselines.json"
+        path = REFERENCE / "engine_baselines.json"
         # The cases stand beside the checkout, not in it; without them the test has no case and is skipped.
         document = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         cases = document.get("index_metrics_emulator", [])

@@ -62,7 +62,8 @@ async def test_a_permission_of_older_days_for_no_partition_key_opens_no_items(
         token = await a.token("old", "All", "dbs/d/colls/c", ["a"])
         await _put_key(a, "old", key)
         token = (await a.as_master("GET", [*PERMISSIONS, "old"])).json["_token"]
-        for given in (..., [], [{}], ["a"], key):
+        keys: tuple[Any, ...] = (..., [], [{}], ["a"], key)
+        for given in keys:
             for method, segments, body, headers in (
                 ("GET", [*DOCS, "1"], None, {}),
                 ("GET", DOCS, None, {}),
@@ -92,12 +93,13 @@ async def test_a_token_for_one_key_sees_that_key_only_however_it_asks(account: O
             ("GET", DOCS, None, {"a_im": "Incremental Feed"}),
             ("POST", DOCS, {"query": "SELECT * FROM c"}, QUERY),
         ]
+        others: tuple[Any, ...] = (["b"], [], [{}], [None], ["a", "b"], ...)
         for method, segments, body, headers in allowed:
             answer = await with_token(a, token, method, segments, ["a"], body, **headers)
             assert answer.status == 200
             found = answer.json.get("Documents", [answer.json])
             assert {item["pk"] for item in found} == {"a"}
-            for other in (["b"], [], [{}], [None], ["a", "b"], ...):
+            for other in others:
                 answer = await with_token(a, token, method, segments, other, body, **headers)
                 assert answer.is_refused, (other, answer.body)
         whole = {"x_ms_start_epk": "", "x_ms_end_epk": "FF", "x_ms_documentdb_partitionkeyrangeid": "0"}

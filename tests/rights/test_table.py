@@ -211,7 +211,7 @@ class Try(NamedTuple):
     pattern: str
     method: str
     segments: list[str]
-    routes: tuple[Route, ...]
+    routes: tuple[Route[Any], ...]
 
 
 def tries(account: Account) -> Iterator[Try]:

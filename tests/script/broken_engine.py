@@ -41,7 +41,7 @@ def main() -> None:
     place = importlib.util.spec_from_file_location("worker", WORKER_AT)
     assert place is not None
     assert place.loader is not None
-    worker = importlib.util.module_from_spec(place)
+    worker: Any = importlib.util.module_from_spec(place)
     place.loader.exec_module(worker)
     worker.Sandbox = Sandbox
     worker.main()

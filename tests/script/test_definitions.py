@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,12 +56,12 @@ def test_a_script_lives_from_create_to_delete(scripted: Scripted, refused: Refus
 @pytest.mark.parametrize("kind", KINDS)
 def test_scripts_are_reached_by_rid_too(scripted: Scripted, kind: str) -> None:
     made = call(scripted, "create", kind, {"id": "s", "body": BODY, **KINDS[kind][0]})
-    read = {
+    readers: dict[str, Callable[[str], Any]] = {
         "stored_procedure": scripted.container.client_connection.ReadStoredProcedure,
         "trigger": scripted.container.client_connection.ReadTrigger,
         "user_defined_function": scripted.container.client_connection.ReadUserDefinedFunction,
-    }[kind]
-    assert read(made["_self"]) == made
+    }
+    assert readers[kind](made["_self"]) == made
 
 
 @pytest.mark.parametrize(
@@ -81,13 +82,13 @@ def test_definitions_that_make_no_sense_are_refused(
     scripted: Scripted, kind: str, definition: dict[str, Any]
 ) -> None:
     connection = scripted.container.client_connection
-    create = {
+    creators: dict[str, Callable[[str, dict[str, Any]], Any]] = {
         "stored_procedure": connection.CreateStoredProcedure,
         "trigger": connection.CreateTrigger,
         "user_defined_function": connection.CreateUserDefinedFunction,
-    }[kind]
+    }
     with pytest.raises(Exception) as caught:
-        create(scripted.container.container_link, definition)
+        creators[kind](scripted.container.container_link, definition)
     assert getattr(caught.value, "status_code", 400) == 400
     assert list(call(scripted, "list", kind)) == []
 

@@ -130,7 +130,7 @@ def test_nobody_sees_half_of_a_script(scripted: Scripted) -> None:
         scripted.container.create_item({"id": id, "pk": "a", "n": 100})
     scripted.scripts.create_stored_procedure({"id": "move", "body": MOVE})
     ends_at = time.monotonic() + 1.5
-    seen = []
+    seen: list[object] = []
 
     def look() -> None:
         while time.monotonic() < ends_at:

@@ -182,7 +182,7 @@ def test_a_script_that_spoils_its_own_world_hurts_nobody_else(scripted: Scripted
     create = "c.createDocument(l, { id: 'x', pk: 'a' }, function () {});"
     body = f"function () {{ var c = __, l = __.getSelfLink(); {spoil} {create} }}"
     scripted.scripts.create_stored_procedure({"id": "spoil", "body": body})
-    status = 200
+    status: int | None = 200
     try:
         scripted.scripts.execute_stored_procedure("spoil", "a")
     except CosmosHttpResponseError as error:

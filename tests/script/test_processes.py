@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
 from pathlib import Path
 
 import orjson
@@ -19,6 +18,7 @@ from pleiad.script.pool import ScriptPool
 from pleiad.script.process import ScriptProcess
 from pleiad.server.http.failures import status_of
 from tests.stores import StartServer
+from tests.waiting import until, wait_until
 
 on_linux = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks into /proc")
 
@@ -39,62 +39,52 @@ def is_running(pid: int) -> bool:
 
 
 @on_linux
-def test_a_process_has_one_socket_and_nothing_else_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_process_has_one_socket_and_nothing_else_of_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("PLEIAD_KEY", "secret")
-
-    async def look() -> None:
-        pool = ScriptPool(Limits())
-        async with pool.lease() as process:
-            assert (await process.ask(worker.START, start_text("function () {}"), 5))["done"]
-            directory = Path(f"/proc/{process.id}")
-            if os.geteuid() != 0:
-                pytest.skip("the process lets none but root look into it")
-            assert b"secret" not in (directory / "environ").read_bytes()
-            opened = [os.readlink(each) for each in (directory / "fd").iterdir()]
-            assert len([target for target in opened if target.startswith("socket:")]) == 1
-            assert {target for target in opened if not target.startswith("socket:")} == {"/dev/null"}
-            assert os.readlink(directory / "cwd") == "/"
-        pool.close()
-        assert not is_running(process.id)
-
-    asyncio.run(look())
+    pool = ScriptPool(Limits())
+    async with pool.lease() as process:
+        assert (await process.ask(worker.START, start_text("function () {}"), 5))["done"]
+        directory = Path(f"/proc/{process.id}")
+        if os.geteuid() != 0:
+            pytest.skip("the process lets none but root look into it")
+        assert b"secret" not in (directory / "environ").read_bytes()
+        opened = [os.readlink(each) for each in (directory / "fd").iterdir()]
+        assert len([target for target in opened if target.startswith("socket:")]) == 1
+        assert {target for target in opened if not target.startswith("socket:")} == {"/dev/null"}
+        assert os.readlink(directory / "cwd") == "/"
+    pool.close()
+    assert not is_running(process.id)
 
 
-def test_a_process_whose_script_gave_up_before_it_was_started_is_kept_for_the_next_one() -> None:
-    async def give_up() -> None:
-        pool = ScriptPool(Limits())
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.001), pool.lease():
-                pass
-        ends_at = time.monotonic() + 20
-        while not pool._idle and time.monotonic() < ends_at:
-            await asyncio.sleep(0.02)
-        (kept,) = pool._idle
-        async with pool.lease() as process:
-            assert process is kept
-            assert (await process.ask(worker.START, start_text("function () {}"), 5))["done"]
-        pool.close()
-        assert not is_running(kept.id)
-
-    asyncio.run(give_up())
+async def test_a_process_whose_script_gave_up_before_it_was_started_is_kept_for_the_next_one() -> None:
+    pool = ScriptPool(Limits())
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.001), pool.lease():
+            pass
+    assert await until(lambda: pool._idle)
+    (kept,) = pool._idle
+    async with pool.lease() as process:
+        assert process is kept
+        assert (await process.ask(worker.START, start_text("function () {}"), 5))["done"]
+    pool.close()
+    assert not is_running(kept.id)
 
 
-def test_a_process_that_died_while_idle_is_replaced() -> None:
-    async def kill() -> None:
-        pool = ScriptPool(Limits())
-        async with pool.lease() as first:
-            await first.ask(worker.START, start_text("function () {}"), 5)
-        os.kill(first.id, signal.SIGKILL)
-        await asyncio.sleep(0.2)
-        async with pool.lease() as second:
-            assert second.id != first.id
-            assert (await second.ask(worker.START, start_text("function () {}"), 5))["done"]
-        pool.close()
-
-    asyncio.run(kill())
+async def test_a_process_that_died_while_idle_is_replaced() -> None:
+    pool = ScriptPool(Limits())
+    async with pool.lease() as first:
+        await first.ask(worker.START, start_text("function () {}"), 5)
+    os.kill(first.id, signal.SIGKILL)
+    assert await until(lambda: not is_running(first.id))
+    async with pool.lease() as second:
+        assert second.id != first.id
+        assert (await second.ask(worker.START, start_text("function () {}"), 5))["done"]
+    pool.close()
 
 
-def test_a_process_that_breaks_while_it_works_is_an_error_of_the_table() -> None:
+async def test_a_process_that_breaks_while_it_works_is_an_error_of_the_table() -> None:
     async def ask(process: ScriptProcess, kill_by: signal.Signals) -> PleiadError:
         asking = asyncio.create_task(
             process.ask(worker.START, start_text("function () { while (true) {} }"), 5)
@@ -106,31 +96,25 @@ def test_a_process_that_breaks_while_it_works_is_an_error_of_the_table() -> None
         assert not process.is_alive
         return caught.value
 
-    async def work() -> None:
-        pool = ScriptPool(Limits())
-        async with pool.lease() as process:
-            assert status_of(await ask(process, signal.SIGSEGV)) == 400
-        async with pool.lease() as process:
-            assert status_of(await ask(process, signal.SIGALRM)) == 408
-        pool.close()
-
-    asyncio.run(work())
+    pool = ScriptPool(Limits())
+    async with pool.lease() as process:
+        assert status_of(await ask(process, signal.SIGSEGV)) == 400
+    async with pool.lease() as process:
+        assert status_of(await ask(process, signal.SIGALRM)) == 408
+    pool.close()
 
 
-def test_whoever_gives_up_waiting_takes_the_script_down() -> None:
-    async def give_up() -> None:
-        pool = ScriptPool(Limits())
-        async with pool.lease():
-            pass
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.3), pool.lease() as process:
-                await process.ask(worker.START, start_text("function () { while (true) {} }"), 5)
-        assert not process.is_alive
-        async with pool.lease() as process:
-            assert (await process.ask(worker.START, start_text("function () {}"), 5))["done"]
-        pool.close()
-
-    asyncio.run(give_up())
+async def test_whoever_gives_up_waiting_takes_the_script_down() -> None:
+    pool = ScriptPool(Limits())
+    async with pool.lease():
+        pass
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.3), pool.lease() as process:
+            await process.ask(worker.START, start_text("function () { while (true) {} }"), 5)
+    assert not process.is_alive
+    async with pool.lease() as process:
+        assert (await process.ask(worker.START, start_text("function () {}"), 5))["done"]
+    pool.close()
 
 
 @on_linux
@@ -154,7 +138,4 @@ def test_a_killed_server_leaves_no_process_behind(tmp_path: Path, start_server: 
         }
         assert found
         os.kill(server.process_id, signal.SIGKILL)
-        ends_at = time.monotonic() + 10
-        while any(map(is_running, found)) and time.monotonic() < ends_at:
-            time.sleep(0.05)
-        assert not any(map(is_running, found))
+        assert wait_until(lambda: not any(map(is_running, found)))

@@ -128,7 +128,8 @@ def test_a_trigger_of_another_type_or_operation_is_refused(
 ) -> None:
     name = scripted.trigger("function () {}", type, operation)
     with refused(400, 0, "cannot be used here"):
-        scripted.container.create_item({"id": "1", "pk": "a"}, **{f"{include}_trigger_include": name})
+        chosen: dict[str, Any] = {f"{include}_trigger_include": name}
+        scripted.container.create_item({"id": "1", "pk": "a"}, **chosen)
     assert scripted.ids() == []
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import contextlib
 import errno
@@ -21,6 +20,7 @@ from pleiad.limits import Limits
 from pleiad.script import process, walls, worker
 from pleiad.script.pool import ScriptPool
 from pleiad.script.process import ScriptProcess
+from tests.coroutines import LoopThread
 
 Attempt = Callable[[str], list[Any]]
 REFUSED = {errno.EPERM, errno.EACCES, errno.EMFILE, errno.EAGAIN, errno.ENOSYS}
@@ -71,17 +71,17 @@ class Broken:
 
     def __init__(self) -> None:
         self.process = ScriptProcess(Limits())
-        self._loop = asyncio.new_event_loop()
+        self._thread = LoopThread()
 
     def __call__(self, source: str) -> list[Any]:
         asking = self.process.ask(worker.CALL, orjson.dumps({"source": source}), 5)
-        answer = self._loop.run_until_complete(asking)
+        answer = self._thread.ask(asking)
         assert isinstance(answer, list)
         return answer
 
     def end(self) -> None:
         self.process.kill()
-        self._loop.close()
+        self._thread.close()
 
 
 @pytest.fixture
@@ -211,15 +211,11 @@ def test_where_scripts_do_not_run_behind_all_walls_they_run_behind_the_fewest(
     started.kill()
 
 
-def test_the_pool_tells_which_walls_hold(caplog: pytest.LogCaptureFixture) -> None:
-    async def lease() -> ScriptPool:
-        pool = ScriptPool(Limits())
+async def test_the_pool_tells_which_walls_hold(caplog: pytest.LogCaptureFixture) -> None:
+    pool = ScriptPool(Limits())
+    with caplog.at_level(logging.INFO):
         async with pool.lease():
             pass
-        pool.close()
-        return pool
-
-    with caplog.at_level(logging.INFO):
-        pool = asyncio.run(lease())
+    pool.close()
     assert walls.LIMITS in pool.walls
     assert f"behind these walls: {', '.join(pool.walls)}" in caplog.text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
@@ -17,8 +16,8 @@ from pleiad.engine.container import Container
 from pleiad.item.body import dump
 from pleiad.limits import Limits
 from pleiad.node import Node, Settings
-from pleiad.server.lifecycle import new_loop
 from pleiad.store.contract import LogicalPartition
+from tests.coroutines import LoopThread
 from tests.stores import StoreOf
 
 T = TypeVar("T")
@@ -32,22 +31,18 @@ class Laboratory:
     ) -> None:
         settings = Settings(port=0, store=store, limits=limits, throttle=throttle, serverless=serverless)
         self.node = Node(settings)
-        self._loop = new_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
+        self._thread = LoopThread()
         self.ask(self.node.start())
         self.client = CosmosClient(f"http://localhost:{self.node.server.port}", self.node.settings.key)
         self.database: DatabaseProxy = self.client.create_database("laboratory")
 
     def ask(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine on the server's own loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+        return self._thread.ask(work)
 
     def close(self) -> None:
         self.ask(self.node.stop())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._thread.close()
 
     def inside(self, container: ContainerProxy) -> Container:
         """The engine's own view of a container."""

@@ -244,7 +244,7 @@ def test_r159_few_writes_and_range_queries_are_served_by_a_rolled_up_time(labora
 
 @pytest.mark.requirement("R161")
 def test_r161_a_container_for_each_month_keeps_its_own_throughput(laboratory: Any) -> None:
-    months = {}
+    months: dict[str, Any] = {}
     for month in ("2018-06", "2018-07", "2018-08"):
         for past in months.values():
             past.replace_throughput(400)

@@ -16,6 +16,7 @@ from pleiad.engine.faults import Effect, Rule
 from pleiad.engine.phase import Phase
 from pleiad.limits import Limits
 from pleiad.partition.governor import GovernorSnapshot
+from tests.waiting import until
 
 KEY = PartitionKey("/pk")
 
@@ -35,18 +36,19 @@ def test_r40_beyond_the_throughput_requests_are_refused_and_the_client_retries_u
 
     def create(number: int) -> None:
         container.create_item(
-            {"id": str(number), "pk": "hot", "text": "x" * 3_000},
+            {"id": str(number), "pk": "hot", "text": "x" * 200_000},
             response_hook=lambda headers, _: charges.append(float(headers["x-ms-request-charge"])),
         )
 
+    # Few and dear: a machine that is busy sends them fast enough, too.
     with ThreadPoolExecutor(4) as clients:
-        list(clients.map(create, range(120)))
+        list(clients.map(create, range(14)))
     seconds = time.monotonic() - began
     (figure,) = figures(laboratory, container)
-    assert len(list(container.read_all_items())) == 120
+    assert len(list(container.read_all_items())) == 14
     assert sum(charges) > 800
     assert figure.refused > 0
-    assert sum(charges) <= 400 * (seconds + 1) + 100, "more was served than is provisioned"
+    assert sum(charges) <= 400 * (seconds + 1) + 4 * max(charges), "more was served than is provisioned"
 
 
 def test_metadata_is_free_of_the_containers_throughput(laboratory_with: Callable[..., Any]) -> None:
@@ -151,8 +153,7 @@ def test_a_range_is_splitting_while_a_split_is_held(laboratory_with: Callable[..
 
     async def begin() -> asyncio.Task[Any]:
         split = asyncio.create_task(engine.split(await engine.container("laboratory", "asked"), "0"))
-        while not engine.faults.live()[0].hits:
-            await asyncio.sleep(0.01)
+        assert await until(lambda: engine.faults.live()[0].hits)
         return split
 
     async def end(split: asyncio.Task[Any]) -> None:

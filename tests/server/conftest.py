@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import socket
 import ssl
-import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,6 +18,7 @@ from pleiad.server.http.message import Gate, Handler
 from pleiad.server.http.site import HttpSite
 from pleiad.server.lifecycle import Server, new_loop
 from pleiad.server.listener import Listener, WireProtocol
+from tests.coroutines import LoopThread
 
 T = TypeVar("T")
 
@@ -79,18 +79,16 @@ class Client:
 class Running:
     """A server that runs in a thread of its own."""
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, thread: threading.Thread, limits: Limits, tls: Path | None
-    ) -> None:
-        self.loop = loop
+    def __init__(self, thread: LoopThread, limits: Limits, tls: Path | None) -> None:
         self.thread = thread
+        self.loop = thread.loop
         self.limits = limits
         self.tls = tls
         self.server: Server
         self.clients: list[socket.socket] = []
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(20)
+        return self.thread.ask(coroutine)
 
     def tasks(self) -> int:
         """How many tasks are alive on the server's loop, this question's own not counted."""
@@ -147,11 +145,8 @@ def serve_listeners(request: pytest.FixtureRequest, tls_directory: Path) -> Iter
     make_loop = new_loop if request.param == "fast loop" else asyncio.new_event_loop
 
     def start(*listeners: Sequence[WireProtocol], tls: bool = False, **limits: Any) -> Running:
-        loop = make_loop()
-        thread = threading.Thread(target=loop.run_forever, daemon=True)
-        thread.start()
         changed = dataclasses.replace(LIMITS, **limits)
-        running = Running(loop, thread, changed, tls_directory if tls else None)
+        running = Running(LoopThread(make_loop), changed, tls_directory if tls else None)
         started.append(running)
 
         async def begin() -> None:
@@ -174,6 +169,4 @@ def serve_listeners(request: pytest.FixtureRequest, tls_directory: Path) -> Iter
             with contextlib.suppress(OSError):
                 client.close()
         running.call(running.server.drain(0.2))
-        running.loop.call_soon_threadsafe(running.loop.stop)
-        running.thread.join(5)
-        running.loop.close()
+        running.thread.close()

@@ -23,7 +23,8 @@ from pleiad.limits import Limits
 from pleiad.server import connections, tls
 from pleiad.server.connections import address_of
 from pleiad.server.descriptors import Descriptors, raise_descriptor_limit
-from tests.server.test_protocol import GET, echo, wait_until
+from tests.server.test_protocol import GET, echo
+from tests.waiting import wait_until
 
 Serve = Callable[..., Any]
 HEALTH = b"GET /_pleiad/health HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -18,29 +18,23 @@ async def start_and_wait(coroutine: Any) -> Any:
     return await started if isinstance(started, asyncio.Task) else started
 
 
-def test_a_coroutine_that_never_waits_makes_no_task() -> None:
+async def test_a_coroutine_that_never_waits_makes_no_task() -> None:
     async def answer() -> int:
         return 42
 
-    async def main() -> None:
-        assert eager.start(answer(), asyncio.get_running_loop()) == 42
-        assert len(asyncio.all_tasks()) == 1
-
-    asyncio.run(main())
+    assert eager.start(answer(), asyncio.get_running_loop()) == 42
+    assert len(asyncio.all_tasks()) == 1
 
 
-def test_an_exception_of_the_first_step_is_raised_at_once() -> None:
+async def test_an_exception_of_the_first_step_is_raised_at_once() -> None:
     async def fail() -> None:
         raise LookupError("first")
 
-    async def main() -> None:
-        with pytest.raises(LookupError, match="first"):
-            eager.start(fail(), asyncio.get_running_loop())
-
-    asyncio.run(main())
+    with pytest.raises(LookupError, match="first"):
+        eager.start(fail(), asyncio.get_running_loop())
 
 
-def test_a_coroutine_goes_on_through_several_waits() -> None:
+async def test_a_coroutine_goes_on_through_several_waits() -> None:
     async def wander() -> list[str]:
         loop = asyncio.get_running_loop()
         future = loop.create_future()
@@ -54,112 +48,97 @@ def test_a_coroutine_goes_on_through_several_waits() -> None:
             await asyncio.sleep(0)
         return seen
 
-    assert asyncio.run(start_and_wait(wander())) == ["future", "bare yield", "timer"]
+    assert await start_and_wait(wander()) == ["future", "bare yield", "timer"]
 
 
-def test_a_bare_yield_first_is_a_wait() -> None:
+async def test_a_bare_yield_first_is_a_wait() -> None:
     async def nap() -> str:
         await asyncio.sleep(0)
         return "rested"
 
-    assert asyncio.run(start_and_wait(nap())) == "rested"
+    assert await start_and_wait(nap()) == "rested"
 
 
-def test_a_future_that_is_done_before_the_first_turn_of_the_task_is_still_seen() -> None:
-    async def main() -> None:
-        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+async def test_a_future_that_is_done_before_the_first_turn_of_the_task_is_still_seen() -> None:
+    future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
-        async def wait() -> str:
-            return await future
+    async def wait() -> str:
+        return await future
 
-        started = eager.start(wait(), asyncio.get_running_loop())
-        future.set_result("early")
-        assert isinstance(started, asyncio.Task)
-        assert await started == "early"
-
-    asyncio.run(main())
+    started = eager.start(wait(), asyncio.get_running_loop())
+    future.set_result("early")
+    assert isinstance(started, asyncio.Task)
+    assert await started == "early"
 
 
-def test_an_exception_after_a_wait_is_the_exception_of_the_task() -> None:
+async def test_an_exception_after_a_wait_is_the_exception_of_the_task() -> None:
     async def fail() -> None:
         await asyncio.sleep(0)
         raise LookupError("later")
 
     with pytest.raises(LookupError, match="later"):
-        asyncio.run(start_and_wait(fail()))
+        await start_and_wait(fail())
 
 
-def test_an_exception_of_the_future_can_be_caught_inside() -> None:
-    async def main() -> str:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        future.get_loop().call_soon(future.set_exception, LookupError("inner"))
+async def test_an_exception_of_the_future_can_be_caught_inside() -> None:
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    future.get_loop().call_soon(future.set_exception, LookupError("inner"))
 
-        async def guard() -> str:
-            try:
-                await future
-            except LookupError as error:
-                return f"caught {error}"
-            return "nothing"
+    async def guard() -> str:
+        try:
+            await future
+        except LookupError as error:
+            return f"caught {error}"
+        return "nothing"
 
-        return str(await start_and_wait(guard()))
-
-    assert asyncio.run(main()) == "caught inner"
+    assert await start_and_wait(guard()) == "caught inner"
 
 
 @pytest.mark.parametrize("turns_before", [0, 1, 3])
-def test_cancellation_reaches_the_coroutine_at_any_time(turns_before: int) -> None:
+async def test_cancellation_reaches_the_coroutine_at_any_time(turns_before: int) -> None:
     seen: list[str] = []
 
-    async def main() -> None:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        async def wait() -> None:
-            try:
-                await future
-            except asyncio.CancelledError:
-                seen.append("cancelled")
-                raise
-            finally:
-                seen.append("cleaned")
+    async def wait() -> None:
+        try:
+            await future
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+        finally:
+            seen.append("cleaned")
 
-        started = eager.start(wait(), asyncio.get_running_loop())
-        assert isinstance(started, asyncio.Task)
-        for _ in range(turns_before):
-            await asyncio.sleep(0)
-        started.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await started
-        assert future.cancelled()
-
-    asyncio.run(main())
+    started = eager.start(wait(), asyncio.get_running_loop())
+    assert isinstance(started, asyncio.Task)
+    for _ in range(turns_before):
+        await asyncio.sleep(0)
+    started.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await started
+    assert future.cancelled()
     assert seen == ["cancelled", "cleaned"]
 
 
-def test_a_coroutine_may_survive_its_cancellation() -> None:
-    async def main() -> str:
-        async def stubborn() -> str:
-            try:
-                await asyncio.get_running_loop().create_future()
-            except asyncio.CancelledError:
-                await asyncio.sleep(0)
-            return "done all the same"
+async def test_a_coroutine_may_survive_its_cancellation() -> None:
+    async def stubborn() -> str:
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+        return "done all the same"
 
-        started = eager.start(stubborn(), asyncio.get_running_loop())
-        assert isinstance(started, asyncio.Task)
-        started.cancel()
-        return await started
-
-    assert asyncio.run(main()) == "done all the same"
+    started = eager.start(stubborn(), asyncio.get_running_loop())
+    assert isinstance(started, asyncio.Task)
+    started.cancel()
+    assert await started == "done all the same"
 
 
-def test_context_variables_stay_inside_and_last_over_waits() -> None:
+async def test_context_variables_stay_inside_and_last_over_waits() -> None:
     async def remember() -> str:
         mark.set("inside")
         await asyncio.sleep(0)
         return mark.get()
 
-    async def main() -> None:
-        assert await start_and_wait(remember()) == "inside"
-        assert mark.get() == "unset"
-
-    asyncio.run(main())
+    assert await start_and_wait(remember()) == "inside"
+    assert mark.get() == "unset"

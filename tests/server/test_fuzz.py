@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pleiad.server.http.message import Request, Response
+from tests.waiting import wait_until
 
 Serve = Callable[..., Any]
 GET = b"GET / HTTP/1.1\r\n\r\n"
@@ -91,9 +91,7 @@ def test_no_bytes_can_harm_the_server(serve: Serve, caplog: pytest.LogCaptureFix
         held = memory.heads_bytes or memory.bodies_bytes or memory.unsent_bytes
         return not held and running.tasks() == 0 and running.server.connections == 1
 
-    deadline = time.monotonic() + 4
-    while not is_quiet() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    assert wait_until(is_quiet)
     assert running.tasks() == 0
     assert running.server.connections == 1
     assert not caplog.records

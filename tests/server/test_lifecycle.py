@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +19,7 @@ from pleiad.limits import Limits
 from pleiad.server.http.message import Request, Response
 from pleiad.server.lifecycle import run, wait_for_stop
 from tests.server.conftest import http_server
+from tests.waiting import wait_until
 
 Serve = Callable[..., Any]
 GET = b"GET / HTTP/1.1\r\n\r\n"
@@ -62,8 +62,7 @@ def test_drain_finishes_running_requests_and_closes_idle_connections(serve: Serv
     assert idle.read().status == 200
     busy = running.connect().send(b"GET /300 HTTP/1.1\r\n\r\nGET /last HTTP/1.1\r\n\r\n")
     unspoken = running.connect()
-    while running.server.connections < 3 or running.tasks() == 0:
-        time.sleep(0.01)
+    assert wait_until(lambda: running.server.connections == 3 and running.tasks() > 0)
     draining = asyncio.run_coroutine_threadsafe(running.server.drain(5), running.loop)
     assert idle.is_closed_by_server()
     assert unspoken.is_closed_by_server()
@@ -89,8 +88,7 @@ def test_drain_cuts_what_does_not_finish_in_time(serve: Serve) -> None:
 
     running = serve(hang)
     client = running.connect().send(GET)
-    while running.tasks() == 0:
-        time.sleep(0.01)
+    assert wait_until(lambda: running.tasks() > 0)
     running.call(running.server.drain(0.1))
     assert client.is_closed_by_server()
     assert cancelled.wait(1)
@@ -100,8 +98,10 @@ def test_drain_cuts_what_does_not_finish_in_time(serve: Serve) -> None:
 def test_drain_before_start_and_twice_is_harmless(serve: Serve) -> None:
     running = serve(echo)
     running.call(http_server(echo, Limits()).drain(1))
-    running.call(running.server.drain(1))
-    running.call(running.server.drain(1))
+    assert running.connect().send(GET).read().status == 200, "another server was drained"
+    for _ in range(2):
+        running.call(running.server.drain(1))
+        assert (running.server.connections, running.tasks()) == (0, 0)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")

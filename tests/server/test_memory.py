@@ -17,7 +17,8 @@ from pleiad import errors
 from pleiad.server import memory
 from pleiad.server.http import protocol
 from pleiad.server.http.message import Request, Response, error_response
-from tests.server.test_protocol import GET, echo, wait_until
+from tests.server.test_protocol import GET, echo
+from tests.waiting import wait_until
 
 Serve = Callable[..., Any]
 KB = 1024
@@ -107,7 +108,7 @@ def test_a_refusal_waits_for_the_answers_before_it(serve: Serve) -> None:
 
 
 def test_bodies_beyond_the_budget_wait_for_room_and_all_arrive(serve: Serve) -> None:
-    running = serve(who, bodies_bytes=256 * KB, request_bytes=300 * KB)
+    running = serve(who, bodies_bytes=256 * KB, request_bytes=300 * KB, request_read_seconds=60.0)
     highest = 0
 
     def send(_: int) -> int:

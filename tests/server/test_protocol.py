@@ -15,6 +15,7 @@ import pytest
 
 from pleiad.server.http.failures import ROUTE_NOT_FOUND
 from pleiad.server.http.message import ConnectionCut, Request, Response
+from tests.waiting import wait_until
 
 Serve = Callable[..., Any]
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -27,15 +28,6 @@ async def echo(request: Request) -> Response:
         await asyncio.sleep(int(digits) / 1000)
     text = b"%b %b|%b" % (request.method.encode(), request.target, request.body)
     return Response(200, b"x-from: echo\r\n", text)
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 3.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.01)
-    return condition()
 
 
 def error_code(body: bytes) -> str:
@@ -246,7 +238,7 @@ def test_a_client_that_stays_after_a_refusal_is_cut(serve: Serve, monkeypatch: p
     running = serve(echo, request_bytes=1000, idle_seconds=0.2)
     client = running.connect().send(b"POST / HTTP/1.1\r\nContent-Length: 900000000000\r\n\r\n")
     assert client.read().status == 413
-    assert wait_until(lambda: running.server.connections == 0, seconds=4)
+    assert wait_until(lambda: running.server.connections == 0, seconds_max=4)
 
 
 def test_a_body_of_exactly_the_limit_is_read(serve: Serve) -> None:
@@ -321,7 +313,7 @@ def test_a_client_that_does_not_read_stops_the_server_from_answering_it(serve: S
     running = serve(large)
     client = running.connect()
     client.send(GET * 100)
-    assert not wait_until(lambda: answered > 60, seconds=0.4)
+    assert not wait_until(lambda: answered > 60, seconds_max=0.4)
     assert sum(len(client.read().body) for _ in range(100)) == 100_000_000
     assert answered == 100
 
@@ -457,19 +449,20 @@ def test_a_disconnect_cancels_the_waiting_handler(serve: Serve) -> None:
 def test_a_handler_that_finishes_after_the_disconnect_breaks_nothing(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
-    finished = threading.Event()
+    begun, finished = threading.Event(), threading.Event()
 
     async def stubborn(request: Request) -> Response:
+        begun.set()
         try:
             await asyncio.sleep(0.3)
         except asyncio.CancelledError:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0)
             finished.set()
         return Response(200, b"", b"ok")
 
     running = serve(stubborn)
     client = running.connect().send(GET + GET)
-    time.sleep(0.05)
+    assert begun.wait(60)
     client.socket.close()
     assert finished.wait(3)
     assert running.connect().send(GET).read().status == 200

@@ -12,7 +12,8 @@ import pytest
 from pleiad import errors
 from pleiad.server.http.message import Request, Response, StreamedResponse
 from tests.server.conftest import Client
-from tests.server.test_protocol import GET, wait_until
+from tests.server.test_protocol import GET
+from tests.waiting import wait_until
 
 Serve = Callable[..., Any]
 TEXT = b"Content-Type: text/plain\r\n"

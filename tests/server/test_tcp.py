@@ -16,7 +16,8 @@ from pleiad.server.http.site import HttpSite
 from pleiad.server.listener import Recognition
 from pleiad.server.tcp import TcpProtocol
 from tests.server.conftest import Client
-from tests.server.test_protocol import GET, echo, wait_until
+from tests.server.test_protocol import GET, echo
+from tests.waiting import wait_until
 
 Serve = Callable[..., Any]
 KB = 1024

@@ -13,7 +13,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from cryptography.x509.oid import NameOID
 from pleiad.server.certificate import ensure_certificate
 from pleiad.server.http.message import Request, Response
 from pleiad.server.tls import TlsConnection
+from tests.waiting import wait_until
 
 Serve = Callable[..., Any]
 GET = b"GET / HTTP/1.1\r\n\r\n"
@@ -95,9 +95,10 @@ def test_pipelined_requests_over_tls_keep_their_order_under_back_pressure(serve:
     async def large(request: Request) -> Response:
         return Response(200, b"", request.target * 100_000)
 
-    client = serve(large, tls=True).connect_tls()
+    running = serve(large, tls=True)
+    client = running.connect_tls()
     client.send(b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % (n % 10) for n in range(60)))
-    time.sleep(0.2)
+    assert wait_until(lambda: running.server._table.memory.unsent_bytes > 0)
     for n in range(60):
         assert client.read().body == b"/%d" % (n % 10) * 100_000
 
@@ -116,10 +117,7 @@ def test_a_goodbye_of_the_client_closes_the_connection(serve: Serve) -> None:
     client = running.connect_tls().send(GET)
     assert client.read().status == 200
     client.socket.unwrap()
-    deadline = time.monotonic() + 3
-    while running.server.connections and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert running.server.connections == 0
+    assert wait_until(lambda: running.server.connections == 0)
 
 
 def test_a_disconnect_over_tls_cancels_the_waiting_handler(serve: Serve) -> None:

@@ -18,8 +18,9 @@ from pleiad.server.http import websocket
 from pleiad.server.http.message import Request, Response
 from pleiad.server.http.site import HttpSite
 from tests.server.conftest import Client
-from tests.server.test_protocol import GET, wait_until
+from tests.server.test_protocol import GET
 from tests.server.test_tcp import flood
+from tests.waiting import wait_until
 
 Serve = Callable[..., Any]
 MESSAGE_BYTES_MAX = 100_000

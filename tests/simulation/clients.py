@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import orjson
 
@@ -272,8 +273,8 @@ class Reader:
                 self._compare(await self._pages(self._TEXTS[how]), self._TEXTS[how])
             elif how == 3:
                 text = "SELECT VALUE COUNT(1) FROM c WHERE c.kind = 'fixed'"
-                found = await self._pages(text)
-                demand(found == [len(self._wanted)], f"{text}: {found}")
+                counts = await self._pages(text)
+                demand(counts == [len(self._wanted)], f"{text}: {counts}")
             else:
                 self._compare(await self._feed(), "the feed")
             await asyncio.sleep(self._random.uniform(0, _PAUSE_SECONDS))
@@ -281,8 +282,8 @@ class Reader:
     def _compare(self, found: list[str], what: str) -> None:
         demand(sorted(found) == self._wanted, f"{what}: {len(found)} items, {len(set(found))} different ones")
 
-    async def _pages(self, text: str) -> list[str]:
-        found: list[str] = []
+    async def _pages(self, text: str) -> list[Any]:
+        found: list[Any] = []
         token: str | None = ""
         while token is not None:
             request = QueryRequest(

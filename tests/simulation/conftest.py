@@ -1,15 +1,8 @@
-"""Makes the modules of the simulator importable by the name of their folder."""
+"""A seed repeats itself on any machine."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-ROOT = str(Path(__file__).resolve().parents[2])
-if ROOT not in sys.path:
-    sys.path.append(ROOT)
 
 
 @pytest.fixture(autouse=True)

@@ -78,7 +78,8 @@ def _forgets_deletes_sqlite() -> AbstractContextManager[object]:
         assert isinstance(source, SqliteSegment)
         assert source._file is not None
         source._file.applier.deleted = []
-        return await catch_up(self, *given[:3], 0)
+        span, lsn = given[1:3]
+        return await catch_up(self, source, span, lsn, 0)
 
     return mock.patch.object(SqliteSegment, "catch_up", forgetful)
 

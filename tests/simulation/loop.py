@@ -12,7 +12,9 @@ import random
 import selectors
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Any
 from unittest import mock
 
 from pleiad.store.sqlite.threads import DiskThreads, Done
@@ -42,6 +44,10 @@ class _NoSockets(selectors.SelectSelector):
 
 class SeededLoop(asyncio.SelectorEventLoop):
     """Runs ready callbacks in seeded order on a clock of its own."""
+
+    # What asyncio's loops keep inside, and what their types do not tell.
+    _ready: deque[asyncio.Handle]
+    _scheduled: list[asyncio.TimerHandle]
 
     def __init__(
         self, random_of: random.Random, started_at: float, selector: selectors.BaseSelector | None = None
@@ -76,7 +82,7 @@ class SeededLoop(asyncio.SelectorEventLoop):
         self._ready.clear()
         self._ready.extend(ready[:count])
         self._delayed = ready[count:]
-        super()._run_once()
+        super()._run_once()  # type: ignore[misc]  # inside asyncio, so not in its types
 
     def _may_jump(self) -> bool:
         """Whether nothing but a timer can come next."""
@@ -102,7 +108,7 @@ class SeededLoop(asyncio.SelectorEventLoop):
     def bury(self) -> None:
         """Ends the tasks of a process that died, as far as they can be: nothing they do has an effect."""
         self.set_exception_handler(lambda loop, context: None)
-        tasks = asyncio.all_tasks(self)
+        tasks: set[Any] = asyncio.all_tasks(self)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for task in tasks:

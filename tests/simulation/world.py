@@ -95,7 +95,7 @@ class World:
         self.plan = plan_of(self._random)
         self.history = History()
         self.history.may_time_out = self.plan.long_holds
-        self._followers = [RangeFollower(), WholeFollower()]
+        self._followers: list[RangeFollower | WholeFollower] = [RangeFollower(), WholeFollower()]
         self._version_follower = VersionFollower()
         self._now = 0.0
         self.crashes = 0
@@ -191,7 +191,9 @@ class World:
         for number in range(2):
             random_of = random.Random(f"{self._seed}/{life}/reader{number}")
             work.append(Reader(container, history, random_of).run(3))
-        followers = [*self._followers, *([self._version_follower] if plan.keeps_versions else [])]
+        followers: list[RangeFollower | WholeFollower | VersionFollower] = [*self._followers]
+        if plan.keeps_versions:
+            followers.append(self._version_follower)
         for number, follower in enumerate(followers):
             random_of = random.Random(f"{self._seed}/{life}/follower{number}")
             work.append(follower.run(container, random_of, plan.writes))

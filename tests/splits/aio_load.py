@@ -99,7 +99,7 @@ class AioLoad:
         found: list[Any] = []
         token: str | None = None
         while True:
-            pages = self.container.query_items(text, max_item_count=PAGE_ITEMS).by_page(token)
+            pages: Any = self.container.query_items(text, max_item_count=PAGE_ITEMS).by_page(token)
             async for page in pages:
                 found += [item async for item in page]
                 break
@@ -135,7 +135,7 @@ class AioFollower:
 
     async def read(self, pages_max: int | None = None) -> bool:
         """Reads on from the continuation, to the end when no number of pages is given; whether there was anything."""
-        start = {"continuation": self.token} if self.token else {"start_time": "Beginning"}
+        start: dict[str, Any] = {"continuation": self.token} if self.token else {"start_time": "Beginning"}
         count = 0
         async for page in self.container.query_items_change_feed(
             max_item_count=PAGE_ITEMS, **start

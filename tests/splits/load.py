@@ -18,6 +18,7 @@ from azure.cosmos import ContainerProxy, CosmosClient, PartitionKey
 from pleiad.client.admin import Admin, RequestRefusedError
 from pleiad.client.connection import Connection, ConnectionFailedError
 from pleiad.testing.start import RunningServer
+from tests.waiting import wait_until
 
 KEYS = 24
 FIXED = 120
@@ -101,8 +102,8 @@ class Worker(threading.Thread):
 class Writer(Worker):
     """Upserts, deletes, counts by patch, and writes pairs by batch; reads back what it wrote."""
 
-    def __init__(self, *given: Any, number: int) -> None:
-        super().__init__(*given, seed=f"writer{number}/{time.monotonic()}")
+    def __init__(self, server: RunningServer, ledger: Ledger, stop: threading.Event, number: int) -> None:
+        super().__init__(server, ledger, stop, seed=f"writer{number}/{time.monotonic()}")
         self.number = number
 
     def act(self) -> None:
@@ -183,7 +184,7 @@ class Asker(Worker):
         found: list[str] = []
         token: str | None = None
         while True:
-            pages = self.container.query_items(
+            pages: Any = self.container.query_items(
                 text, enable_cross_partition_query=True, max_item_count=25
             ).by_page(token)
             found += list(next(pages, []))
@@ -206,7 +207,7 @@ class Follower(Worker):
         self.seen: dict[tuple[str, str], dict[str, Any]] = {}
 
     def act(self) -> None:
-        start = {"continuation": self.token} if self.token else {"start_time": "Beginning"}
+        start: dict[str, Any] = {"continuation": self.token} if self.token else {"start_time": "Beginning"}
         for change in self.container.query_items_change_feed(**start):
             key = change["pk"], change["id"]
             before = self.seen.get(key)
@@ -294,10 +295,13 @@ def check_partitions(server: RunningServer, items: int) -> None:
 def settled(server: RunningServer, seconds: float = 20) -> int:
     """Waits until no change is under way; how many partitions there are then."""
     asking = admin(server)
-    deadline = time.monotonic() + seconds
-    while True:
+
+    counts: list[int] = []
+
+    def is_settled() -> bool:
         look = asking.partitions("db", "c", 0, 0)
-        if look["settled"]:
-            return len(look["partitions"])
-        assert time.monotonic() < deadline, "a change of the map does not end"
-        time.sleep(0.02)
+        counts.append(len(look["partitions"]))
+        return bool(look["settled"])
+
+    assert wait_until(is_settled, seconds), "a change of the map does not end"
+    return counts[-1]

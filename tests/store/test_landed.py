@@ -39,8 +39,8 @@ async def check_and_go_on(store: Store) -> None:
     assert sum(version.verb is Verb.CREATE for version in versions) == ITEMS + 1
     divided = await engine.container("landed", "divided")
     await engine.merge(divided, [part.range_id for part in divided.map.partitions])
-    rows = await divided.map.partitions[0].scan(WHOLE, 0, 1_000)
-    assert len(rows) == ITEMS + 1, "rows with and without a checksum were copied"
+    merged = await divided.map.partitions[0].scan(WHOLE, 0, 1_000)
+    assert len(merged) == ITEMS + 1, "rows with and without a checksum were copied"
     assert store.problems.standing() == []
     await engine.close()
 

@@ -165,8 +165,10 @@ REOPEN = st.just("reopen")
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(steps=st.lists(GROUP | REOPEN, min_size=1, max_size=10))
-def test_a_store_does_what_the_model_does(open_store: OpenStore, tmp_path: Path, steps: list[object]) -> None:
-    asyncio.run(_compare(open_store, tmp_path, f"s{next(NUMBERS)}", steps))
+async def test_a_store_does_what_the_model_does(
+    open_store: OpenStore, tmp_path: Path, steps: list[object]
+) -> None:
+    await _compare(open_store, tmp_path, f"s{next(NUMBERS)}", steps)
 
 
 async def _compare(open_store: OpenStore, directory: Path, name: str, steps: list[object]) -> None:

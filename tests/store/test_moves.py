@@ -136,7 +136,7 @@ async def test_the_halves_are_counted_exactly_while_writes_go_on(opened: Opened)
     async with opened() as store:
         segment = store.segment("s")
         await segment.commit(write(*[put(key % 64, f"i{key}") for key in range(3_000)]))
-        stop = asyncio.Event()
+        stop, written = asyncio.Event(), asyncio.Event()
         random_of = random.Random(1)
 
         async def keep_writing() -> None:
@@ -147,9 +147,10 @@ async def test_the_halves_are_counted_exactly_while_writes_go_on(opened: Opened)
                 await segment.commit(write(put(key, id, random_of.randrange(50)), delete))
                 await segment.commit(write(put(key, id + "x"), failing)._replace(atomic=True))
                 await segment.commit(write(put(key, id + "y")))
+                written.set()
 
         writers = [asyncio.create_task(keep_writing()) for _ in range(4)]
-        await asyncio.sleep(0.05)
+        await written.wait()
         halves = await segment.divide(Division(0, 1, WHOLE, MIDDLE, 1, 2))
         stop.set()
         await asyncio.gather(*writers)
@@ -162,8 +163,9 @@ async def copied(source: Segment, target: Segment, span: EpkRange, meanwhile: Ca
     """Copies a range while `meanwhile` changes it, and gives what the target should hold."""
     lsn = (await source.state(0)).lsn
     await source.track_deletes(True)
-    after: int | None = 0
-    while (after := await target.copy_from(source, span, after, 100)) is not None:
+    after = 0
+    while (last := await target.copy_from(source, span, after, 100)) is not None:
+        after = last
         await asyncio.sleep(0)
     base = await target.totals(span)
     deletes = items = size_bytes = 0
@@ -275,9 +277,9 @@ async def test_a_delete_counts_for_the_range_it_happened_in(opened: Opened) -> N
         await source.commit(write(put(1, "a"), put(40, "b")))
         await source.track_deletes(True)
         for span in (LOWER, UPPER):
-            after: int | None = 0
-            while (after := await target.copy_from(source, span, after, 100)) is not None:
-                pass
+            after = 0
+            while (last := await target.copy_from(source, span, after, 100)) is not None:
+                after = last
         await source.commit(write(Mutation(Verb.DELETE, epk(40), "b")))
         lower = await target.catch_up(source, LOWER, 2, 0)
         upper = await target.catch_up(source, UPPER, 2, 0)

@@ -23,6 +23,7 @@ from pleiad.store.postgres.connections import ConnectionSettings, StoreUnreachab
 from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.selection import Bound, IndexedPath, PathOrder, Predicate, Selection
 from tests.postgres_server import PostgresServer
+from tests.waiting import until
 
 EPK = b"\x20" * 16
 EAGER = IndexSettings(items_min=0, uses_min=1, chunk_items=3)
@@ -80,9 +81,7 @@ async def refused(call: Any) -> PleiadError:
 
 
 async def built(segment: Segment) -> None:
-    async with asyncio.timeout(20):
-        while segment.index_progress() < 1:
-            await asyncio.sleep(0.005)
+    assert await until(lambda: segment.index_progress() == 1)
 
 
 # -- never a false yes ---------------------------------------------------------------------------
@@ -96,11 +95,15 @@ async def test_a_write_whose_connection_is_lost_has_an_unknown_outcome_and_is_no
         await segment.commit(put("first"))
         async with held(database) as other:
             writing = asyncio.ensure_future(segment.commit(put("a")))
-            await asyncio.sleep(0.2)
-            await other.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE datname = current_database() AND query LIKE '%write_3%' AND pid <> pg_backend_pid()"
-            )
+
+            async def is_ended() -> bool:
+                ended = await other.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+                    "AND query LIKE '%write_3%' AND wait_event_type = 'Lock' AND pid <> pg_backend_pid()"
+                )
+                return bool(await ended.fetchall())
+
+            assert await until(is_ended)
             error = await refused(writing)
         assert error.row is REQUEST_TIMEOUT
         await asyncio.sleep(0.1)
@@ -135,11 +138,14 @@ async def test_a_wait_for_standbys_that_was_cancelled_is_no_success(own_server: 
         try:
             await asyncio.sleep(0.3)
             writing = asyncio.ensure_future(segment.commit(put("a")))
-            await asyncio.sleep(0.5)
-            assert not writing.done()
-            await other.execute(
-                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-            )
+
+            async def is_cancelled() -> bool:
+                cancelled = await other.execute(
+                    "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+                )
+                return bool(await cancelled.fetchall())
+
+            assert await until(is_cancelled)
             error = await refused(writing)
         finally:
             await other.execute("ALTER SYSTEM RESET synchronous_standby_names")
@@ -207,10 +213,8 @@ async def test_a_restart_of_the_server_loses_nothing_and_work_goes_on_by_itself(
         acknowledged: list[str] = []
         failures: set[ErrorRow] = set()
         stop = asyncio.Event()
-        last = 0.0
 
         async def write(worker: int) -> None:
-            nonlocal last
             number = 0
             while not stop.is_set():
                 number += 1
@@ -221,18 +225,18 @@ async def test_a_restart_of_the_server_loses_nothing_and_work_goes_on_by_itself(
                     await asyncio.sleep(0.02)
                     continue
                 acknowledged.append(f"{worker}-{number}")
-                last = time.monotonic()
+
+        async def go_on(count: int) -> None:
+            wanted = len(acknowledged) + count
+            assert await until(lambda: len(acknowledged) >= wanted), "no write is acknowledged"
 
         workers = [asyncio.create_task(write(worker)) for worker in range(8)]
         for how in (signal.SIGQUIT, signal.SIGINT):
-            await asyncio.sleep(0.4)
+            await go_on(20)
             await asyncio.to_thread(own_server.stop, how)
             await asyncio.sleep(0.3)
             await asyncio.to_thread(own_server.start)
-            back = time.monotonic()
-            while last < back:
-                assert time.monotonic() - back < 30
-                await asyncio.sleep(0.01)
+            await go_on(1)
         stop.set()
         await asyncio.gather(*workers)
         assert failures <= {UNAVAILABLE, REQUEST_TIMEOUT}

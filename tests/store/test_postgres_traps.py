@@ -23,6 +23,7 @@ from pleiad.store.postgres.connections import ConnectionSettings, StoreUnreachab
 from pleiad.store.postgres.store import PostgresStore
 from tests.postgres_proxy import proxy_of
 from tests.postgres_server import PostgresServer
+from tests.waiting import until
 
 EPK = b"\x20" * 16
 IMPATIENT = ConnectionSettings(connections_max=4, wait_seconds=0.5, deadline_seconds=0.5)
@@ -67,12 +68,6 @@ async def refused(call: Any) -> PleiadError:
     with pytest.raises(PleiadError) as caught:
         await call
     return caught.value
-
-
-async def until(condition: Any, seconds: float = 10) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 # -- limits that the operator has set ----------------------------------------------------------------
@@ -161,7 +156,12 @@ async def test_a_write_that_loses_a_deadlock_is_made_once(database: str) -> None
         await other.commit()
         await other.execute('LOCK TABLE "pleiad_s".item IN SHARE MODE')
         writing = asyncio.ensure_future(segment.commit(put("a")))
-        await asyncio.sleep(0.2)
+
+        async def is_waiting() -> bool:
+            waiting = await other.execute("SELECT 1 FROM pg_locks WHERE NOT granted")
+            return bool(await waiting.fetchall())
+
+        assert await until(is_waiting)
         # It holds the row of the partition and waits for the table; now the two wait for each other.
         await other.execute('UPDATE "pleiad_s".partition SET lsn = lsn')
         assert not writing.done()
@@ -395,8 +395,8 @@ async def test_a_listener_that_hears_nothing_any_more_is_found_out(
     ):
         store.watch(note)
         await other.save_records([], [])
-        await until(lambda: notices == 1)
+        assert await until(lambda: notices == 1)
         proxy.fall_silent()
-        await until(lambda: notices == 2)  # the look that follows a new connection
+        assert await until(lambda: notices == 2)  # the look that follows a new connection
         await other.save_records([], [])
-        await until(lambda: notices == 3)
+        assert await until(lambda: notices == 3)

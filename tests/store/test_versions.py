@@ -229,10 +229,10 @@ WRITES = st.lists(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(writes=WRITES)
-def test_replayed_versions_give_the_rows(
+async def test_replayed_versions_give_the_rows(
     open_store: OpenStore, tmp_path: Path, writes: list[tuple[list[Mutation], bool, int]]
 ) -> None:
-    asyncio.run(_replay(open_store, tmp_path, writes))
+    await _replay(open_store, tmp_path, writes)
 
 
 async def _replay(

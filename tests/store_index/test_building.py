@@ -24,6 +24,7 @@ from pleiad.store.sqlite import select
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.store import SqliteStore
 from tests.stores import OpenStore
+from tests.waiting import until
 
 A = IndexedPath(("a",))
 ORDER = PathOrder(("a",))
@@ -40,16 +41,11 @@ async def put(segment: Segment, mutations: Sequence[Mutation]) -> None:
 
 
 async def built(segment: Segment) -> None:
-    while segment.index_progress() < 1:
-        await asyncio.sleep(0.001)
+    assert await until(lambda: segment.index_progress() == 1)
 
 
 async def dropped(segment: SqliteSegment, path: Path) -> None:
-    for _ in range(2_000):
-        if not tables(path):
-            return
-        await asyncio.sleep(0.001)
-    raise AssertionError("the index is still there")
+    assert await until(lambda: not tables(path)), "the index is still there"
 
 
 def tables(path: Path) -> list[str]:
@@ -145,10 +141,7 @@ async def test_an_index_nobody_uses_is_dropped_and_others_are_kept(data: Path) -
     segment.note_use([A])
     now += 20
     await put(segment, [item(1, a=2, b=3)])
-    for _ in range(1_000):
-        if len(tables(file_of(data))) == 4:
-            break
-        await asyncio.sleep(0.001)
+    assert await until(lambda: len(tables(file_of(data))) == 4)
     assert await has_index(segment)
     assert await segment.ordered(Selection(WHOLE), PathOrder(("b",)), None, 1) is None
     await store.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
 import math
@@ -33,6 +32,7 @@ from pleiad.store.selection import (
 )
 from pleiad.store.sqlite import order, select
 from tests.stores import OpenStore
+from tests.waiting import until
 
 pytestmark = pytest.mark.every_store
 
@@ -270,22 +270,18 @@ def remove(number: int) -> Mutation:
     return Mutation(Verb.DELETE, bytes([number % 3]) * 16, f"i{number}")
 
 
-def with_segment(
+async def with_segment(
     open_store: OpenStore, eager: IndexSettings, directory: Path, work: Callable[[Segment], Awaitable[None]]
 ) -> None:
-    async def run() -> None:
-        store = await open_store(directory, eager)
-        try:
-            await work(store.segment(f"s{next(SEGMENTS)}"))
-        finally:
-            await store.close()
-
-    asyncio.run(run())
+    store = await open_store(directory, eager)
+    try:
+        await work(store.segment(f"s{next(SEGMENTS)}"))
+    finally:
+        await store.close()
 
 
 async def built(segment: Segment) -> None:
-    while segment.index_progress() < 1:
-        await asyncio.sleep(0.0005)
+    assert await until(lambda: segment.index_progress() == 1)
 
 
 SPANS = [WHOLE, EpkRange(b"\x00", b"\x02"), EpkRange(b"\x01" * 16, b"\x01" * 16 + b"\xff")]
@@ -326,7 +322,7 @@ def cases(draw: st.DrawFn) -> Case:
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-def test_a_selection_gives_the_same_rows_as_the_model_in_every_state_of_its_indexes(
+async def test_a_selection_gives_the_same_rows_as_the_model_in_every_state_of_its_indexes(
     open_store: OpenStore, eager: IndexSettings, tmp_path: Path, case: Case
 ) -> None:
     selection = case.selection
@@ -361,4 +357,4 @@ def test_a_selection_gives_the_same_rows_as_the_model_in_every_state_of_its_inde
         patch.object(order, "PIECE_ENTRIES", case.piece),
         patch.object(postgres_select, "FEW_MATCHES", case.piece),
     ):
-        with_segment(open_store, eager, tmp_path, work)
+        await with_segment(open_store, eager, tmp_path, work)

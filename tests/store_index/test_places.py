@@ -50,6 +50,9 @@ async def test_junk_paths_do_not_keep_a_real_path_from_its_index(data: Path, ope
         await until_index(segment, name, found=False)
     clock.now += 120
     await until_index(segment, "real", found=True)
+    await built(segment)
+    assert await has_index(segment, "real")
+    assert [await has_index(segment, name) for name in ("junk1", "junk2", "junk3")].count(True) == 2
     await store.close()
 
 

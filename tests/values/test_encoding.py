@@ -43,7 +43,7 @@ named = pytest.mark.parametrize("keys", RANKED, ids=lambda keys: keys.profile.na
 
 
 def sign(left: Any, right: Any) -> int:
-    return (left > right) - (left < right)
+    return int(left > right) - int(left < right)
 
 
 def check_pairs(keys: KeyEncoding, oracle: Any, strategy: Any, examples: int = 300) -> None:

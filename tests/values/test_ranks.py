@@ -44,7 +44,8 @@ def test_tables_are_frozen() -> None:
 def test_the_ranks_of_stored_indexes_and_tokens_never_change() -> None:
     names = ("UNDEFINED", "NULL", "BOOLEAN", "NUMBER", "STRING", "ARRAY", "OBJECT")
     assert [getattr(predicate, f"RANK_{name}") for name in names] == list(range(7))
-    assert [type_rank(value) for value in (UNDEFINED, None, True, 1, 1.5, "", [], (), {})] == [
+    one_each: list[Any] = [UNDEFINED, None, True, 1, 1.5, "", [], (), {}]
+    assert [type_rank(value) for value in one_each] == [
         0,
         1,
         2,

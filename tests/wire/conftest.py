@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-REFERENCE = Path(__file__).parents[3] / "shared" / "reference"
+from tests.project import REFERENCE
+
 Vectors = dict[str, Any]
 
 

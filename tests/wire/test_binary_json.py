@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -20,7 +19,7 @@ from pleiad.wire.binary_json.read import SYSTEM_STRINGS, TextTooLongError, to_te
 from pleiad.wire.binary_json.write import TooDeepError, to_binary
 
 if TYPE_CHECKING:
-    from conftest import Vectors
+    from tests.wire.conftest import Vectors
 
 MUCH = 2**26
 READ = ("rust_encoder", "dotnet_writer", "rust_golden", "compact_derived")
@@ -258,6 +257,12 @@ def test_what_is_wrong_is_told(hexadecimal: str, reason: str) -> None:
         read(hexadecimal)
 
 
+def assert_is_a_value(text: bytes) -> None:
+    """What was read is JSON, and comes back when it is written."""
+    value = orjson.loads(text)
+    assert orjson.loads(to_text(to_binary(value), 100_000)) == value
+
+
 @given(data=st.binary(max_size=60))
 def test_any_bytes_are_a_value_or_malformed_and_nothing_else(data: bytes) -> None:
     for body in (data, b"\x80" + data, b"\x80\xea" + bytes((len(data),)) + data):
@@ -265,12 +270,16 @@ def test_any_bytes_are_a_value_or_malformed_and_nothing_else(data: bytes) -> Non
             text = to_text(body, 10_000)
         except MalformedError:
             continue
-        orjson.loads(text)
+        assert len(text) <= 10_000
+        assert_is_a_value(text)
 
 
 @given(value=values, at=st.integers(1, 200), byte=st.integers(0, 255))
 def test_a_good_body_with_one_wrong_byte_is_a_value_or_malformed(value: Any, at: int, byte: int) -> None:
     data = bytearray(to_binary(value))
     data[at % len(data)] = byte
-    with suppress(MalformedError):
-        orjson.loads(to_text(bytes(data), 10_000))
+    try:
+        text = to_text(bytes(data), 10_000)
+    except MalformedError:
+        return
+    assert_is_a_value(text)

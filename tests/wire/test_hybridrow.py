@@ -23,7 +23,7 @@ from pleiad.wire.hybridrow.schema import (
 )
 
 if TYPE_CHECKING:
-    from conftest import Vectors
+    from tests.wire.conftest import Vectors
 
 OPERATION = RowCodec(BATCH_OPERATION)
 RESULT = RowCodec(BATCH_RESULT)
@@ -238,10 +238,10 @@ def test_any_bytes_are_rows_or_malformed_and_nothing_else(data: bytes, at: int) 
     good = write_rows([OPERATION.write({"operationType": 0, "resourceBody": b"{}", "ifMatch": "e"})])
     for stream in (data, SEGMENT + data, good[:at] + data + good[at + len(data) :], SEGMENT + record(data)):
         try:
-            for row in read_rows(stream, 10):
-                OPERATION.read(row)
+            rows = [OPERATION.read(row) for row in read_rows(stream, 10)]
         except MalformedError:
-            pass
+            continue
+        assert [OPERATION.read(OPERATION.write(row)) for row in rows] == rows
 
 
 @pytest.mark.parametrize(

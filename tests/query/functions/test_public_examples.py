@@ -14,9 +14,9 @@ from pleiad.limits import Limits
 from pleiad.query import compile_query
 from pleiad.query.context import QueryContext
 from pleiad.query.values import finite
+from tests.project import REFERENCE
 
-ROOT = Path(__file__).resolve().parents[3]
-EXAMPLES = ROOT.parent / "shared" / "reference" / "query_examples.json"
+EXAMPLES = REFERENCE / "query_examples.json"
 PREFIX = "SELECT VALUE "
 
 # One page claims that a case-sensitive search for "have" finds "Have".

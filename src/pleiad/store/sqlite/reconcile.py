@@ -181,4 +181,10 @@ def settle(
             f"{findings.generation:,}",
         )
         registry.raise_generation(findings.generation)
-    registry.note_found(files.segment_names(directory / "segments") & set(named))
+    registry.note_found(_with_content(directory / "segments") & set(named))
+
+
+def _with_content(segments: Path) -> set[str]:
+    """The segments that may hold something; a crash leaves an empty file of one that was just being made."""
+    found = files.segment_names(segments)
+    return {name for name in found if files.read_header(segments / f"{name}.sqlite") is not None}
