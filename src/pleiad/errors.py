@@ -200,8 +200,8 @@ RESOURCE_NOT_FOUND = ErrorRow(Reason.MISSING, f"{_NOT_FOUND} There is no {{kind}
 OWNER_NOT_FOUND = ErrorRow(Reason.MISSING, "Owner resource does not exist: there is no {kind} '{id}'.")
 SESSION_NOT_AVAILABLE = ErrorRow(
     Reason.BEHIND,
-    "The read session is not available for the input session token. It asks for LSN {given} of range {range}, which "
-    "stands at {found}.",
+    "The read session is not available for the input session token. The read/write session is not available: the token "
+    "asks for LSN {given} of range {range}, which stands at {found}.",
 )
 
 # -- the state of things says no ----------------------------------------------------------------
@@ -220,7 +220,11 @@ RANGE_GONE = ErrorRow(Reason.GONE, "The partition key range '{range}' is gone; r
 PRECONDITION_FAILED = ErrorRow(
     Reason.PRECONDITION, "Operation cannot be performed: One of the specified pre-condition is not met."
 )
-PATCH_CONDITION_FAILED = ErrorRow(Reason.PRECONDITION, "The patch condition does not hold for this item.")
+PATCH_CONDITION_FAILED = ErrorRow(
+    Reason.PRECONDITION,
+    "Operation cannot be performed: One of the specified pre-condition is not met. The patch condition does not hold "
+    "for this item.",
+)
 ITEM_TOO_LARGE = ErrorRow(
     Reason.TOO_LARGE,
     'Message: {{"Errors":["Request size is too large"]}} The request has {size} bytes, the limit is {limit} bytes.',

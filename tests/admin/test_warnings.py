@@ -143,7 +143,7 @@ def test_a_partition_that_cannot_be_split_is_a_warning(
     assert warning["values"] == {"bytes": 11 * KB}
     assert any('kind="split-refused" container="d/flights"' in each.getMessage() for each in caplog.records)
     grow(running, "AMS", KB)
-    running.node.engine.keeper._refused.clear()
+    running.node.engine.refusals.clear()
     running.ask(running.node.engine.keeper.settled())
     (moved,) = warnings(running)
     assert moved["partition"] in ("1", "2"), "the partition that was split has no warning any more"

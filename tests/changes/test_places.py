@@ -24,6 +24,7 @@ from pleiad.engine.feed.changes import Origin
 from pleiad.engine.items import NO_CONDITIONS
 from pleiad.engine.sweeper import VERSIONS_GRACE_SECONDS, forget_versions
 from pleiad.errors import PleiadError
+from pleiad.heads.nosql.resource_json import to_json
 from pleiad.keys.range import MAX, MIN, WHOLE, EpkRange
 from pleiad.limits import Limits
 from pleiad.server.http.failures import status_of
@@ -280,8 +281,8 @@ async def test_an_interruption_of_the_versions_ends_every_place(opened: Opened) 
         assert await forget_versions(container) == 0
         on = {**body, "changeFeedPolicy": {"retentionDuration": 5}}
         replaced = await engine.replace_container(container.database, "c", on, None)
-        assert replaced.to_json()["changeFeedPolicy"] == {"retentionDuration": 5}
-        assert not any(name.startswith(".") for name in replaced.to_json())
+        assert replaced.properties["changeFeedPolicy"] == {"retentionDuration": 5}
+        assert not any(name.startswith(".") for name in to_json(engine.catalog, replaced))
         with pytest.raises(PleiadError) as caught:
             await versions.page(container, WHOLE, place, 10)
         assert status_of(caught.value) == 400

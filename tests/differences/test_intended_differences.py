@@ -67,6 +67,21 @@ def test_a_property_named_twice_is_answered_once_with_its_last_value(
     assert list(container.query_items("SELECT * FROM c WHERE c.n = 1", partition_key="a")) == []
 
 
+def test_a_property_to_count_the_time_to_live_from_is_refused(
+    pleiad_server: RunningServer, pleiad_database: DatabaseProxy
+) -> None:
+    """Only the .NET client has the setting, and calls it obsolete; taken and not followed it would lose items early."""
+    key = {"paths": ["/pk"], "kind": "Hash"}
+    body = {"id": "t", "partitionKey": key, "defaultTtl": 10, "ttlPropertyPath": "/made"}
+    link = ["dbs", pleiad_database.id]
+    with Connection(pleiad_server.endpoint, pleiad_server.key) as connection:
+        answer = connection.request("POST", [*link, "colls"], "colls", link, {}, json.dumps(body).encode())
+    assert (answer.status, "'ttlPropertyPath' is not supported" in answer.json()["message"]) == (400, True)
+    assert (
+        pleiad_database.create_container("t", PartitionKey("/pk"), default_ttl=10).read()["defaultTtl"] == 10
+    )
+
+
 def test_a_lone_surrogate_is_refused(pleiad_server: RunningServer, container: ContainerProxy) -> None:
     """A lone surrogate is no character and has no UTF-8 form, so no answer could carry it back unchanged."""
     body = rb'{"id":"1","pk":"a","s":"\ud800"}'

@@ -16,6 +16,7 @@ from pleiad.engine import items
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.errors import PleiadError
+from pleiad.heads.nosql.resource_json import to_json
 from pleiad.limits import GB, Limits
 from pleiad.server.http.failures import status_of
 
@@ -50,8 +51,8 @@ async def test_the_pause_between_changes_of_buckets_outlives_a_restart_and_is_sh
         container = await made(opened, Throughput(400))
         opened.provisioning.now = lambda: 5_000.0
         changed = await set_bucket(opened, container, 30)
-        assert "5000" not in orjson.dumps(changed.to_json()["content"]).decode()
-        assert not [name for name in changed.to_json() if "hanged" in name]
+        assert "5000" not in orjson.dumps(to_json(opened.catalog, changed)["content"]).decode()
+        assert not [name for name in to_json(opened.catalog, changed) if "hanged" in name]
     async with engine() as opened:
         container = await opened.container("db-c", "c")
         opened.provisioning.now = lambda: 5_000.0 + 400
@@ -70,7 +71,7 @@ async def test_buckets_that_are_taken_away_leave_nothing_behind(engine: Opened) 
         offer = await set_bucket(opened, container, 30)
         content = {**offer.properties["content"], "throughputBuckets": []}
         offer = await opened.replace_offer(offer.rid, {"content": content}, None)
-        assert "throughputBuckets" not in offer.to_json()["content"]
+        assert "throughputBuckets" not in to_json(opened.catalog, offer)["content"]
 
 
 async def test_a_clock_that_was_set_back_does_not_lock_the_buckets(engine: Opened) -> None:
@@ -88,24 +89,26 @@ async def test_throughput_is_redistributed_five_times_in_a_minute_over_a_restart
         container = await made(opened, Throughput(12_000))
         opened.provisioning.now = lambda: now
         with pytest.raises(PleiadError, match="sum up"):
-            await opened.redistribute(container, {0: 1_000, 1: 1_000})
+            await opened.offers.redistribute(container, {0: 1_000, 1: 1_000})
         for first in (9_000, 8_000, 7_000):
             now += 10
-            await opened.redistribute(container, {0: first, 1: 12_000 - first})
+            await opened.offers.redistribute(container, {0: first, 1: 12_000 - first})
     async with engine() as opened:
         container = await opened.container("db-c", "c")
         opened.provisioning.now = lambda: now
-        await opened.redistribute(container, None)
-        await opened.redistribute(container, {0: 5_000, 1: 7_000})
+        await opened.offers.redistribute(container, None)
+        await opened.offers.redistribute(container, {0: 5_000, 1: 7_000})
         with pytest.raises(PleiadError) as caught:
-            await opened.redistribute(container, {0: 6_000, 1: 6_000})
+            await opened.offers.redistribute(container, {0: 6_000, 1: 6_000})
         assert caught.value.row is errors.TOO_MANY_REDISTRIBUTIONS
         assert caught.value.retry_after_ms == 40_001
         assert [each.governor.rate_ru for each in container.map.partitions] == [5_000, 7_000]
         now += 40.001
-        await opened.redistribute(container, None)
+        await opened.offers.redistribute(container, None)
         assert [each.governor.rate_ru for each in container.map.partitions] == [6_000, 6_000]
-        assert not [name for name in offer_of(opened, container).to_json() if "istributed" in name]
+        assert not [
+            name for name in to_json(opened.catalog, offer_of(opened, container)) if "istributed" in name
+        ]
 
 
 async def test_one_redistribution_takes_from_and_gives_to_a_bounded_number_of_partitions(
@@ -117,11 +120,11 @@ async def test_one_redistribution_takes_from_and_gives_to_a_bounded_number_of_pa
         assert even == [6_000] * 5
         for given in ([5_000, 5_000, 5_000, 7_500, 7_500], [7_000, 7_000, 7_000, 4_500, 4_500]):
             with pytest.raises(PleiadError, match="from 2 physical partitions at most") as caught:
-                await opened.redistribute(container, dict(enumerate(given)))
+                await opened.offers.redistribute(container, dict(enumerate(given)))
             assert status_of(caught.value) == 400
         assert [each.governor.rate_ru for each in container.map.partitions] == even
         wanted = [5_000, 5_000, 6_000, 7_000, 7_000]
-        await opened.redistribute(container, dict(enumerate(wanted)))
+        await opened.offers.redistribute(container, dict(enumerate(wanted)))
         assert [each.governor.rate_ru for each in container.map.partitions] == wanted
 
 
@@ -146,7 +149,7 @@ async def test_a_maximum_that_the_data_raised_keeps_buckets_and_shares_and_outli
     async with engine(growing()) as opened:
         container = await made(opened, Throughput(12_000, autoscale=True))
         await set_bucket(opened, container, 30)
-        await opened.redistribute(container, {0: 9_000, 1: 3_000})
+        await opened.offers.redistribute(container, {0: 9_000, 1: 3_000})
         await fill(container, 135)
         await opened.keeper.settled()
         content = offer_of(opened, container).properties["content"]
@@ -171,7 +174,7 @@ async def test_the_data_of_a_database_with_shared_throughput_counts_when_its_con
     async with engine(growing()) as opened:
         offer = opened.catalog.offer_of(opened.database("db").rid)
         assert offer is not None
-        state = await opened.provisioning.state(offer)
+        state = await opened.offer_state(offer)
         assert state.minimum_ru == 2_000
         await opened.keeper.settled()
         raised = opened.catalog.offer_of(opened.database("db").rid)

@@ -159,7 +159,7 @@ async def test_writers_at_two_servers_go_on_through_a_split_and_a_merge_at_one(d
                 assert answer.row is not None
                 assert orjson.loads(answer.row.body)["n"] == n
         assert await names(container) == await names(twin) == {id for _, id in acknowledged}
-        await other.refresher.look()
+        await other.openings.look()
         assert [partition.id for partition in twin.map.partitions] == [
             partition.id for partition in container.map.partitions
         ]
@@ -253,7 +253,7 @@ async def test_data_raises_a_throughput_once_however_many_servers_see_it(databas
         before = engines[0].catalog.offer_of(first.resource.rid)
         await asyncio.gather(*(engine.keeper.settled() for engine in engines))
         for engine in engines:
-            await engine.refresher.look()
+            await engine.openings.look()
         after = [engine.catalog.offer_of(first.resource.rid) for engine in engines]
         assert before is not None
         assert all(offer is not None for offer in after)

@@ -107,7 +107,7 @@ async def test_the_halves_of_a_split_are_given_their_homes_once(database: str) -
             await asyncio.gather(one.keeper.settled(), other.keeper.settled())
         assert [phase for _, phase in begun].count(Phase.COPYING) == 2
         for engine, place in ((one, container), (other, twin)):
-            await engine.refresher.look()
+            await engine.openings.look()
             assert [partition.id for partition in place.map.partitions] == [1, 2]
             assert not engine.reshaper.homeless(place)
             assert await names(place) == {"i"}
@@ -197,7 +197,7 @@ async def test_a_look_that_failed_half_way_is_made_again(
         with monkeypatch.context() as broken:
             broken.setattr(Partition, "load", fail)
             with pytest.raises(PleiadError):
-                await other.refresher.look()
-        assert await other.refresher.look()
+                await other.openings.look()
+        assert await other.openings.look()
         assert [partition.id for partition in twin.map.partitions] == [1, 2]
         await put(twin, "k1", "i", 1)

@@ -72,7 +72,7 @@ async def made(engine: Engine, id: str = "c", ru: int = int(RATE), **more: objec
 
 
 async def seen(engine: Engine, id: str = "c") -> Container:
-    await engine.refresher.look()
+    await engine.openings.look()
     return await engine.container("db", id)
 
 
@@ -333,15 +333,10 @@ async def test_containers_that_share_throughput_share_it_at_all_servers_together
         await run.run(2, lambda _: GREEDY)
         assert sum(await run.run(5, lambda _: GREEDY)) == pytest.approx(RATE * 5, rel=0.03)
         await one.split(a, "0")  # two places from now on, at both servers
-        await other.refresher.look()
+        await other.openings.look()
         for engine in (one, other):
             await engine.budget.turn()
-        places = [
-            list(
-                engine.provisioning.governors({each.resource.rid: each for each in engine.containers}).items()
-            )
-            for engine in (one, other)
-        ]
+        places = [list(engine.budget.governors().items()) for engine in (one, other)]
         assert [name for name, _ in places[0]] == [name for name, _ in places[1]]
         assert [governor.rate_ru for found in places for _, governor in found] == [500.0] * 4
 

@@ -314,7 +314,7 @@ async def test_shares_follow_a_split_a_merge_and_a_new_throughput(engine: Opened
 async def test_redistribution_sums_up_to_the_throughput_and_outlives_a_restart(engine: Opened) -> None:
     async with engine(throttle=strict(Clock())) as opened:
         container = await new_container(opened, 12_000)
-        await opened.redistribute(container, {0: 9_000, 1: 3_000})
+        await opened.offers.redistribute(container, {0: 9_000, 1: 3_000})
         assert [each.governor.rate_ru for each in container.map.partitions] == [9_000, 3_000]
         for wrong in (
             {0: 9_000, 1: 2_000},
@@ -324,7 +324,7 @@ async def test_redistribution_sums_up_to_the_throughput_and_outlives_a_restart(e
             {0: 9_000, 1: math.nan},
         ):
             with pytest.raises(PleiadError) as caught:
-                await opened.redistribute(container, wrong)
+                await opened.offers.redistribute(container, wrong)
             assert status_of(caught.value) == 400
         offer = opened.catalog.offer_of(container.resource.rid)
         assert offer is not None
@@ -333,7 +333,7 @@ async def test_redistribution_sums_up_to_the_throughput_and_outlives_a_restart(e
     async with engine(throttle=strict(Clock())) as opened:
         container = await opened.container("db-c", "c")
         assert [each.governor.rate_ru for each in container.map.partitions] == [3_000, 1_000]
-        await opened.redistribute(container, None)
+        await opened.offers.redistribute(container, None)
         assert [each.governor.rate_ru for each in container.map.partitions] == [2_000, 2_000]
 
 

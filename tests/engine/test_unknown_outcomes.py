@@ -202,14 +202,14 @@ async def test_who_goes_on_without_a_lease_while_another_server_changes_the_map_
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute("DELETE FROM pleiad.lease")
         twin = await other.container("db", "c")
-        await other.refresher.look()
+        await other.openings.look()
         with contextlib.suppress(ChangedElsewhereError):
             await other.split(twin, twin.map.partitions[-1].range_id)
         go_on.set()
         with contextlib.suppress(PleiadError):
             await changing
         await check(other, twin, dsn)
-        await engine.refresher.look()
+        await engine.openings.look()
         assert identities(container) == identities(twin)
         await check(engine, container, dsn)
     postgres_server.give_back(dsn)

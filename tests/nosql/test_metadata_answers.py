@@ -41,6 +41,26 @@ def test_every_resource_is_answered_with_the_path_of_its_owner(place: Any, wire:
             assert answer.headers["x-ms-content-path"] == rid, path
 
 
+@pytest.mark.parametrize("segment", SCRIPT)
+def test_a_script_is_answered_with_how_many_its_container_may_have_and_has(
+    segment: str, place: Any, wire: Any
+) -> None:
+    body = {"id": "s", "body": SCRIPT[segment], **(TRIGGER if segment == "triggers" else {})}
+    name = {"sprocs": "storedProcedures", "udfs": "functions", "triggers": "triggers"}[segment]
+    path = [*place.path, segment]
+    answers = [
+        wire.send("POST", path, body),
+        wire.send("GET", [*path, "s"]),
+        wire.send("PUT", [*path, "s"], body),
+    ]
+    for answer in answers:
+        usage = dict(each.split("=") for each in answer.headers["x-ms-resource-usage"].strip(";").split(";"))
+        quota = dict(each.split("=") for each in answer.headers["x-ms-resource-quota"].strip(";").split(";"))
+        assert usage.pop(name) == "1"
+        assert set(usage.values()) == {"0"}
+        assert int(quota[name]) >= 25
+
+
 def test_a_container_is_answered_with_the_path_of_its_database(place: Any, wire: Any) -> None:
     read = wire.send("GET", place.path)
     body = {"id": place.container, "partitionKey": read.json["partitionKey"]}

@@ -41,8 +41,28 @@ def test_what_is_not_there_and_what_does_not_hold_have_the_service_s_words(place
     assert (stale.status, "One of the specified pre-condition is not met" in stale.message) == (412, True)
     patch = {"operations": [{"op": "replace", "path": "/none", "value": 1}]}
     assert "no path found beyond:" in wire.send("PATCH", path, patch, key=["a"]).message
+    unmet = wire.send("PATCH", path, {"condition": "FROM c WHERE c.n = 1", **patch}, key=["a"])
+    assert (unmet.status, "One of the specified pre-condition is not met" in unmet.message) == (412, True)
     large = b'{"id":"2","pk":"a","x":"' + b"x" * (2 * 1024 * 1024) + b'"}'
     assert 'Message: {"Errors":["Request size is too large"]}' in place.create(large, ["a"]).message
+
+
+def test_a_session_that_is_ahead_has_the_service_s_words(place: Any) -> None:
+    written = place.create({"id": "1", "pk": "a"}, ["a"]).headers["x-ms-session-token"]
+    ahead = place.read("1", ["a"], x_ms_session_token=written.split("#")[0] + "#99999999")
+    assert (ahead.status, ahead.substatus) == (404, 1002)
+    assert "The read session is not available for the input session token." in ahead.message
+    assert "The read/write session is not available" in ahead.message
+
+
+def test_a_limit_of_nothing_for_continuation_tokens_is_not_large_enough(place: Any, wire: Any) -> None:
+    headers = {
+        "x-ms-documentdb-isquery": "True",
+        "x-ms-documentdb-responsecontinuationtokenlimitinkb": "0",
+    }
+    answer = wire.send("POST", [*place.path, "docs"], {"query": "SELECT * FROM c"}, headers, ["a"])
+    assert answer.status == 400
+    assert "continuation token limit specified is not large enough" in answer.message
 
 
 def test_a_spatial_index_needs_types_and_is_for_all_of_them(place: Any) -> None:
@@ -58,6 +78,9 @@ def test_a_spatial_index_needs_types_and_is_for_all_of_them(place: Any) -> None:
     assert spatial("c", {"types": ["Point"], "boundingBox": box}).status == 400
     assert spatial("d", {"types": ["Point"]}, "Geometry").status == 400
     assert spatial("e", {"types": ["Point"], "boundingBox": box}, "Geometry").status == 201
+    for broken in ({"xmax": 0}, {"ymax": -1}, {"ymin": None}):
+        answer = spatial("f", {"types": ["Point"], "boundingBox": {**box, **broken}}, "Geometry")
+        assert (answer.status, "'boundingBox' for spatial path '/loc/*'" in answer.message) == (400, True)
 
 
 COMPUTED = "SELECT VALUE LOWER(c.a) FROM c"
@@ -77,13 +100,78 @@ COMPUTED = "SELECT VALUE LOWER(c.a) FROM c"
             [{"name": "x", "query": COMPUTED}] * 2,
             "Computed property name 'x' cannot be used in multiple definitions.",
         ),
+        (
+            [{"name": "spatial", "query": COMPUTED}],
+            "Computed property 'spatial' at index (0) has a spatial index. Remove the spatial index on this path.",
+        ),
+        (
+            [{"name": "x", "query": "SELECT LOWER(c.a) FROM c"}],
+            "Required VALUE expression missing from computed property query 'SELECT LOWER(c.a) FROM c' at index (0).",
+        ),
+        (
+            [{"name": "w", "query": COMPUTED}, {"name": "x", "query": "SELECT LOWER(c.a) FROM r"}],
+            "Computed property at index (1) has a malformed query: 'SELECT LOWER(c.a) FROM r' Error details: "
+            r"'{\"errors\":[{\"severity\":\"Error\",\"code\":2001,"
+            r"\"message\":\"Identifier 'c' could not be resolved.\"}]}'",
+        ),
     ],
 )
 def test_a_bad_computed_property_is_refused_in_the_service_s_words(
     properties: list[dict[str, Any]], text: str, place: Any
 ) -> None:
-    answer = container(place, "computed", computedProperties=properties)
-    assert (answer.status, text in answer.message) == (400, True), answer.message
+    spatial = {"spatialIndexes": [{"path": "/spatial/*", "types": ["Point"]}]}
+    refused = container(place, "computed", computedProperties=properties, indexingPolicy=spatial)
+    assert container(place, "computed").status == 201
+    body = {
+        "id": "computed",
+        "partitionKey": KEY,
+        "computedProperties": properties,
+        "indexingPolicy": spatial,
+    }
+    replaced = place.wire.send("PUT", [*place.path[:3], "computed"], body)
+    for answer in (refused, replaced):
+        assert (answer.status, f'"Errors":["{text}"]' in answer.message) == (400, True), answer.message
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELEC",
+        "SELECT VALUE 1",
+        "SELECT VALUE c.a FROM c WHERE c.b = 1",
+        "SELECT VALUE c.a FROM c ORDER BY c.a",
+        "SELECT VALUE c.a FROM c GROUP BY c.a",
+        "SELECT TOP 1 VALUE c.a FROM c",
+        "SELECT DISTINCT VALUE c.a FROM c",
+        "SELECT VALUE c.a FROM c OFFSET 0 LIMIT 1",
+        "SELECT VALUE d FROM c JOIN d IN c.a",
+        "SELECT VALUE d FROM d IN c.a",
+        "SELECT VALUE COUNT(1) FROM c",
+        "SELECT VALUE RAND() FROM c",
+        "SELECT VALUE GetCurrentTimestamp() FROM c",
+        "SELECT VALUE ST_DISTANCE(c.a, c.b) FROM c",
+        "SELECT VALUE udf.f(c.a) FROM c",
+        "SELECT VALUE (SELECT VALUE 1) FROM c",
+        "SELECT VALUE EXISTS(SELECT VALUE d FROM d IN c.a) FROM c",
+        "SELECT VALUE c.a = @p FROM c",
+    ],
+)
+def test_what_computes_no_value_of_one_item_is_no_computed_property(query: str, place: Any) -> None:
+    answer = container(place, "computed", computedProperties=[{"name": "x", "query": query}])
+    assert answer.status == 400
+    assert '{"Errors":["Computed property at index (0) has a malformed query: ' in answer.message
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT VALUE c.a FROM c",
+        "SELECT VALUE r.a + 1 FROM root r",
+        "SELECT VALUE ARRAY(SELECT VALUE LOWER(y) FROM y IN x.a) FROM x",
+    ],
+)
+def test_a_value_of_one_item_is_a_computed_property(query: str, place: Any) -> None:
+    assert container(place, "computed", computedProperties=[{"name": "x", "query": query}]).status == 201
 
 
 def test_a_script_without_a_body_is_missing_one(place: Any, wire: Any) -> None:
@@ -112,6 +200,13 @@ def test_the_arguments_of_a_procedure_are_taken_as_javascript_s_apply_takes_them
     assert wire.send("POST", [*place.path, "sprocs"], {"id": "s", "body": script}).status == 201
     answer = wire.send("POST", [*place.path, "sprocs", "s"], body, key=["a"])
     assert (answer.status, answer.json) == (200, arguments)
+
+
+def test_an_argument_that_is_missing_is_undefined_to_a_procedure(place: Any, wire: Any) -> None:
+    script = "function (a, b) { getContext().getResponse().setBody([arguments.length, typeof a, typeof b]); }"
+    assert wire.send("POST", [*place.path, "sprocs"], {"id": "s", "body": script}).status == 201
+    answer = wire.send("POST", [*place.path, "sprocs", "s"], b'{"1":null,"length":2}', key=["a"])
+    assert answer.json == [2, "undefined", "object"]
 
 
 @pytest.mark.parametrize("body", [b'"a"', b"1", b"true", b"[", b'{"length":600000}'])
@@ -168,6 +263,13 @@ def test_an_unknown_indexing_directive_is_400(place: Any) -> None:
     item = {"id": "1", "pk": "a"}
     assert place.create(item, ["a"], x_ms_indexing_directive="Invalid Value").status == 400
     assert place.create(item, ["a"], x_ms_indexing_directive="Exclude").status == 201
+
+
+@pytest.mark.parametrize("number", ["0", "1", "2"])
+def test_an_indexing_directive_may_be_a_number_as_the_python_client_writes_it(
+    number: str, place: Any
+) -> None:
+    assert place.create({"id": "1", "pk": "a"}, ["a"], x_ms_indexing_directive=number).status == 201
 
 
 def test_links_are_left_out_for_those_who_do_not_want_them(place: Any) -> None:

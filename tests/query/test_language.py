@@ -314,6 +314,13 @@ FAILURES = [
     ("SELECT * FROM c ORDER BY LOWER(c.a)", 2206, None),
     ("SELECT FullTextScore(c.a, 'b') FROM c", "SC2240", (7, 30)),
     ("SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.a, 'b'))", "SC2233", (16, 58)),
+    (
+        "SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.a, 'b'), RRF(FullTextScore(c, 'b'), FullTextScore(c, 'b')))",
+        "SC2005",
+        (59, 62),
+    ),
+    ("SELECT * FROM c ORDER BY RANK RRF(NOPE(c.a), FullTextScore(c.a, 'b'))", "SC2005", (34, 38)),
+    ("SELECT * FROM c ORDER BY RANK RRF(LOWER(c.a), FullTextScore(c.a, 'b'))", "SC2221", (16, 70)),
     ("SELECT * FROM t IN c.t ORDER BY RANK FullTextScore(t.a, 'b')", "SC2223", (14, 22)),
     ("SELECT c[1 + 1] FROM c", "SC2990", (7, 15)),
     ("SELECT c.a, c.b.a FROM c", "SC2022", (16, 17)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from types import SimpleNamespace
 from typing import Any
 from zlib import crc32
 
@@ -40,7 +41,7 @@ async def fill(world: Any, count: int = 40) -> None:
 async def refused(world: Any, text: str, token: str) -> None:
     with pytest.raises(PleiadError) as caught:
         await world.page(text, items_max=3, token=token)
-    assert status_of(caught.value) == 400, text
+    assert failures.status_of(caught.value) == 400, text
 
 
 async def status_of(world: Any, text: str, token: str) -> int:
@@ -137,7 +138,7 @@ async def test_a_damaged_token_is_refused(world: Any) -> None:
 
 
 def forged_with(secret: bytes, mark: int, state: dict[str, Any]) -> str:
-    return Seal(lambda: secret).encode(mark, state)
+    return Seal(SimpleNamespace(secret=secret)).encode(mark, state)
 
 
 def state_of(token: str) -> dict[str, Any]:

@@ -163,6 +163,28 @@ async def test_a_hierarchical_key_is_granted_whole(account: OpenAccount) -> None
             assert answer.is_refused
 
 
+# -- the container itself --------------------------------------------------------------------------
+
+
+async def test_only_a_token_with_all_rights_on_a_container_deletes_it_as_on_the_service(
+    account: OpenAccount,
+) -> None:
+    async with account() as a:
+        for mode, link, key in (
+            ("Read", "dbs/d/colls/c", ...),
+            ("All", "dbs/d/colls/c", ["a"]),
+            ("All", "dbs/d/colls/c/docs/1", ["a"]),
+        ):
+            token = await a.token("less", mode, link, key)
+            assert (await with_token(a, token, "DELETE", CONTAINER)).status == 403
+            await a.as_master("DELETE", [*PERMISSIONS, "less"])
+        token = await a.token("whole", "All", "dbs/d/colls/c")
+        assert (await with_token(a, token, "PUT", CONTAINER, body={"id": "c"})).status == 403
+        assert (await with_token(a, token, "DELETE", CONTAINER)).status == 204
+        gone = await a.send("GET", CONTAINER, signed(MASTER_KEY, "GET", CONTAINER), None, {})
+        assert gone.status == 404
+
+
 # -- created anew ----------------------------------------------------------------------------------
 
 

@@ -58,7 +58,7 @@ ALLOWED: dict[Operation, frozenset[str]] = {
     Operation.CREATE_CONTAINER: MASTER,
     Operation.READ_CONTAINER: READERS | READ_TOKENS | ALL_TOKENS,
     Operation.REPLACE_CONTAINER: MASTER,
-    Operation.DELETE_CONTAINER: MASTER,
+    Operation.DELETE_CONTAINER: MASTER | {"all container"},
     Operation.LIST_RANGES: READERS | READ_TOKENS | ALL_TOKENS,
     Operation.READ_ITEM: READERS | READ_TOKENS | ALL_TOKENS,
     Operation.CREATE_ITEM: MASTER | IDENTITIES | {"all container", "all key"},

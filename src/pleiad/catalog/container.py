@@ -10,6 +10,7 @@ from typing import Any, Final
 import orjson
 
 from pleiad import errors
+from pleiad.catalog.computed import check_computed, check_computed_queries
 from pleiad.catalog.search_policy import check_full_text, check_replacement, embedding_dimensions
 from pleiad.index.policy import IndexingPolicy
 from pleiad.item.ttl import check_default_ttl
@@ -17,9 +18,10 @@ from pleiad.keys.definition import KeyDefinition, split_path
 from pleiad.limits import Limits
 
 _ENCRYPTION: Final = "clientEncryptionPolicy"
+_COMPUTED: Final = "computedProperties"
 _KEPT_AS_GIVEN = (
     "analyticalStorageTtl",
-    "computedProperties",
+    _COMPUTED,
     "vectorEmbeddingPolicy",
     "fullTextPolicy",
     _ENCRYPTION,
@@ -27,7 +29,6 @@ _KEPT_AS_GIVEN = (
     "materializedViewDefinition",
 )
 _VERSIONS_SINCE = ".versionsSince"
-_COMPUTED_NAME_RESERVED = frozenset({"id", "_rid", "_ts", "_etag", "_self", "_attachments"})
 _DEFAULT_CONFLICT_POLICY = {
     "mode": "LastWriterWins",
     "conflictResolutionPath": "/_ts",
@@ -85,7 +86,7 @@ def define(body: dict[str, Any], limits: Limits) -> ContainerDefinition:
     for name in _KEPT_AS_GIVEN:
         if body.get(name) is not None:
             properties[name] = body[name]
-    _check_computed_properties(properties.get("computedProperties", []), limits)
+    check_computed(properties.get(_COMPUTED, []), limits)
     versions_seconds = retention_minutes * 60 if retention_minutes else None
     return ContainerDefinition(key, indexing, default_ttl, versions_seconds, unique_keys, properties)
 
@@ -97,10 +98,20 @@ def _key(given: object, limits: Limits) -> KeyDefinition:
     return KeyDefinition.from_json(given, limits)
 
 
+def _check_ttl_path(body: dict[str, Any]) -> None:
+    """Items would live shorter or longer than their writer thinks if the property were taken and not followed."""
+    if body.get("ttlPropertyPath") is not None:
+        raise errors.BAD_REQUEST(
+            reason="'ttlPropertyPath' is not supported: the time to live of an item counts from its last write, _ts."
+        )
+
+
 def define_new(body: dict[str, Any], limits: Limits) -> ContainerDefinition:
     """The same for a container that is to be made: more strictly than for one that is there."""
     definition = define(body, limits)
+    _check_ttl_path(body)
     _check_spatial(body, definition)
+    _check_computed_queries(definition, limits)
     return definition
 
 
@@ -131,7 +142,13 @@ def redefine(old: ContainerDefinition, body: dict[str, Any], limits: Limits) -> 
     if new.key.to_json() != old.key.to_json():
         merged["partitionKey"] = old.key.to_json()
         new = define(merged, limits)
+    _check_ttl_path(body)
     _check_spatial(body, new)
+    if (
+        new.properties.get(_COMPUTED) != old.properties.get(_COMPUTED)
+        or body.get("indexingPolicy") is not None
+    ):
+        _check_computed_queries(new, limits)
     return new
 
 
@@ -260,43 +277,45 @@ def _check_spatial(body: dict[str, Any], definition: ContainerDefinition) -> Non
                 reason="The spatial data types array cannot be empty. Assign at least one spatial type for the 'types' "
                 f"array for the path '{entry['path']}'."
             )
-        if is_plane and entry.get("boundingBox") is None:
+        box = entry.get("boundingBox")
+        if is_plane and box is None:
             raise errors.BAD_REQUEST(
-                reason=f"The spatial index '{entry['path']}' needs a 'boundingBox', since the container's geospatial "
-                "type is Geometry."
+                reason=f"Required parameter 'boundingBox' for 'Geometry' collection is missing in spatial path "
+                f"'{entry['path']}'."
             )
-        if not is_plane and entry.get("boundingBox") is not None:
+        if not is_plane and box is not None:
             raise errors.BAD_REQUEST(
-                reason=f"The spatial index '{entry['path']}' must have no 'boundingBox', since the container's "
-                "geospatial type is Geography."
+                reason=f"Incorrect parameter 'boundingBox' specified for 'Geography' collection in spatial path "
+                f"'{entry['path']}'."
+            )
+        if box is not None:
+            _check_box(box, entry["path"])
+
+
+def _check_box(box: dict[str, Any], path: str) -> None:
+    """Refuses a bounding box without all four borders, or with nothing between them."""
+    for axis in "xy":
+        low, high = _number(box, f"{axis}min", path), _number(box, f"{axis}max", path)
+        if not low < high:
+            raise errors.BAD_REQUEST(
+                reason=f"The value of parameter '{axis}max' must be greater than the value of parameter '{axis}min' in "
+                f"'boundingBox' for spatial path '{path}'."
             )
 
 
-def _check_computed_properties(given: object, limits: Limits) -> None:
-    if not isinstance(given, list) or len(given) > limits.computed_properties:
+def _number(box: dict[str, Any], name: str, path: str) -> int | float:
+    value = box.get(name)
+    if not isinstance(value, int | float) or isinstance(value, bool):
         raise errors.BAD_REQUEST(
-            reason="One of the specified inputs is invalid. 'computedProperties' must be a list of at most "
-            f"{limits.computed_properties} properties."
+            reason=f"The parameter '{name}' of 'boundingBox' for spatial path '{path}' must be a number."
         )
-    names: set[str] = set()
-    for entry in given:
-        if not isinstance(entry, dict):
-            raise errors.BAD_REQUEST(reason="One of the specified inputs is invalid")
-        for part in ("name", "query"):
-            if part in entry and not isinstance(entry[part], str):
-                raise errors.BAD_REQUEST(reason="One of the specified inputs is invalid")
-            if not entry.get(part):
-                raise errors.BAD_REQUEST(reason=f"Computed property '{part}' is either empty or unspecified.")
-        name = entry["name"]
-        if name in _COMPUTED_NAME_RESERVED:
-            raise errors.BAD_REQUEST(
-                reason=f"The system property name '{name}' cannot be used as a computed property name."
-            )
-        if name in names:
-            raise errors.BAD_REQUEST(
-                reason=f"Computed property name '{name}' cannot be used in multiple definitions."
-            )
-        names.add(name)
+    return value
+
+
+def _check_computed_queries(definition: ContainerDefinition, limits: Limits) -> None:
+    spatial = definition.properties["indexingPolicy"].get("spatialIndexes", [])
+    computed = definition.properties.get(_COMPUTED, [])
+    check_computed_queries(computed, [entry["path"] for entry in spatial], limits)
 
 
 def _value_at(item: dict[str, Any], steps: tuple[str, ...]) -> Any:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from pleiad import errors
 from pleiad.store.contract import Record
 
 
@@ -59,6 +60,11 @@ class Resource:
     ts: int
     etag: str
     properties: dict[str, Any] = field(default_factory=dict)
+
+    def check_etag(self, if_match: str | None) -> None:
+        """Raises when somebody means another version of this resource."""
+        if if_match is not None and if_match not in ("*", self.etag):
+            raise errors.PRECONDITION_FAILED()
 
     def changed(self, properties: dict[str, Any], id: str | None = None) -> Resource:
         """The next version of this resource."""

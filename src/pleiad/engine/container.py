@@ -17,6 +17,7 @@ from pleiad.catalog.placement import Placement
 from pleiad.catalog.resource import Resource
 from pleiad.engine.allotment import Allotment
 from pleiad.engine.container_scripts import ContainerScripts
+from pleiad.engine.fresh import Looks
 from pleiad.engine.heat import Heat
 from pleiad.engine.kept import KeptWork
 from pleiad.engine.seal import Seal
@@ -45,9 +46,6 @@ _log = logging.getLogger("pleiad.engine")
 class Container:
     """One container, ready for item operations."""
 
-    scripts: ContainerScripts
-    """Its stored procedures, triggers and functions; the engine that opens it sets this."""
-
     def __init__(
         self,
         resource: Resource,
@@ -55,9 +53,12 @@ class Container:
         partition_map: PartitionMap,
         catalog: Catalog,
         limits: Limits,
+        scripts: ContainerScripts,
+        looks: Looks | None = None,
     ) -> None:
-        self.seal = Seal(lambda: catalog.secret)
-        self.look_again: Callable[[], Awaitable[None]] | None = None
+        self.seal = Seal(catalog)
+        self.scripts = scripts
+        self.looks = looks
         """Learns what other servers changed; None when there can be no others."""
         self._map_changed: asyncio.Event = asyncio.Event()
         self.limits = limits
@@ -140,17 +141,17 @@ class Container:
     async def _next_map(self) -> None:
         """Waits for the next map; where other servers make them, looks for it now and then."""
         changed = self._map_changed
-        if self.look_again is None:
+        if self.looks is None:
             await changed.wait()
             return
-        await self.look_again()
+        await self.looks.look()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LOOK_AGAIN_SECONDS):
                 await changed.wait()
 
     async def learn_lsns(self, span: EpkRange) -> None:
         """Learns how far other servers have written; alone on its store, a server knows."""
-        if self.look_again is not None:
+        if self.looks is not None:
             for partition in self.map.overlapping(span):
                 await partition.load()
 
@@ -299,14 +300,20 @@ class Container:
 
 
 async def open_container(
-    resource: Resource, database: Resource, catalog: Catalog, store: Store, limits: Limits
+    resource: Resource,
+    database: Resource,
+    catalog: Catalog,
+    store: Store,
+    limits: Limits,
+    scripts: ContainerScripts,
+    looks: Looks | None = None,
 ) -> Container:
     """Builds the working form of a container from its catalog records."""
     partitions = [partition_of(placement, store) for placement in catalog.placements(resource.rid)]
     for partition in partitions:
         with contextlib.suppress(SegmentOutOfServiceError):  # the others serve on
             await partition.load()
-    return Container(resource, database, PartitionMap(partitions), catalog, limits)
+    return Container(resource, database, PartitionMap(partitions), catalog, limits, scripts, looks)
 
 
 def partition_of(placement: Placement, store: Store, lsn: int = 0) -> Partition:

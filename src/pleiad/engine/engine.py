@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pleiad import errors
@@ -19,11 +18,13 @@ from pleiad.catalog.catalog import ACCOUNT_RID, Catalog
 from pleiad.catalog.container import check_encryption_keys, define, define_new, redefine, with_versions_since
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput
+from pleiad.engine.at_work import AtWork
 from pleiad.engine.consistency import Consistency
-from pleiad.engine.container import Container, open_container
-from pleiad.engine.container_scripts import ContainerScripts
+from pleiad.engine.container import Container
 from pleiad.engine.faults import Faults
-from pleiad.engine.refresh import HasRefresher, Refresher, on_a_fresh_catalog
+from pleiad.engine.fresh import Looks, on_a_fresh_catalog
+from pleiad.engine.openings import Openings
+from pleiad.engine.refusals import Refusals
 from pleiad.engine.reshape.failure import ChangedElsewhereError
 from pleiad.engine.reshape.keeper import Keeper
 from pleiad.engine.reshape.reshaper import Reshaper
@@ -31,23 +32,23 @@ from pleiad.engine.seal import Seal
 from pleiad.engine.steady import to_the_end
 from pleiad.engine.sweeper import sweep_for_ever
 from pleiad.engine.throughput.metadata_budget import MetadataBudget
-from pleiad.engine.throughput.provisioning import Migration, Provisioning, check_fixed
-from pleiad.engine.throughput.shared_budget import SharedBudget
+from pleiad.engine.throughput.offers import Offers
+from pleiad.engine.throughput.provisioning import Migration, OfferState, Provisioning, check_fixed
+from pleiad.engine.throughput.shared_budget import SharedBudget, Standing
+from pleiad.engine.turns import MapTurns
 from pleiad.engine.watch.traffic import Traffic
-from pleiad.engine.watch.watch import Watch, log_line
+from pleiad.engine.watch.watch import Watch
 from pleiad.errors import PleiadError
 from pleiad.item.id import check_resource_name
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
-from pleiad.partition.governor import OBSERVE, Governor, Throttle
+from pleiad.partition.governor import OBSERVE, Throttle
 from pleiad.partition.partition import Partition
 from pleiad.script.pool import ScriptPool
 from pleiad.store.contract import SegmentDroppedError, SegmentOutOfServiceError, Store
 
-_throughput_log = logging.getLogger("pleiad.throughput")
 
-
-class Engine(HasRefresher):
+class Engine:
     """Databases, containers, offers, users and permissions of one account.
 
     Without a throttle the governors only count. A serverless account has no offers.
@@ -64,41 +65,30 @@ class Engine(HasRefresher):
         self.store = store
         self.limits = limits
         self.consistency = consistency
-        self.catalog = Catalog(store, limits)
-        self.seal = Seal(lambda: self.catalog.secret)
         self.is_stopping = False
         """Whether the requests that run are the last ones."""
         self.faults = Faults()
         self.traffic = Traffic()
         self.script_pool = ScriptPool(limits)
         self.metadata_budget = MetadataBudget(limits, throttle)
-        self._containers: dict[str, Container] = {}
-        self.budget = SharedBudget(store, self._governors, throttle.clock)
-        if store.is_shared:
-            throttle = dataclasses.replace(throttle, first_share=self.budget.first_share)
-        self.provisioning = Provisioning(self.catalog, limits, throttle, serverless, self._at_work)
-        self._by_path: dict[tuple[str, str], Container] = {}
+        self.catalog = Catalog(store, limits)
+        self.seal = Seal(self.catalog)
+        self.at_work = AtWork()
+        """The containers that are open: the short way of every operation on items finds its own there."""
         self._background: list[asyncio.Task[None]] = []
-        self.reshaper = Reshaper(store, self.catalog, limits, self.faults)
-        self.keeper = Keeper(
-            self.reshaper,
-            limits,
-            self._containers.values,
-            self.provisioning.partitions_needed,
-            lambda container: self.provisioning.is_splittable(container.resource),
-            self._follow_storage,
+        self.refusals, turns, standing = Refusals(), MapTurns(), Standing()
+        if store.is_shared:
+            throttle = dataclasses.replace(throttle, first_share=standing.first_share)
+        self.provisioning = Provisioning(store, self.catalog, limits, throttle, serverless, self.refusals)
+        self.budget = SharedBudget(store, standing, self.provisioning, self.at_work, throttle.clock)
+        self.openings = Openings(
+            store, self.catalog, limits, self.at_work, self.provisioning, self.script_pool, turns
         )
-        self.provisioning.is_indivisible = self.keeper.is_indivisible
-        self.watch = Watch(self._containers.values, self.keeper.is_refused)
-        self.refresher = Refresher(
-            store,
-            self.catalog,
-            self._containers,
-            self._by_path.clear,
-            self.reshaper.is_changing,
-            self._settle,
-        )
-        self.reshaper.renew = self._renew
+        self.looks: Looks = self.openings
+        self.offers = Offers(self.catalog, self.provisioning, self.at_work, self.openings)
+        self.reshaper = Reshaper(store, self.catalog, limits, self.faults, turns, self.openings)
+        self.keeper = Keeper(self.reshaper, limits, self.at_work, self.offers, self.refusals)
+        self.watch = Watch(self.at_work, self.refusals)
 
     async def open(self) -> None:
         """Loads the catalog, removes what deleted containers left behind, and starts the background work."""
@@ -117,10 +107,10 @@ class Engine(HasRefresher):
             await self._stop_background()
             await self.store.close()
             raise
-        self._background.append(asyncio.create_task(sweep_for_ever(self._containers.values, self.store)))
+        self._background.append(asyncio.create_task(sweep_for_ever(self.at_work, self.store)))
         if self.store.is_shared:
-            self.store.watch(self.refresher.notice)
-            self._background.append(asyncio.create_task(self.refresher.for_ever()))
+            self.store.watch(self.openings.notice)
+            self._background.append(asyncio.create_task(self.openings.for_ever()))
         self.keeper.start()
         self._background.append(asyncio.create_task(self.watch.for_ever()))
         self._background.append(asyncio.create_task(self.store.scrub_for_ever()))
@@ -157,46 +147,32 @@ class Engine(HasRefresher):
     @property
     def containers(self) -> list[Container]:
         """The containers at work."""
-        return list(self._containers.values())
+        return list(self.at_work)
 
     def open_container(self, database_id: str, container_id: str) -> Container | None:
         """The container when it is at work already: the short way of every item operation."""
-        return self._by_path.get((database_id, container_id))
+        return self.at_work.found(database_id, container_id)
 
     async def container(self, database_id: str, container_id: str, owner: bool = True) -> Container:
         """The container at work, opened when it was not."""
         database = self.database(database_id, owner=True)
         resource = self.find(Kind.CONTAINER, database, container_id, owner)
-        container = self._containers.get(resource.rid) or await self._container_of(resource)
+        container = await self.openings.open(resource)
         if self.catalog.by_rid(Kind.CONTAINER, resource.rid) is not None:
-            self._by_path[database_id, container_id] = container
+            self.at_work.note_path(database_id, container_id, container)
         return container
-
-    async def _container_of(self, resource: Resource) -> Container:
-        database = self.catalog.by_rid(Kind.DATABASE, resource.parent_rid)
-        assert database is not None
-        opened = await open_container(resource, database, self.catalog, self.store, self.limits)
-        opened.scripts = ContainerScripts(self.catalog, self.script_pool, resource.rid)
-        opened.fixed_bytes = self.provisioning.fixed_bytes(resource)
-        opened.allot(self.provisioning.allotment_of(resource))
-        if self.store.is_shared:
-            opened.look_again = self._look_again
-        return self._containers.setdefault(resource.rid, opened)
 
     async def _set_to_work(self, rid: str) -> None:
         """Opens a container whose chores wait, and mends it; again where another server has just moved its rows."""
         while (resource := self.catalog.by_rid(Kind.CONTAINER, rid)) is not None:
             try:
-                await self.reshaper.mend(await self._at_work(resource))
+                await self.reshaper.mend(await self.openings.open(resource))
                 return
             except (ChangedElsewhereError, SegmentOutOfServiceError):
                 return
             except SegmentDroppedError:
-                if not await self.refresher.look():
+                if not await self.openings.look():
                     raise
-
-    async def _at_work(self, resource: Resource) -> Container:
-        return self._containers.get(resource.rid) or await self._container_of(resource)
 
     def place_of_segment(self, name: str) -> tuple[str, str, str] | None:
         """The names of database and container, and the range id, that a segment holds the rows of."""
@@ -207,14 +183,6 @@ class Engine(HasRefresher):
                     return database.id if database is not None else "", container.id, str(place.id)
         return None
 
-    async def _look_again(self) -> None:
-        await self.refresher.look()
-
-    async def _renew(self, container: Container) -> None:
-        """Learns what others made of a container before this server changes its map."""
-        await self.refresher.look()
-        await self.refresher.renew_map(container)
-
     async def second_look(self, error: PleiadError) -> bool:
         """Whether an operation that failed for want of something may succeed now that others were asked for it."""
         if not self.store.is_shared:
@@ -224,7 +192,7 @@ class Engine(HasRefresher):
                 await container.learn_lsns(WHOLE)
             return True
         is_miss = error.row in (errors.RESOURCE_NOT_FOUND, errors.OWNER_NOT_FOUND, errors.RANGE_GONE)
-        return (is_miss or isinstance(error, SegmentDroppedError)) and await self.refresher.look()
+        return (is_miss or isinstance(error, SegmentDroppedError)) and await self.openings.look()
 
     # -- databases and containers -----------------------------------------------------------------
 
@@ -279,7 +247,7 @@ class Engine(HasRefresher):
             placed = placement.place(container.rid, container.number, count, definition.key)
             await self.catalog.add([container, *offers], placed)
         if definition.default_ttl is not None or definition.versions_seconds is not None:
-            await self._container_of(container)
+            await self.openings.open(container)
         return container
 
     def _check_given(self, given: Throughput | None, operation: str) -> None:
@@ -296,11 +264,11 @@ class Engine(HasRefresher):
             old = self.find(Kind.CONTAINER, database, id)
             if body.get("id") != old.id:
                 raise errors.BAD_REQUEST(reason=f"The id of a container cannot be changed: it is '{old.id}'.")
-            _check_etag(old, if_match)
+            old.check_etag(if_match)
             definition = redefine(define(old.properties, self.limits), body, self.limits)
             new = old.changed(with_versions_since(old.properties, definition))
             await self.catalog.replace(old, new)
-        container = self._containers.get(new.rid) or await self._container_of(new)
+        container = await self.openings.open(new)
         container.adopt(new, database)
         container.drop_surplus_indexes()
         return new
@@ -313,12 +281,11 @@ class Engine(HasRefresher):
             current = self.catalog.by_rid(resource.kind, resource.rid)
             if current is None:
                 raise errors.RESOURCE_NOT_FOUND(kind=resource.kind.word, id=resource.id)
-            _check_etag(current, if_match)
-            self._by_path.clear()
+            current.check_etag(if_match)
+            self.at_work.forget_paths()
             segments = await self.catalog.remove(current)
-            self._by_path.clear()
-            for rid in [rid for rid in self._containers if self.catalog.by_rid(Kind.CONTAINER, rid) is None]:
-                del self._containers[rid]
+            self.at_work.forget_paths()
+            for rid in self.at_work.forget_deleted(self.catalog):
                 self.provisioning.forget(rid)
             self.provisioning.forget(current.rid)
             await self.store.drop_segments(segments)
@@ -357,8 +324,6 @@ class Engine(HasRefresher):
         if self.provisioning.is_serverless:
             raise errors.NO_OFFERS(operation="Reading or replacing offers")
 
-    @to_the_end
-    @on_a_fresh_catalog
     async def replace_offer(
         self,
         rid: str,
@@ -367,77 +332,20 @@ class Engine(HasRefresher):
         migration: Migration = Migration.NONE,
     ) -> Resource:
         """Changes the throughput of a database or container."""
-        async with self.catalog.lock:
-            old = self.find(Kind.OFFER, None, rid)
-            _check_etag(old, if_match)
-            new = await self._put_offer(old, await self.provisioning.wanted(old, body, migration))
-        await self._open_containers_of(new)
+        new = await self.offers.replace(rid, body, if_match, migration)
+        await self._set_payees_to_work(new)
         self.keeper.wake()
         return new
 
-    @to_the_end
-    @on_a_fresh_catalog
-    async def redistribute(self, container: Container, rates: Mapping[int, float] | None) -> None:
-        """Gives each physical partition RU/s of its own, by id, that sum up to the throughput; None evens them out.
+    async def offer_state(self, offer: Resource) -> OfferState:
+        """How far an offer may be changed now."""
+        await self._set_payees_to_work(offer)
+        return await self.provisioning.state(offer)
 
-        A later change of the throughput keeps the proportions.
-        """
-        async with self.catalog.lock:
-            offer = self.catalog.offer_of(container.resource.rid)
-            if offer is None:
-                raise errors.BAD_REQUEST(reason="Only a container's own throughput can be redistributed.")
-            await self._put_offer(offer, self.provisioning.redistributed(offer, container, rates))
-
-    async def _follow_storage(self, container: Container, stored_bytes: int) -> None:
-        """Has the throughput behind a container raised when its data has outgrown it."""
-        offer = self.provisioning.note_stored(container.resource, stored_bytes)
-        if offer is not None:
-            try:
-                await self._raise_offer(offer.rid)
-            except BaseException:
-                self.provisioning.note_stored(container.resource, None)
-                raise
-
-    @to_the_end
-    @on_a_fresh_catalog
-    async def _raise_offer(self, rid: str) -> None:
-        """Raises an offer to what its data asks for, unless it was changed or deleted since it was found wanting."""
-        async with self.catalog.lock:
-            offer = self.catalog.by_rid(Kind.OFFER, rid)
-            raised = self.provisioning.raised(offer) if offer is not None else None
-            if offer is None or raised is None:
-                return
-            before, after = (
-                throughput.from_offer_content(each["content"]).ru for each in (offer.properties, raised)
-            )
-            await self._put_offer(offer, raised)
-            owner = self.provisioning.owner_name(offer)
-        _throughput_log.info(log_line(kind="raised-by-storage", resource=owner, before=before, after=after))
-
-    def _governors(self) -> dict[str, Governor]:
-        return self.provisioning.governors(self._containers)
-
-    async def _settle(self) -> None:
-        """Takes over what a look found: new throughput, and containers whose chores nobody else may be left to do."""
-        for resource in self.catalog.with_chores():
-            if resource.rid not in self._containers:
-                with contextlib.suppress(SegmentDroppedError):
-                    await self._container_of(resource)
-        for offer in self.catalog.all(Kind.OFFER):
-            self.provisioning.apply(offer, self._containers)
-
-    async def _put_offer(self, offer: Resource, properties: dict[str, Any]) -> Resource:
-        new = offer.changed(properties)
-        await self.catalog.replace(offer, new)
-        self.provisioning.apply(new, self._containers)
-        return new
-
-    async def _open_containers_of(self, offer: Resource) -> None:
-        """Sets the containers an offer serves to work, so that the keeper sees them."""
-        rid = offer.properties["offerResourceId"]
-        for resource in self.catalog.all(Kind.CONTAINER):
-            if rid in (resource.rid, resource.parent_rid) and resource.rid not in self._containers:
-                await self._container_of(resource)
+    async def _set_payees_to_work(self, offer: Resource) -> None:
+        """Opens the containers an offer pays for, since the keeper sees only containers at work."""
+        for resource in self.provisioning.payees(offer):
+            await self.openings.open(resource)
 
     # -- users, permissions, client encryption keys, scripts -------------------------------------------------
 
@@ -483,14 +391,9 @@ class Engine(HasRefresher):
             current = self.catalog.by_rid(old.kind, old.rid)
             if current is None:
                 raise errors.RESOURCE_NOT_FOUND(kind=old.kind.word, id=old.id)
-            _check_etag(current, if_match)
+            current.check_etag(if_match)
             if id != current.id:
                 self.catalog.check_absent(old.kind, old.parent_rid, id)
             new = current.changed(properties, id)
             await self.catalog.replace(current, new)
         return new
-
-
-def _check_etag(resource: Resource, if_match: str | None) -> None:
-    if if_match is not None and if_match not in ("*", resource.etag):
-        raise errors.PRECONDITION_FAILED()

@@ -72,7 +72,7 @@ class Operation(Enum):
     CREATE_CONTAINER = ("create_container", Area.CONTAINER, Effect.WRITE, Reach.OUTSIDE)
     READ_CONTAINER = ("read_container", Area.CONTAINER, Effect.READ, Reach.SHAPE)
     REPLACE_CONTAINER = ("replace_container", Area.CONTAINER, Effect.WRITE, Reach.OUTSIDE)
-    DELETE_CONTAINER = ("delete_container", Area.CONTAINER, Effect.WRITE, Reach.OUTSIDE)
+    DELETE_CONTAINER = ("delete_container", Area.CONTAINER, Effect.WRITE, Reach.WHOLE)
     LIST_RANGES = ("list_ranges", Area.CONTAINER, Effect.READ, Reach.SHAPE)
 
     READ_ITEM = ("read", Area.ITEM, Effect.READ, Reach.ITEM)

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
-from collections.abc import Callable
 from hashlib import blake2b
 from hmac import compare_digest
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -34,13 +33,20 @@ def fingerprint(*parts: object) -> int:
     return int.from_bytes(blake2b(text, digest_size=_MARK_BYTES).digest(), "big")
 
 
+class HasSecret(Protocol):
+    """Who keeps the secret of an account."""
+
+    @property
+    def secret(self) -> bytes: ...
+
+
 class Seal:
     """Makes and checks the tokens of one account."""
 
-    __slots__ = ("_secret",)
+    __slots__ = ("_account",)
 
-    def __init__(self, secret: Callable[[], bytes]) -> None:
-        self._secret = secret
+    def __init__(self, account: HasSecret) -> None:
+        self._account = account
 
     def encode(self, mark: int, state: dict[str, Any]) -> str:
         """The token of a state; `mark` is the fingerprint of the request it belongs to."""
@@ -62,7 +68,7 @@ class Seal:
 
     def _proof(self, mark: int, text: bytes) -> bytes:
         marked = mark.to_bytes(_MARK_BYTES, "big") + text
-        return blake2b(marked, key=self._secret(), digest_size=_SEAL_BYTES).digest()
+        return blake2b(marked, key=self._account.secret, digest_size=_SEAL_BYTES).digest()
 
 
 def as_json(token: str, low: str, high: str) -> str:

@@ -43,8 +43,8 @@ def over_moves(
             try:
                 return await page(container, *arguments, **named)
             except SegmentDroppedError:
-                if container.map is seen and container.look_again is not None:
-                    await container.look_again()
+                if container.map is seen and container.looks is not None:
+                    await container.looks.look()
                 if container.map is seen:
                     raise
 

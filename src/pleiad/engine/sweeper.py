@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
 
 from pleiad import charge
+from pleiad.engine.at_work import AtWork
 from pleiad.engine.container import Container
 from pleiad.errors import PleiadError
 from pleiad.store.contract import (
@@ -75,21 +75,21 @@ async def forget_versions(container: Container, now: int | None = None) -> int:
     return forgotten
 
 
-async def sweep_for_ever(containers: Callable[[], Iterable[Container]], store: Store) -> None:
+async def sweep_for_ever(at_work: AtWork, store: Store) -> None:
     """Sweeps all containers again and again, one server at a time; a failure is logged and tried again."""
     while True:
         await asyncio.sleep(INTERVAL_SECONDS)
         try:
             async with store.lease("sweep") as is_ours:
                 if is_ours:
-                    await _sweep_all(containers(), store)
+                    await _sweep_all(at_work, store)
         except PleiadError as error:
             if not store.problems.is_troubled:
                 _log.warning("sweeping is put off: %s", error.message)
 
 
-async def _sweep_all(containers: Iterable[Container], store: Store) -> None:
-    for container in list(containers):
+async def _sweep_all(at_work: AtWork, store: Store) -> None:
+    for container in at_work:
         try:
             await sweep(container)
             await forget_versions(container)

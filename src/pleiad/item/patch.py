@@ -54,9 +54,22 @@ class PatchOperation:
     source: Steps | None = None
 
     def failed(self, reason: str) -> PleiadError:
+        """The refusal in the service's words; it counts operations from 1."""
         return errors.BAD_REQUEST(
-            reason=f"Patch operation {self.index} ({self.op} at '{self.path[:200]}') is not possible: "
-            f"{reason}"
+            reason=f"For Operation({self.index + 1}): {reason} ({self.op} at '{self.path[:200]}')"
+        )
+
+    def no_way_to(self, step: str) -> PleiadError:
+        kind = "Add" if self.op == "add" else "Given"
+        return self.failed(
+            f"{kind} Operation can only create a child object of an existing node(array or object) and cannot create "
+            f"path recursively, no path found beyond: '{step[:100]}'."
+        )
+
+    def absent(self, step: str, wanted: str) -> PleiadError:
+        return self.failed(
+            f"Node({step[:100]}) to be {wanted} is absent, no path found beyond: '{step[:100]}'. Note: it might also "
+            "have been removed earlier in the transaction."
         )
 
 
@@ -81,7 +94,9 @@ def _key_path_steps(path: str | Steps) -> Steps:
 
 
 def _invalid(index: int, reason: str) -> PleiadError:
-    return errors.BAD_REQUEST(reason=f"Patch operation {index} is not valid: {reason[:400]}")
+    return errors.BAD_REQUEST(
+        reason=f"Invalid patch request: operation {index + 1} is not valid: {reason[:400]}"
+    )
 
 
 def _pointer_steps(index: int, name: str, path: object) -> Steps:
@@ -147,8 +162,8 @@ def patch_from_value(given: object, limits: Limits, protected: Iterable[str | St
         raise errors.BAD_REQUEST(reason="A patch needs 'operations', an array that is not empty.")
     if len(operations) > limits.patch_operations:
         raise errors.BAD_REQUEST(
-            reason=f"The number of patch operations, {len(operations)}, is above the limit "
-            f"of {limits.patch_operations}."
+            reason=f"The number of patch operations can't exceed {limits.patch_operations}. This patch has "
+            f"{len(operations)}."
         )
     if condition is not None and not isinstance(condition, str):
         raise errors.BAD_REQUEST(reason="The 'condition' of a patch must be a string.")
@@ -184,7 +199,7 @@ def _parent(item: dict[str, Any], operation: PatchOperation, steps: Steps) -> di
         elif isinstance(place, list):
             place = place[_index(place, operation, step)]
         else:
-            raise operation.failed(f"no path found beyond: '{step[:100]}'.")
+            raise operation.no_way_to(step)
     if not isinstance(place, dict | list):
         raise operation.failed("the target's parent is neither an object nor an array.")
     return place
@@ -196,7 +211,9 @@ def _index(array: list[Any], operation: PatchOperation, step: str, *, past_end: 
         raise operation.failed(f"'{step[:100]}' is not an array index.")
     index = int(step)
     if index >= len(array) + past_end:
-        raise operation.failed(f"the array has {len(array)} elements and no index {step}.")
+        raise operation.failed(
+            f"Index({step}) to operate on is out of array bounds: the array has {len(array)} elements."
+        )
     return index
 
 
@@ -227,7 +244,7 @@ def _replace(item: dict[str, Any], operation: PatchOperation, value: Any) -> Non
     elif last in parent:
         parent[last] = value
     else:
-        raise operation.failed(f"no path found beyond: '{last[:100]}'; there is nothing to replace.")
+        raise operation.absent(last, "replaced")
 
 
 def _remove(item: dict[str, Any], operation: PatchOperation, steps: Steps) -> Any:
@@ -235,14 +252,14 @@ def _remove(item: dict[str, Any], operation: PatchOperation, steps: Steps) -> An
     if isinstance(parent, list):
         return parent.pop(_index(parent, operation, last))
     if last not in parent:
-        raise operation.failed(f"no path found beyond: '{last[:100]}'.")
+        raise operation.absent(last, "removed")
     return parent.pop(last)
 
 
 def _sum(operation: PatchOperation, number: Any, increment: Any) -> int | float:
     """Integers stay integers while they fit 64 bits and are floats beyond."""
     if not isinstance(number, int | float) or isinstance(number, bool):
-        raise operation.failed("the target is not a number.")
+        raise operation.failed(f"Node({operation.steps[-1][:100]}) is not a number.")
     total: int | float = number + increment
     if isinstance(total, int) and not _INTEGER_MIN <= total <= _INTEGER_MAX:
         return float(total)

@@ -67,9 +67,7 @@ def _fused(
     scores = [each for each in arguments if isinstance(each, ast.FunctionCall)]
     others = arguments[len(scores) :]
     before = len(binder.complaints)
-    components = [
-        _component(binder, each, scope) if each.name.upper() in _SCORES else None for each in scores
-    ]
+    components = [_component_or_complaint(binder, each, scope) for each in scores]
     if len(binder.complaints) > before:
         return None
     is_known = arguments[: len(scores)] == scores and None not in components and len(others) <= 2
@@ -98,6 +96,23 @@ def _fused(
         binder.complain("SC2232", place)
         return None
     return plan.Rank(tuple(each for each in components if each is not None), weights, parameter, name)
+
+
+def _component_or_complaint(
+    binder: ExpressionBinder, call: ast.FunctionCall, scope: Scope
+) -> plan.RankComponent | None:
+    """A score of a fusion; of another call what is wrong with it by itself. A fusion is no function inside of one."""
+    name = call.name.upper()
+    if name in _SCORES and not call.is_udf:
+        return _component(binder, call, scope)
+    if name in FUSIONS and not call.is_udf:
+        for each in call.arguments:
+            if isinstance(each, ast.FunctionCall):
+                _component_or_complaint(binder, each, scope)
+        binder.complain("SC2005", (call.start, call.name_end), name=call.name)
+    else:
+        binder.bind(call, scope)
+    return None
 
 
 def _component(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> plan.RankComponent | None:

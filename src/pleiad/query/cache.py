@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from pleiad.limits import Limits
-from pleiad.query import errors
+from pleiad.query import ast, errors
 from pleiad.query.pace import Pace
 from pleiad.query.run import LONG_TEXT_CHARS, Query
+from pleiad.query.tree import TreeText
 
 QUERIES_MAX: Final = 1_000
 _CONDITION_PREFIX: Final = "SELECT * "
@@ -28,14 +29,17 @@ class QueryCache:
         self._lock = threading.Lock()
 
     def get(self, text: str, limits: Limits) -> Query:
-        """The compiled query of a text under these limits."""
+        """The compiled query of a text, or of the tree of a TreeText, under these limits."""
         with self._lock:
             query = self._queries.get(text)
             if query is not None and (query.limits is limits or query.limits == limits):
                 self._queries.move_to_end(text)
                 return query
         try:
-            query = Query(text, limits, self.trim)
+            if isinstance(text, TreeText):
+                query = Query.of_tree(text.syntax, limits, self.trim)
+            else:
+                query = Query(text, limits, self.trim)
         except RecursionError:
             raise errors.plain_error("The query is nested too deeply.") from None
         with self._lock:
@@ -62,6 +66,11 @@ _CACHE: Final = QueryCache(QUERIES_MAX, Limits().query_cache_bytes)
 def compile_query(text: str, limits: Limits) -> Query:
     """The compiled form of a query text; a text that is wrong raises a 400."""
     return _CACHE.get(text, limits)
+
+
+def compile_tree(syntax: ast.Query, limits: Limits) -> Query:
+    """The compiled form of a syntax tree; one that no text could say raises a 400."""
+    return _CACHE.get(TreeText(syntax), limits)
 
 
 @contextlib.asynccontextmanager

@@ -16,7 +16,8 @@ from pleiad.query.tokens import Kind, tokenize
 
 COUNT_MAX: Final = 4_294_967_295
 _COUNT_ROWS: Final = {"TOP": "SC2060", "LIMIT": "SC2061", "OFFSET": "SC2062"}
-_DEPTH_SLACK: Final = 64
+DEPTH_SLACK: Final = 64
+"""A tree is deeper than its parentheses by the operators between them."""
 
 
 class Parser(ExpressionParser):
@@ -231,6 +232,6 @@ def parse(text: str, limits: Limits) -> ast.Query:
         raise errors.refusal("SC3020", 0, len(text), limit=limits.query_text_bytes)
     parser = Parser(text, tokenize(text), limits)
     query = parser.statement()
-    if ast.depth(query) > limits.query_nesting + _DEPTH_SLACK:
+    if ast.depth(query) > limits.query_nesting + DEPTH_SLACK:
         raise parser.too_deep()
     return query

@@ -68,13 +68,12 @@ def _aliased(item: ast.SelectItem, depth: int) -> str:
 
 def _source(source: ast.Source, depth: int) -> str:
     collection = source.collection
-    is_query = isinstance(collection, ast.Query)
     text = _nested(collection, depth) if isinstance(collection, ast.Query) else print_expression(collection)
     if source.iterates:
         return f"{source.alias} IN {text}"
     if source.alias is None:
         return text
-    return f"{text} AS {source.alias}" if is_query or source.alias_place is not None else text
+    return f"{text} AS {source.alias}"
 
 
 def _sort_item(item: ast.SortItem, depth: int) -> str:

@@ -1,4 +1,4 @@
-"""Running a query: the compiled form of one text, and one execution of it over items.
+"""Running a query: the compiled form of one text or syntax tree, and one execution of it over items.
 
 ``Query`` is shared and cached; it holds no state of an execution. ``Execution`` has the parameters and
 the context of one run and offers both the whole run in memory and its pieces, so that a caller can stream
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial, total_ordering
+from functools import partial
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Final
@@ -32,7 +32,8 @@ from pleiad.query.parameters import check_parameters
 from pleiad.query.parser import check_count, parse
 from pleiad.query.print import print_query
 from pleiad.query.rank import Ranking
-from pleiad.query.sorting import paced_sort
+from pleiad.query.sorting import Descending, paced_sort
+from pleiad.query.tree import checked_text
 from pleiad.query.values import hash_key, order_key
 
 Row = tuple[Any, ...]
@@ -46,7 +47,7 @@ _NO_TAGS: Final[dict[str, str]] = {}
 
 
 class Query:
-    """One query text, parsed and bound; executions are made from it."""
+    """One query text, parsed and bound, or one syntax tree; executions are made from it."""
 
     __slots__ = (
         "_on_growth",
@@ -65,13 +66,31 @@ class Query:
     )
 
     def __init__(self, text: str, limits: Limits, on_growth: Callable[[], None] | None = None) -> None:
+        self._bind(parse(text, limits), text, text, limits, on_growth)
+
+    @classmethod
+    def of_tree(cls, syntax: ast.Query, limits: Limits, on_growth: Callable[[], None] | None = None) -> Query:
+        """The query of a syntax tree that a head made itself; its text is what the tree is printed as."""
+        query = cls.__new__(cls)
+        query._bind(syntax, checked_text(syntax, limits), "", limits, on_growth)
+        return query
+
+    def _bind(
+        self,
+        syntax: ast.Query,
+        text: str,
+        placed_text: str,
+        limits: Limits,
+        on_growth: Callable[[], None] | None,
+    ) -> None:
+        """Binds a tree; ``placed_text`` is the text that its places are in, if they are in one."""
         self.text = text
         self._on_growth = on_growth
         self.size_bytes = _QUERY_BYTES + _CHARACTER_BYTES * len(text)
         """What the query takes in memory, at most: its trees, and the code of each shape of its parameters."""
         self.limits = limits
-        self.syntax: ast.Query = parse(text, limits)
-        self.plan: plan.Plan = bind(self.syntax, limits, text)
+        self.syntax: ast.Query = syntax
+        self.plan: plan.Plan = bind(syntax, limits, placed_text)
         _check_conditions(self.plan, limits)
         self._variants: dict[Any, Factory] = {}
         self.gives_items: bool = _gives_items(self.plan)
@@ -427,25 +446,6 @@ def _distinct(values: Iterable[Any], pace: Pace) -> Iterator[Any]:
             pace.hold(size_of(value))
             seen.add(key)
             yield value
-
-
-@total_ordering
-class Descending:
-    """A sort key turned round."""
-
-    __slots__ = ("key",)
-
-    def __init__(self, key: tuple[Any, ...]) -> None:
-        self.key = key
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Descending) and self.key == other.key
-
-    def __lt__(self, other: Descending) -> bool:
-        return other.key < self.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
 
 
 class _ComputedValue:

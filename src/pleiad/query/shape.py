@@ -29,7 +29,7 @@ def shape(node: Any) -> Hashable:
         case ast.ObjectLiteral(properties=properties):
             return ("object", tuple((name, shape(value)) for name, value in properties))
         case ast.Node():
-            parts = [getattr(node, each.name) for each in dataclasses.fields(node) if _counts(each.name)]
+            parts = [getattr(node, each.name) for each in dataclasses.fields(node) if counts(each.name)]
             return (type(node).__name__, *map(shape, parts))
         case tuple():
             return tuple(map(shape, node))
@@ -37,5 +37,6 @@ def shape(node: Any) -> Hashable:
     return found
 
 
-def _counts(name: str) -> bool:
+def counts(name: str) -> bool:
+    """Whether the field of a node is more than a place in the text."""
     return name not in ("start", "end", "name_start", "name_end") and not name.endswith(("_place", "_places"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable
+from functools import total_ordering
 from typing import Any, Final, TypeVar
 
 from pleiad.query.pace import Pace
@@ -47,3 +48,22 @@ def _merged(
         if not len(found) & 63:
             pace.worked(64)
     return found
+
+
+@total_ordering
+class Descending:
+    """A sort key turned round."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: tuple[Any, ...]) -> None:
+        self.key = key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Descending) and self.key == other.key
+
+    def __lt__(self, other: Descending) -> bool:
+        return other.key < self.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)

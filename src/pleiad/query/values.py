@@ -21,6 +21,18 @@ from typing import Any, Final
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.distinct_hash import distinct_hash, ordered_bytes
 from pleiad.query.pace import paced, tick
+from pleiad.values.ranks import (
+    ARRAY_RANK,
+    BOOLEAN_RANK,
+    KINDS,
+    NOSQL,
+    NULL_RANK,
+    NUMBER_RANK,
+    OBJECT_RANK,
+    STRING_RANK,
+    UNDEFINED_RANK,
+)
+from pleiad.values.text import surrogates
 
 EXACT_INT: Final = 2**53
 INT64_MIN: Final = -(2**63)
@@ -30,17 +42,8 @@ NOT_A_NUMBER: Final = -math.nan
 _NAN_KEY: Final = ("nan",)
 _INT32: Final = 2**32
 
-UNDEFINED_RANK, NULL_RANK, BOOL_RANK, NUMBER_RANK, STRING_RANK, ARRAY_RANK, OBJECT_RANK = range(7)
 _RANKS: Final[dict[type, int]] = {
-    type(UNDEFINED): UNDEFINED_RANK,
-    type(None): NULL_RANK,
-    bool: BOOL_RANK,
-    int: NUMBER_RANK,
-    float: NUMBER_RANK,
-    str: STRING_RANK,
-    list: ARRAY_RANK,
-    tuple: ARRAY_RANK,
-    dict: OBJECT_RANK,
+    kind: NOSQL.ranks[KINDS[kind]] for kind in KINDS if KINDS[kind] in NOSQL.ranks
 }
 _NAMES: Final = ("undefined", "null", "boolean", "number", "string", "array", "object")
 
@@ -408,7 +411,7 @@ def order_key(value: Any) -> tuple[Any, ...]:
     if kind is float:
         return (NUMBER_RANK, value if value == value else -math.inf)
     if kind is bool:
-        return (BOOL_RANK, value)
+        return (BOOLEAN_RANK, value)
     if value is None:
         return (NULL_RANK,)
     if value is UNDEFINED:
@@ -426,9 +429,4 @@ def utf16_order(text: str) -> str:
     """
     if text.isascii() or max(text) < "\U00010000":
         return text
-    return "".join([char if char < "\U00010000" else _surrogates(char) for char in paced(text)])
-
-
-def _surrogates(char: str) -> str:
-    offset = ord(char) - 0x10000
-    return chr(0xD800 + (offset >> 10)) + chr(0xDC00 + (offset & 0x3FF))
+    return "".join([char if char < "\U00010000" else surrogates(char) for char in paced(text)])

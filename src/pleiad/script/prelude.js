@@ -451,7 +451,7 @@
       response = settings.hasResponse ? message(responseBody, true, {}) : null;
       const script = compiled(settings.source);
       try {
-        const result = script?.(...settings.arguments);
+        const result = script && apply(script, undefined, settings.arguments);
         if (result instanceof Promise) then.call(result, undefined, fail);
       } catch (error) {
         fail(error);

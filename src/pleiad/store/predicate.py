@@ -1,6 +1,6 @@
 """What every store has to know of predicates, whatever it searches with: types, doubles, contradictions.
 
-Type ranks order values of different types: undefined, null, boolean, number, string, array, object.
+Type ranks order values of different types as the NoSQL API does (``values.ranks``).
 """
 
 from __future__ import annotations
@@ -10,8 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from pleiad.store.selection import Predicate, Scalar, Selection
+from pleiad.values import ranks
 
-RANK_UNDEFINED, RANK_NULL, RANK_BOOLEAN, RANK_NUMBER, RANK_STRING, RANK_ARRAY, RANK_OBJECT = range(7)
+RANK_UNDEFINED, RANK_NULL, RANK_BOOLEAN = ranks.UNDEFINED_RANK, ranks.NULL_RANK, ranks.BOOLEAN_RANK
+RANK_NUMBER, RANK_STRING = ranks.NUMBER_RANK, ranks.STRING_RANK
+RANK_ARRAY, RANK_OBJECT = ranks.ARRAY_RANK, ranks.OBJECT_RANK
+"""Written into the entries of path indexes."""
 
 ROW_COLUMNS: dict[tuple[str, ...], str] = {("id",): "id", ("_ts",): "ts"}
 """Properties that are columns of the row."""

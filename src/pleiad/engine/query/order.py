@@ -26,11 +26,11 @@ from pleiad.engine.query.resume import BEFORE_ALL, BEHIND_ALL
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.partition.partition import Partition
 from pleiad.query import plan
-from pleiad.query.run import Descending
-from pleiad.query.sorting import paced_sort
-from pleiad.query.values import order_key
+from pleiad.query.sorting import Descending, paced_sort
+from pleiad.query.values import order_key, type_rank
 from pleiad.store.contract import Row
 from pleiad.store.selection import OrderPosition, PathOrder, Selection
+from pleiad.values.ranks import ARRAY_RANK, BOOLEAN_RANK, NULL_RANK, UNDEFINED_RANK
 
 _State = dict[str, Any]
 _OTHER_TOKEN_BYTES = 540
@@ -41,8 +41,6 @@ _ROWS_AT_ONCE = 16
 """Rows of an index that are worked on together: fewer than a page, since the others may not be needed."""
 _RESULTS_OF_A_ROW_MAX = 1_000
 """Where an item gives more, they are found by looking at every candidate: that keeps only the best of them."""
-_RANK_ARRAY = 5
-_RANKS = {type(None): 1, bool: 2, int: 3, float: 3, str: 4}
 
 
 class Found(NamedTuple):
@@ -318,7 +316,7 @@ def _is_ordered_alike(position: OrderPosition) -> bool:
     value = position.value
     if isinstance(value, str):
         return value.isascii() or max(value) < "\ue000"
-    return position.rank < _RANK_ARRAY
+    return position.rank < ARRAY_RANK
 
 
 def _position(job: QueryJob, behind: Found | None) -> OrderPosition | None:
@@ -326,11 +324,11 @@ def _position(job: QueryJob, behind: Found | None) -> OrderPosition | None:
     if behind is None:
         return None
     value = behind.values[0]
-    rank = 0 if value is UNDEFINED else _RANKS.get(type(value), _RANK_ARRAY)
-    if rank >= _RANK_ARRAY:
+    rank = type_rank(value)
+    if rank >= ARRAY_RANK:
         raise _IndexEndsError
     turned = job.turned
-    stored = 0 if rank < 2 else value if isinstance(value, str) else float(value)
+    stored = 0 if rank < BOOLEAN_RANK else value if isinstance(value, str) else float(value)
     # One step before the row: its own number is behind the position again.
     position = OrderPosition(rank, stored, turned * behind.tie[0] - turned)
     if not _is_ordered_alike(position):
@@ -341,8 +339,8 @@ def _position(job: QueryJob, behind: Found | None) -> OrderPosition | None:
 def _end_at(job: QueryJob, position: OrderPosition, edge: int = BEHIND_ALL) -> Found:
     """The place behind all results of the row at a position of the index, or before them."""
     value: Any = UNDEFINED
-    if position.rank > 0:
-        value = {1: None, 2: bool(position.value)}.get(position.rank, position.value)
+    if position.rank > UNDEFINED_RANK:
+        value = {NULL_RANK: None, BOOLEAN_RANK: bool(position.value)}.get(position.rank, position.value)
     tie = (job.turned * position.number, edge)
     return Found(_place_of(job, (value,)), tie, (value,), b"", 0)
 

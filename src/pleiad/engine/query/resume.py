@@ -15,7 +15,8 @@ from pleiad.errors import PleiadError
 from pleiad.item import rid as rids
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.distinct_hash import ordered_bytes
-from pleiad.query.values import ARRAY_RANK, OBJECT_RANK, order_key
+from pleiad.query.values import order_key
+from pleiad.values.ranks import ARRAY_RANK, OBJECT_RANK
 
 BEFORE_ALL: Final = -(2**62)
 BEHIND_ALL: Final = 2**62

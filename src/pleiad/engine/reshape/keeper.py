@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
-from collections.abc import Awaitable, Callable, Iterable
+from typing import Protocol
 
 from pleiad import errors
+from pleiad.engine.at_work import AtWork
 from pleiad.engine.container import Container
+from pleiad.engine.refusals import Refusals
 from pleiad.engine.reshape.failure import ChangedElsewhereError, StoppedError
 from pleiad.engine.reshape.reshaper import Reshaper
 from pleiad.errors import PleiadError
@@ -26,8 +27,19 @@ from pleiad.store.contract import SegmentDroppedError, SegmentOutOfServiceError
 
 _log = logging.getLogger(__name__)
 INTERVAL_SECONDS = 1.0
-REFUSAL_SECONDS = 60.0
-"""How long a partition that could not be split is left alone; to find that out reads all its keys."""
+
+
+class Demand(Protocol):
+    """What the throughput of an account asks of physical partitions."""
+
+    def partitions_needed(self, container: Container) -> int:
+        """The physical partitions it takes to serve a container's throughput."""
+
+    def is_splittable(self, container: Container) -> bool:
+        """Whether a container may ever have a second physical partition."""
+
+    async def follow_storage(self, container: Container, stored_bytes: int) -> None:
+        """Has the throughput behind a container raised when its data has outgrown it."""
 
 
 class Keeper:
@@ -37,39 +49,27 @@ class Keeper:
         self,
         reshaper: Reshaper,
         limits: Limits,
-        containers: Callable[[], Iterable[Container]],
-        partitions_needed: Callable[[Container], int],
-        is_splittable: Callable[[Container], bool],
-        follow_storage: Callable[[Container, int], Awaitable[None]],
+        at_work: AtWork,
+        demand: Demand,
+        refusals: Refusals,
     ) -> None:
         self._reshaper = reshaper
         self._limits = limits
-        self._containers = containers
-        self._partitions_needed = partitions_needed
-        self._is_splittable = is_splittable
-        self._follow_storage = follow_storage
+        self._at_work = at_work
+        self._demand = demand
+        self._refusals = refusals
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._is_stopping = False
         self._rounds = 0
         self._round_done = asyncio.Condition()
         self._sizes: dict[tuple[str, int], tuple[int, int]] = {}
-        self._refused: dict[tuple[str, int], float] = {}
         self._announced: dict[str, float] = {}
-
-    def is_refused(self, container: Container, partition: Partition) -> bool:
-        """Whether a partition should be split and could not be when it was last tried."""
-        until = self._refused.get((container.resource.rid, partition.id))
-        return until is not None and time.monotonic() < until + 2 * INTERVAL_SECONDS
-
-    def is_indivisible(self, container_rid: str, id: int) -> bool:
-        """Whether a partition was found lately to be one that cannot be split; it is tried again later."""
-        return self._refused.get((container_rid, id), 0.0) >= time.monotonic()
 
     def to_be_split_for_throughput(self, container: Container) -> list[Partition]:
         """The widest partitions of a container, as many as it lacks to serve its throughput."""
-        lacking = self._partitions_needed(container) - len(container.map.partitions)
-        if lacking <= 0 or not self._is_splittable(container):
+        lacking = self._demand.partitions_needed(container) - len(container.map.partitions)
+        if lacking <= 0 or not self._demand.is_splittable(container):
             return []
         widest = sorted(self._willing(container), key=lambda partition: -share(partition.span, container.key))
         return widest[:lacking]
@@ -95,7 +95,7 @@ class Keeper:
                 asyncio.timeout(self._limits.split_notice_seconds + INTERVAL_SECONDS),
                 self._round_done,
             ):
-                while any(self.to_be_split_for_throughput(container) for container in self._containers()):
+                while any(self.to_be_split_for_throughput(container) for container in self._at_work):
                     await self._round_done.wait()
 
     def start(self) -> None:
@@ -115,7 +115,7 @@ class Keeper:
                 async with asyncio.timeout(INTERVAL_SECONDS):
                     await self._woken.wait()
             self._woken.clear()
-            at_work = list(self._containers())
+            at_work = list(self._at_work)
             for rid in self._announced.keys() - {container.resource.rid for container in at_work}:
                 del self._announced[rid]
             for container in at_work:
@@ -143,7 +143,7 @@ class Keeper:
         await self._reshaper.mend(container)
         await self._rehome(container)
         sizes = [await self._size_bytes(container, partition) for partition in container.map.partitions]
-        await self._follow_storage(container, sum(sizes))
+        await self._demand.follow_storage(container, sum(sizes))
         while (partition := await self._to_be_split(container)) is not None:
             try:
                 await self._reshaper.split(container, partition.range_id)
@@ -152,7 +152,7 @@ class Keeper:
                     continue  # somebody else changed it meanwhile
                 if error.row is not errors.CANNOT_SPLIT:
                     raise
-                self._refused[container.resource.rid, partition.id] = time.monotonic() + REFUSAL_SECONDS
+                self._refusals.note(container.resource.rid, partition.id)
                 _log.warning("%s", error.message, extra={"container": container.path})
         if not self.to_be_split_for_throughput(container):
             self._announced.pop(container.resource.rid, None)
@@ -178,7 +178,7 @@ class Keeper:
 
     async def _to_be_split(self, container: Container) -> Partition | None:
         """A partition that is too large, or the widest one while there are too few; never one of a fixed container."""
-        if not self._is_splittable(container):
+        if not self._demand.is_splittable(container):
             return None
         for partition in self._willing(container):
             if await self._size_bytes(container, partition) > self._limits.physical_partition_bytes:
@@ -189,7 +189,9 @@ class Keeper:
     def _willing(self, container: Container) -> list[Partition]:
         rid = container.resource.rid
         return [
-            partition for partition in container.map.partitions if not self.is_indivisible(rid, partition.id)
+            partition
+            for partition in container.map.partitions
+            if not self._refusals.is_indivisible(rid, partition.id)
         ]
 
     def _is_announced(self, container: Container) -> bool:

@@ -28,6 +28,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Protocol
 
 from pleiad import errors
 from pleiad.catalog.catalog import Catalog
@@ -37,6 +38,7 @@ from pleiad.engine.faults import Faults, Rule
 from pleiad.engine.phase import Phase
 from pleiad.engine.reshape.failure import ChangedElsewhereError, MismatchError, OvertakenError, StoppedError
 from pleiad.engine.steady import to_the_end
+from pleiad.engine.turns import MapTurns
 from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange, midpoint
 from pleiad.limits import Limits
@@ -64,8 +66,11 @@ async def _nothing(container: Container, phase: Phase) -> None:
     """Reports to nobody."""
 
 
-async def _known(container: Container) -> None:
-    """Knows already."""
+class Maps(Protocol):
+    """Who knows the partition maps that other servers made."""
+
+    async def renew(self, container: Container) -> None:
+        """Learns what others made of a container before this server changes its map."""
 
 
 @dataclass(slots=True)
@@ -84,26 +89,25 @@ class _Source:
 class Reshaper:
     """Splits, merges and rehomes physical partitions."""
 
-    def __init__(self, store: Store, catalog: Catalog, limits: Limits, faults: Faults) -> None:
+    def __init__(
+        self, store: Store, catalog: Catalog, limits: Limits, faults: Faults, turns: MapTurns, maps: Maps
+    ) -> None:
         self._store = store
         self._catalog = catalog
         self._limits = limits
         self._faults = faults
-        self._turns: dict[str, asyncio.Lock] = {}
+        self._turns = turns
+        self._maps = maps
         self._unsettled: dict[str, Operation] = {}
         """The changes of this process that are neither done nor undone, by container."""
         self._is_stopping = False
-        self.renew: Callable[[Container], Awaitable[None]] = _known
-        """Learns what other servers made of a container's map."""
         self.report: Report = _nothing
         """Is awaited at the beginning of each phase."""
 
     async def stop(self) -> None:
         """Undoes what is under way and lets nothing new begin."""
         self._is_stopping = True
-        for turn in list(self._turns.values()):
-            async with turn:
-                pass
+        await self._turns.ended()
 
     async def _enter(self, container: Container, phase: Phase) -> None:
         await self.report(container, phase)
@@ -335,11 +339,11 @@ class Reshaper:
     async def _turn(self, container: Container) -> AsyncIterator[None]:
         """Alone in changing the map of a container, in this process and among servers on the same store."""
         rid = container.resource.rid
-        async with self._turns.setdefault(rid, asyncio.Lock()), self._store.lease(f"map/{rid}") as is_ours:
+        async with self._turns.of(rid), self._store.lease(f"map/{rid}") as is_ours:
             if not is_ours:
                 raise ChangedElsewhereError
             if self._store.is_shared:
-                await self.renew(container)
+                await self._maps.renew(container)
             if self._is_half_done(container):
                 await self._undo(container)
             yield
@@ -348,11 +352,6 @@ class Reshaper:
     def is_troubled(self) -> bool:
         """Whether the store cannot be worked on, and the operator knows."""
         return self._store.problems.is_troubled
-
-    def is_changing(self, container: Container) -> bool:
-        """Whether a change of the container's map is under way here."""
-        turn = self._turns.get(container.resource.rid)
-        return turn is not None and turn.locked()
 
     def _placement(self, container: Container, partition: Partition) -> Placement:
         for placement in self._catalog.placements(container.resource.rid):
@@ -377,7 +376,7 @@ class Reshaper:
                 if await self._catalog.begin_operation(rid, operation):
                     return operation
                 del self._unsettled[rid]
-            await self.renew(container)
+            await self._maps.renew(container)
 
     async def _commit(
         self, container: Container, operation: Operation, old: Sequence[Placement], new: Sequence[Placement]
@@ -404,7 +403,7 @@ class Reshaper:
         server's own is taken over by who has just got the lease.
         """
         rid = container.resource.rid
-        await self.renew(container)
+        await self._maps.renew(container)
         own, found = self._unsettled.get(rid), self._catalog.operation(rid)
         if found is not None:
             if found != own:

@@ -6,7 +6,7 @@ Changes of offers are made by the `Engine`, under the catalog's lock; here is wh
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -17,9 +17,12 @@ from pleiad.catalog.catalog import Catalog
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import History, Throughput
 from pleiad.engine.allotment import Allotment, Pool
+from pleiad.engine.at_work import AtWork
 from pleiad.engine.container import Container
+from pleiad.engine.refusals import Refusals
 from pleiad.limits import Limits
 from pleiad.partition.governor import Buckets, Governor, Throttle
+from pleiad.store.contract import Store
 
 BUCKETS = "throughputBuckets"
 SHARES = "physicalPartitionThroughput"
@@ -55,15 +58,17 @@ class Provisioning:
 
     def __init__(
         self,
+        store: Store,
         catalog: Catalog,
         limits: Limits,
         throttle: Throttle,
         is_serverless: bool,
-        open_container: Callable[[Resource], Awaitable[Container]],
+        refusals: Refusals,
     ) -> None:
         self._catalog = catalog
         self._limits = limits
-        self._open = open_container
+        self._store = store
+        self._refusals = refusals
         self._pools: dict[str, Pool] = {}
         self._stored_bytes: dict[str, int] = {}
         """The last known size of each container at work."""
@@ -71,8 +76,6 @@ class Provisioning:
         """The clock of times that are stored."""
         self.throttle = throttle
         self.is_serverless = is_serverless
-        self.is_indivisible: Callable[[str, int], bool] = lambda container_rid, id: False
-        """Whether a physical partition of a container cannot be split."""
 
     def check_account(self) -> None:
         """Raises ValueError when the data belongs to an account of the other kind: that is for an account's life."""
@@ -166,13 +169,13 @@ class Provisioning:
         widest = max([len(self._catalog.placements(member.rid)) for member in members], default=1)
         return max(widest, throughput.partition_count(given, self._limits, shared=True))
 
-    def governors(self, at_work: Mapping[str, Container]) -> dict[str, Governor]:
+    def governors(self, at_work: AtWork) -> dict[str, Governor]:
         """The governors of the containers at work, by a name that is the same at every server.
 
         Pools follow the partition maps first, so that place n is the same place at every server.
         """
         named = {}
-        for container in at_work.values():
+        for container in at_work:
             if container.allotment.pool is None:
                 for partition in container.map.partitions:
                     named[f"{container.resource.rid}/{partition.id}"] = partition.governor
@@ -183,12 +186,12 @@ class Provisioning:
             named |= {f"{rid}/{place}": governor for place, governor in enumerate(pool.governors)}
         return named
 
-    def apply(self, offer: Resource, at_work: Mapping[str, Container]) -> None:
+    def apply(self, offer: Resource, at_work: AtWork) -> None:
         """Puts a changed offer into force in every open container that it pays for."""
         owner = offer.properties["offerResourceId"]
         if owner in self._pools:
             self._allot_pool(owner)
-        for container in at_work.values():
+        for container in at_work:
             if owner in (container.resource.rid, container.resource.parent_rid):
                 container.allot(self.allotment_of(container.resource))
 
@@ -225,11 +228,12 @@ class Provisioning:
 
     async def history(self, offer: Resource) -> History:
         """What the minimum of an offer depends on."""
-        payees = self._payees(offer)
+        payees = self.payees(offer)
         stored_bytes = 0
         for container in payees:
-            for partition in (await self._open(container)).map.partitions:
-                stored_bytes += (await partition.state()).size_bytes
+            for placement in self._catalog.placements(container.rid):
+                state = await self._store.segment(placement.segment).state(placement.id)
+                stored_bytes += state.size_bytes
         is_shared = self._catalog.by_rid(Kind.CONTAINER, offer.properties["offerResourceId"]) is None
         highest = throughput.highest_ru(offer.properties["content"])
         return History(highest, stored_bytes, len(payees) if is_shared else 0)
@@ -247,20 +251,20 @@ class Provisioning:
         """Whether an offer waits for physical partitions that are still to be made."""
         given = throughput.from_offer_content(offer.properties["content"])
         needed = throughput.partitions_to_serve(given, self._limits)
-        maps = [self._catalog.placements(payee.rid) for payee in self._payees(offer)]
+        maps = [self._catalog.placements(payee.rid) for payee in self.payees(offer)]
         return any(
             len(placements) < needed
-            and not all(self.is_indivisible(each.container_rid, each.id) for each in placements)
+            and not all(self._refusals.is_indivisible(each.container_rid, each.id) for each in placements)
             for placements in maps
         )
 
     def _partition_count(self, offer: Resource) -> int:
         """The physical partitions an offer has to live with now: of several containers those of the narrowest."""
         given = throughput.from_offer_content(offer.properties["content"])
-        counts = [len(self._catalog.placements(payee.rid)) for payee in self._payees(offer)]
+        counts = [len(self._catalog.placements(payee.rid)) for payee in self.payees(offer)]
         return min(counts, default=throughput.partition_count(given, self._limits, shared=True))
 
-    def _payees(self, offer: Resource) -> list[Resource]:
+    def payees(self, offer: Resource) -> list[Resource]:
         """The containers an offer pays for."""
         owner = offer.properties["offerResourceId"]
         container = self._catalog.by_rid(Kind.CONTAINER, owner)
@@ -334,7 +338,7 @@ class Provisioning:
         """The properties of an offer that is raised to what the data it pays for asks for; None when it is enough."""
         content = offer.properties["content"]
         current = throughput.from_offer_content(content)
-        stored_bytes = sum(self._stored_bytes.get(payee.rid, 0) for payee in self._payees(offer))
+        stored_bytes = sum(self._stored_bytes.get(payee.rid, 0) for payee in self.payees(offer))
         raised = throughput.raised_for_storage(current, stored_bytes, self._limits)
         return {**offer.properties, "content": _content(raised, content)} if raised != current else None
 

@@ -20,6 +20,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
+from pleiad.engine.at_work import AtWork
+from pleiad.engine.throughput.provisioning import Provisioning
 from pleiad.errors import PleiadError
 from pleiad.partition.governor import CHUNK, SHARE_SECONDS, Governor
 from pleiad.store.budget import BudgetClaim, BudgetParts
@@ -88,18 +90,35 @@ class _Use:
         return BudgetClaim(name, self.want, fair_part(self.want, self.other_wants), self.governor.share)
 
 
+class Standing:
+    """Whether every budget belongs to this server, which decides what its new governors begin with."""
+
+    def __init__(self) -> None:
+        self.is_alone = False
+
+    def first_share(self) -> float:
+        """The share that a new governor begins with."""
+        return 1.0 if self.is_alone else 0.0
+
+
 class SharedBudget:
-    """The part of one server in the budgets of all; `governors` gives them by name."""
+    """The part of one server in the budgets of all."""
 
     def __init__(
-        self, store: Store, governors: Callable[[], Mapping[str, Governor]], clock: Callable[[], float]
+        self,
+        store: Store,
+        standing: Standing,
+        provisioning: Provisioning,
+        at_work: AtWork,
+        clock: Callable[[], float],
     ) -> None:
         self._store = store
-        self._governors = governors
+        self._standing = standing
+        self._provisioning = provisioning
+        self._at_work = at_work
         self._clock = clock
         self._uses: dict[str, _Use] = {}
         self._servers = 2  # until it is known, this server is not taken to be alone
-        self._is_alone = False
         self._is_failing = False
         self._pause_seconds = ALONE_TURN_SECONDS
         self._lapse: asyncio.TimerHandle | None = None
@@ -107,11 +126,11 @@ class SharedBudget:
     @property
     def is_alone(self) -> bool:
         """Whether every budget belongs to this server."""
-        return self._is_alone
+        return self._standing.is_alone
 
-    def first_share(self) -> float:
-        """The share that a new governor begins with."""
-        return 1.0 if self._is_alone else 0.0
+    def governors(self) -> Mapping[str, Governor]:
+        """The governors of the containers at work, by a name that is the same at every server."""
+        return self._provisioning.governors(self._at_work)
 
     async def for_ever(self) -> None:
         """Takes turn after turn."""
@@ -140,8 +159,8 @@ class SharedBudget:
         """Tells the others what this server uses and wants, and takes what is its due."""
         loop = asyncio.get_running_loop()
         end = loop.time() + LEASE_SECONDS
-        claims = [] if self._is_alone else self._claims()
-        answer = await self._store.share_budgets(claims, self._is_alone, LEASE_SECONDS)
+        claims = [] if self._standing.is_alone else self._claims()
+        answer = await self._store.share_budgets(claims, self._standing.is_alone, LEASE_SECONDS)
         if loop.time() >= end:
             return
         if self._lapse is not None:
@@ -150,7 +169,7 @@ class SharedBudget:
         self._servers = answer.servers
         if answer.servers == 1:
             self._take_all()
-        elif self._is_alone:
+        elif self._standing.is_alone:
             self._meet_others()
         else:
             self._take(answer)
@@ -158,7 +177,7 @@ class SharedBudget:
     def _claims(self) -> list[BudgetClaim]:
         """What this server says of the budgets it has a use for; of the others it keeps nothing."""
         now = self._clock()
-        governors = self._governors()
+        governors = self.governors()
         self._uses = {name: self._use(name, governor, now) for name, governor in governors.items()}
         claims = []
         for name, use in self._uses.items():
@@ -174,18 +193,18 @@ class SharedBudget:
 
     def _take_all(self) -> None:
         self._pause_seconds = ALONE_TURN_SECONDS
-        if self._is_alone:
+        if self._standing.is_alone:
             return
-        self._is_alone = True
+        self._standing.is_alone = True
         self._uses = {}
-        for governor in self._governors().values():
+        for governor in self.governors().values():
             governor.set_share(1.0)
 
     def _meet_others(self) -> None:
         """Keeps what is in use of the budgets, until the next turn divides it."""
-        self._is_alone = False
+        self._standing.is_alone = False
         self._pause_seconds = _AT_ONCE_SECONDS
-        for governor in self._governors().values():
+        for governor in self.governors().values():
             governor.set_share(0.0 if governor.demand().is_full else 1.0, self._servers)
 
     def _take(self, answer: BudgetParts) -> None:
@@ -204,7 +223,7 @@ class SharedBudget:
 
     def _lose(self) -> None:
         """The store did not answer in time: from now on others may have what this server held."""
-        self._is_alone = False
+        self._standing.is_alone = False
         self._pause_seconds = TURN_SECONDS
-        for governor in self._governors().values():
+        for governor in self.governors().values():
             governor.set_share(0.0, self._servers)

@@ -18,13 +18,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
+from pleiad.engine.at_work import AtWork
 from pleiad.engine.container import Container
+from pleiad.engine.log_line import log_line
+from pleiad.engine.refusals import Refusals
 from pleiad.engine.watch.census import Census
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
@@ -127,21 +128,12 @@ def _line(kind: str, container: str, partition: str, subject: str, values: dict[
     return log_line(kind=kind, container=container, partition=partition, **subjects, **values)
 
 
-def log_line(**pairs: Any) -> str:
-    """A log line of names and values; each value is JSON, so that texts have quotes and no line breaks."""
-    return " ".join(f"{name}={orjson.dumps(value).decode()}" for name, value in pairs.items())
-
-
 class Watch:
     """Looks at all open containers again and again."""
 
-    def __init__(
-        self,
-        containers: Callable[[], Iterable[Container]],
-        is_split_refused: Callable[[Container, Partition], bool],
-    ) -> None:
-        self._containers = containers
-        self._is_split_refused = is_split_refused
+    def __init__(self, at_work: AtWork, refusals: Refusals) -> None:
+        self._at_work = at_work
+        self._refusals = refusals
         self.census = Census()
         self.warnings = Warnings()
         self._summed: dict[tuple[str, int], int] = {}
@@ -152,10 +144,9 @@ class Watch:
     async def look(self) -> None:
         """One look at everything; what cannot be read is looked at next time."""
         async with self._turn:
-            containers = list(self._containers())
             names = set()
             rids = set()
-            for container in containers:
+            for container in self._at_work:
                 for partition in list(container.map.partitions):
                     names.add((container.database.id, container.resource.id, partition.range_id))
                     rids.add((container.resource.rid, partition.id))
@@ -211,7 +202,7 @@ class Watch:
         )
 
     async def _look_at_refusal(self, container: Container, partition: Partition) -> None:
-        if not self._is_split_refused(container, partition):
+        if not self._refusals.is_refused(container.resource.rid, partition.id):
             self.warnings.withdraw(SPLIT_REFUSED, container, partition)
             return
         size_bytes = (await self.census.state(container, partition)).size_bytes

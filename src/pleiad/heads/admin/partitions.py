@@ -64,7 +64,7 @@ async def redistribute(call: HttpCall) -> Response:
             if not isinstance(rate, int | float) or isinstance(rate, bool):
                 raise errors.BAD_REQUEST(reason="The share of a physical partition is a number of RU/s.")
     rates = None if given is None else {int(range_id): float(rate) for range_id, rate in given.items()}
-    await call.engine.redistribute(container, rates)
+    await call.engine.offers.redistribute(container, rates)
     loads = {partition.range_id: _load(partition)["allowed"] for partition in container.map.partitions}
     return json_answer(call, {"ru": loads})
 

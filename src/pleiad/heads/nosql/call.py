@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import Protocol
+from urllib.parse import unquote_to_bytes
 
 from pleiad import errors
+from pleiad.engine.access import Caller, Grant, Target
 from pleiad.engine.consistency import Consistency, weakened
+from pleiad.engine.desk import Destination
+from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS, Conditions
 from pleiad.engine.session import Session
 from pleiad.heads.http.call import HttpCall
@@ -24,12 +29,23 @@ _COUNT_DIGITS_MAX = 10
 _PRIORITY = b"x-ms-cosmos-priority-level"
 _BUCKET = b"x-ms-cosmos-throughput-bucket"
 _SESSION_TOKEN = b"x-ms-session-token"
+_RANGE_ID = b"x-ms-documentdb-partitionkeyrangeid"
+
+
+class Callers(Protocol):
+    """Who finds out from whom a request comes."""
+
+    async def identify(self, call: Call, engine: Engine) -> Caller:
+        """Who asks; raises when that is not proved."""
+
+    async def target(self, call: Call, engine: Engine, grant: Grant) -> Target:
+        """What the request touches, as far as the grant of its caller has to cover it."""
 
 
 class Call(HttpCall):
     """A routed request. Header options are read when an operation asks for them."""
 
-    __slots__ = ("_key",)
+    __slots__ = ("_callers", "_key")
 
     def __init__(
         self,
@@ -39,9 +55,30 @@ class Call(HttpCall):
         activity_id: str,
         began_at: float,
         limits: Limits,
+        callers: Callers,
     ) -> None:
-        super().__init__(request, raw_path, segments, activity_id, began_at, limits)
+        super().__init__(activity_id, began_at)
+        self.request = request
+        self.raw_path = raw_path
+        self.segments = segments
+        self.method = request.method
+        self.limits = limits
+        self._object = None
+        self._callers = callers
         self._key: tuple[KeyValue, ...] | bool | None = False
+
+    async def identify(self, engine: Engine) -> Caller:
+        return await self._callers.identify(self, engine)
+
+    async def target(self, engine: Engine, grant: Grant) -> Target:
+        return await self._callers.target(self, engine, grant)
+
+    def destination(self) -> Destination:
+        segments = self.segments
+        if len(segments) < 2 or segments[0] != "dbs":
+            return Destination()
+        container = segments[3] if len(segments) > 3 and segments[2] == "colls" else ""
+        return Destination(segments[1], container, self.text(_RANGE_ID).split(",")[-1])
 
     @property
     def key(self) -> tuple[KeyValue, ...] | None:
@@ -155,3 +192,16 @@ def path_of(request: Request) -> bytes:
     if b"?" in target and _ITEM_PATH.match(target) is not None:
         return target
     return request.raw_path
+
+
+def path_segments(raw_path: bytes) -> list[str]:
+    """The decoded segments of a path; slashes before it and at its end mean nothing."""
+    segments = raw_path.strip(b"/")
+    if not segments:
+        return []
+    try:
+        if b"%" not in segments:
+            return segments.decode().split("/")
+        return [unquote_to_bytes(segment).decode() for segment in segments.split(b"/")]
+    except UnicodeDecodeError:
+        raise errors.BAD_REQUEST(reason="The path is not UTF-8.") from None

@@ -7,7 +7,7 @@ from typing import Any
 from pleiad import charge
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.heads.nosql.call import Call
-from pleiad.heads.nosql.metadata import feed_answer, throughput_of
+from pleiad.heads.nosql.metadata import feed_answer, scripts_kept, throughput_of
 from pleiad.heads.nosql.render import described, resource_answer
 from pleiad.heads.nosql.resource_json import to_json
 from pleiad.server.http.message import Response
@@ -85,16 +85,11 @@ async def _quota(call: Call) -> dict[str, str]:
     states = [await partition.state() for partition in container.map.partitions]
     items = sum(state.items for state in states)
     size_kb = sum(state.size_bytes for state in states) // 1024
-    limits = call.limits
-    kinds = (Kind.USER_DEFINED_FUNCTION, Kind.STORED_PROCEDURE, Kind.TRIGGER)
-    catalog, rid = call.engine.catalog, container.resource.rid
-    functions, procedures, triggers = (len(catalog.children(kind, rid)) for kind in kinds)
+    quota, usage = scripts_kept(call, container.resource.rid)
     room_kb = call.limits.physical_partition_bytes * len(states) // 1024
     return {
-        "x_ms_resource_quota": f"functions={limits.user_defined_functions};"
-        f"storedProcedures={limits.stored_procedures};triggers={limits.triggers};documentSize={room_kb};"
+        "x_ms_resource_quota": f"{quota}documentSize={room_kb};"
         f"documentsSize={room_kb};documentsCount=-1;collectionSize={room_kb};",
-        "x_ms_resource_usage": f"functions={functions};storedProcedures={procedures};triggers={triggers};"
-        f"documentSize={size_kb};"
+        "x_ms_resource_usage": f"{usage}documentSize={size_kb};"
         f"documentsSize={size_kb};documentsCount={items};collectionSize={size_kb};",
     }

@@ -22,7 +22,7 @@ from pleiad.wire.binary_json.read import TextTooLongError, to_text
 from pleiad.wire.binary_json.write import TooDeepError, to_binary
 
 OFFER = b"x-ms-cosmos-supported-serialization-formats"
-_WISH = b"x-ms-documentdb-content-serialization-format"
+WISH = b"x-ms-documentdb-content-serialization-format"
 _FORMATS = frozenset({"jsontext", "cosmosbinary", "hybridrow"})
 _BINARY = "cosmosbinary"
 _TEXT = "jsontext"
@@ -30,7 +30,6 @@ _TEXT = "jsontext"
 __all__ = [
     "check_wish",
     "is_binary",
-    "is_text",
     "offers_binary",
     "text_of",
     "texts_of",
@@ -59,11 +58,6 @@ def _texts(bodies: Sequence[bytes], limits: Limits) -> list[bytes]:
         raise errors.BAD_JSON(reason=f"it is not good binary JSON: {error}.") from error
 
 
-def is_text(headers: Mapping[bytes, bytes]) -> bool:
-    """Whether a client says nothing of forms, and so is answered in text."""
-    return OFFER not in headers and _WISH not in headers
-
-
 def offers_binary(headers: Mapping[bytes, bytes], answer_bytes: int) -> bool:
     """Whether a client says that it reads binary JSON, and the answer is worth writing so.
 
@@ -79,15 +73,15 @@ def offers_binary(headers: Mapping[bytes, bytes], answer_bytes: int) -> bool:
 
 def wishes_binary(headers: Mapping[bytes, bytes]) -> bool:
     """Whether a client wants binary JSON in the older words, which name one form."""
-    wish = headers.get(_WISH)
+    wish = headers.get(WISH)
     return wish is not None and wish.strip().lower() == _BINARY.encode()
 
 
 def check_wish(headers: Mapping[bytes, bytes]) -> None:
     """Refuses a wish for a form that there is not; the newer header is an offer, and may say anything."""
-    wish = headers.get(_WISH)
+    wish = headers.get(WISH)
     if wish is not None and wish.strip().lower().decode("latin-1") not in _FORMATS:
-        raise BAD_HEADER(name=_WISH.decode(), value=wish.decode("latin-1")[:100], hint="")
+        raise BAD_HEADER(name=WISH.decode(), value=wish.decode("latin-1")[:100], hint="")
 
 
 @lru_cache(maxsize=64)

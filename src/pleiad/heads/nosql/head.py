@@ -13,15 +13,14 @@ from pleiad.engine.desk import Cut, Desk
 from pleiad.engine.operation import Area, Operation
 from pleiad.errors import PleiadError
 from pleiad.heads.admin.head import AdminOperations
-from pleiad.heads.http.call import path_segments
 from pleiad.heads.http.host_names import HostNames
 from pleiad.heads.http.route import Choice, Handler, Methods, Route
 from pleiad.heads.nosql import encoding
 from pleiad.heads.nosql.auth import Authenticator
-from pleiad.heads.nosql.call import Call, path_of
+from pleiad.heads.nosql.call import Call, path_of, path_segments
+from pleiad.heads.nosql.callers import HeaderCallers
 from pleiad.heads.nosql.render import error_answer
 from pleiad.heads.nosql.routes import routes
-from pleiad.heads.nosql.signed_call import SignedCall
 from pleiad.heads.nosql.users import UserOperations
 from pleiad.server.http.failures import METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND
 from pleiad.server.http.message import ConnectionCut, Request, Response
@@ -54,6 +53,7 @@ class NoSqlHead:
         self._desk = desk
         self._limits = desk.limits
         self._authenticator = authenticator
+        self._callers = HeaderCallers(authenticator)
         self.routes: Mapping[str, Methods[Call]] = routes(UserOperations(authenticator))
         """Every path that is served, with a star where a name stands."""
         if admin is not None:
@@ -73,7 +73,7 @@ class NoSqlHead:
                 return None
             if self._route(call).operation.area is Area.OPEN:
                 raise errors.BAD_REQUEST(reason="What needs no key takes no body.")
-            request.proof = self._authenticator.proof_of(call.proof())
+            request.proof = self._authenticator.proof_of(self._callers.proof(call))
         except PleiadError as error:
             return self._refused(request, began_at, error)
         return None
@@ -97,21 +97,20 @@ class NoSqlHead:
         except Cut:
             raise ConnectionCut from None
 
-    def _call(self, request: Request, began_at: float) -> SignedCall:
+    def _call(self, request: Request, began_at: float) -> Call:
         raw_path = path_of(request)
-        return SignedCall(
-            request,
-            raw_path,
-            path_segments(raw_path),
-            self._desk.activity_id(request.header(b"x-ms-activity-id")),
-            began_at,
-            self._limits,
-            self._authenticator,
+        segments = path_segments(raw_path)
+        return Call(
+            request, raw_path, segments, self._activity_id(request), began_at, self._limits, self._callers
         )
 
+    def _activity_id(self, request: Request) -> str:
+        given = request.headers.get(b"x-ms-activity-id", b"")
+        return self._desk.activity_id(given.strip().decode("latin-1"))
+
     def _refused(self, request: Request, began_at: float, error: PleiadError) -> Response:
-        activity_id = self._desk.activity_id(request.header(b"x-ms-activity-id"))
-        return self._desk.refused(_kind_of_no_route(request), began_at, error_answer(error, activity_id))
+        answer = error_answer(error, self._activity_id(request))
+        return self._desk.refused(_kind_of_no_route(request), began_at, answer)
 
     def _is_plain(self, call: Call) -> bool:
         """Whether a request is what nearly all are: sent to a known name, in text, and answered in text."""
@@ -120,10 +119,13 @@ class NoSqlHead:
         return (
             headers.get(b"host") in self._known_hosts
             and request.target[:1] == b"/"
-            and not encoding.is_binary(request.body)
-            and encoding.is_text(headers)
-            and len(request.body) <= LARGE_BYTES
+            and encoding.OFFER not in headers
+            and encoding.WISH not in headers
+            and (not request.body or self._is_small_text(request.body))
         )
+
+    def _is_small_text(self, body: bytes) -> bool:
+        return len(body) <= LARGE_BYTES and not encoding.is_binary(body)
 
     async def _unusual(self, handler: Handler[Call], call: Call) -> Response:
         """The answer to a request that names another host, is large, or is or wants to be written in binary."""

@@ -21,6 +21,8 @@ from pleiad.server.http.message import Response
 _MEANT = b"x-ms-cosmos-intended-collection-rid"
 _SESSION_TOKEN = b"x-ms-session-token"
 _DIRECTIVE = b"x-ms-indexing-directive"
+_DIRECTIVES = ("", "default", "include", "exclude", "0", "1", "2")
+"""By name, as most clients write them, and by number, as the Python client does."""
 _EXCLUDE_LINKS = b"x-ms-exclude-system-properties"
 _PRE_TRIGGERS = b"x-ms-documentdb-pre-trigger-include"
 _POST_TRIGGERS = b"x-ms-documentdb-post-trigger-include"
@@ -29,7 +31,7 @@ _POST_TRIGGERS = b"x-ms-documentdb-post-trigger-include"
 def opened(call: Call) -> Container | None:
     """The container a request names, when it is at work and surely the one meant: without a wait."""
     names, headers = call.segments, call.request.headers
-    container = call.engine.open_container(names[1], names[3])
+    container = call.engine.at_work.found(names[1], names[3])
     meant = headers.get(_MEANT)
     if container is None or (meant and meant != container.rid_bytes):
         return None
@@ -248,7 +250,7 @@ def trigger_names(call: Call, header: bytes) -> list[str]:
 def _check_directive(call: Call) -> None:
     """Items are indexed by the policy of their container; the header of an older way is checked and needs no more."""
     directive = call.text(_DIRECTIVE)
-    if directive.lower() not in ("", "default", "include", "exclude"):
+    if directive.lower() not in _DIRECTIVES:
         raise BAD_HEADER(
             name=_DIRECTIVE.decode(), value=directive[:100], hint=" It is Default, Include or Exclude."
         )

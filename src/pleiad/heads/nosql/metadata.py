@@ -48,6 +48,18 @@ def throughput_of(call: Call) -> Throughput | None:
     return Throughput(int(manual))
 
 
+def scripts_kept(call: Call, container_rid: str) -> tuple[str, str]:
+    """How many scripts of each kind a container may have, and how many it has, as quota headers say it."""
+    catalog, limits = call.engine.catalog, call.limits
+    kinds = (Kind.USER_DEFINED_FUNCTION, Kind.STORED_PROCEDURE, Kind.TRIGGER)
+    functions, procedures, triggers = (len(catalog.children(kind, container_rid)) for kind in kinds)
+    quota = (
+        f"functions={limits.user_defined_functions};storedProcedures={limits.stored_procedures};"
+        f"triggers={limits.triggers};"
+    )
+    return quota, f"functions={functions};storedProcedures={procedures};triggers={triggers};"
+
+
 class AskedQuery(NamedTuple):
     """What the body of a query request says."""
 

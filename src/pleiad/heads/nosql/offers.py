@@ -83,7 +83,7 @@ def _migration(call: Call) -> Migration:
 
 async def _state(call: Call, offer: Resource) -> dict[str, str]:
     """The headers that say how far the throughput may go down, how far up at once, and if it is on its way there."""
-    state = await call.engine.provisioning.state(offer)
+    state = await call.engine.offer_state(offer)
     return {
         "x_ms_cosmos_min_throughput": str(state.minimum_ru),
         "x_ms_cosmos_instant_scale_up_value": str(state.instant_maximum_ru),

@@ -111,7 +111,8 @@ def _token_bytes_max(call: Call) -> int:
     if not value:
         return most
     if not (value.isascii() and value.isdigit() and len(value) <= 9 and int(value) > 0):
-        raise BAD_HEADER(name=_TOKEN_LIMIT.decode(), value=value[:100], hint=" It must be at least 1.")
+        hint = " The continuation token limit specified is not large enough: it must be at least 1."
+        raise BAD_HEADER(name=_TOKEN_LIMIT.decode(), value=value[:100], hint=hint)
     return min(most, int(value) * 1024)
 
 

@@ -12,7 +12,7 @@ from pleiad.catalog.resource import Kind, Resource
 from pleiad.engine.script import definition, execution
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of
-from pleiad.heads.nosql.metadata import feed_answer
+from pleiad.heads.nosql.metadata import feed_answer, scripts_kept
 from pleiad.heads.nosql.render import described, item_headers, resource_answer
 from pleiad.heads.nosql.resource_json import KINDS
 from pleiad.item.body import load
@@ -29,17 +29,17 @@ async def create(call: Call) -> Response:
     script, is_new = await definition.create(
         call.engine, KINDS[call.segments[4]], container, call.json_object(), call.is_upsert
     )
-    return described(201 if is_new else 200, call, charge.metadata_write(), script)
+    return _answer(201 if is_new else 200, call, charge.metadata_write(), script)
 
 
 async def read(call: Call) -> Response:
     script = _find(call)
-    return described(200, call, charge.metadata_read(), script)
+    return _answer(200, call, charge.metadata_read(), script)
 
 
 async def replace(call: Call) -> Response:
     script = await definition.replace(call.engine, _find(call), call.json_object(), call.conditions.if_match)
-    return described(200, call, charge.metadata_write(), script)
+    return _answer(200, call, charge.metadata_write(), script)
 
 
 async def delete(call: Call) -> Response:
@@ -72,6 +72,13 @@ async def execute(call: Call) -> Response:
     return Response(200, block.encode("latin-1"), answer.body)
 
 
+def _answer(status: int, call: Call, cost: charge.Charge, script: Resource) -> Response:
+    """The answer about one script: with how many its container may have, and has."""
+    quota, usage = scripts_kept(call, script.parent_rid)
+    extra = {"x_ms_resource_quota": quota, "x_ms_resource_usage": usage}
+    return described(status, call, cost, script, None, **extra)
+
+
 def _arguments(call: Call) -> bytes:
     """The arguments in a body as JavaScript's `apply` takes them: an array, or an object that passes for one."""
     raw = call.request.body
@@ -88,8 +95,8 @@ def _arguments(call: Call) -> bytes:
     return orjson.dumps(_members(value or {}))
 
 
-def _members(value: dict[str, Any]) -> list[Any]:
-    """What stands in an object at the indexes below its `length`; what is missing is sent as null."""
+def _members(value: dict[str, Any]) -> dict[str, Any]:
+    """An object with a plain `length` and what stands at the indexes below it; what is missing stays undefined."""
     length = value.get("length", 0)
     try:
         count = int(float(length)) if not isinstance(length, list | dict | None) else 0
@@ -97,7 +104,8 @@ def _members(value: dict[str, Any]) -> list[Any]:
         count = 0
     if count > _ARGUMENTS_MAX:
         raise errors.BAD_REQUEST(reason=f"A stored procedure takes at most {_ARGUMENTS_MAX} arguments.")
-    return [value.get(str(index)) for index in range(count)]
+    indexes = (str(index) for index in range(count))
+    return {**{index: value[index] for index in indexes if index in value}, "length": max(count, 0)}
 
 
 def _log_text(log: str) -> str:

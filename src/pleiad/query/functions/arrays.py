@@ -12,8 +12,6 @@ from pleiad.query.functions.numbers import whole
 from pleiad.query.functions.registry import check_array_elements, register
 from pleiad.query.pace import paced
 from pleiad.query.values import (
-    NULL_RANK,
-    STRING_RANK,
     add3,
     and3,
     div3,
@@ -24,6 +22,7 @@ from pleiad.query.values import (
     order_key,
     type_rank,
 )
+from pleiad.values.ranks import NULL_RANK, STRING_RANK
 
 _FAMILY = "arrays"
 _PAIR_ELEMENTS = 16

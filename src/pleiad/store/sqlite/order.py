@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 
 from pleiad.store.contract import Row
-from pleiad.store.predicate import ROW_COLUMNS, merged_selection
+from pleiad.store.predicate import RANK_NUMBER, RANK_STRING, ROW_COLUMNS, merged_selection
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Predicate, Selection
 from pleiad.store.sqlite.json_sql import json_path, rank_of, value_of
 from pleiad.store.sqlite.path_index import PathIndex, State
@@ -92,8 +92,9 @@ def _sort_few(
 def _order_keys(path: tuple[str, ...]) -> tuple[Sql, Sql]:
     column = ROW_COLUMNS.get(path)
     if column:
-        rank = "4" if column == "id" else "3"
-        return Sql(rank), Sql(f"item.{column}" if column == "id" else f"CAST(item.{column} AS REAL)")
+        if column == "id":
+            return Sql(str(RANK_STRING)), Sql("item.id")
+        return Sql(str(RANK_NUMBER)), Sql(f"CAST(item.{column} AS REAL)")
     where = json_path(path)
     rank, value = rank_of("body", "?"), value_of("body", "?")
     return Sql(rank, (where,) * rank.count("?")), Sql(value, (where,) * value.count("?"))

@@ -1,4 +1,4 @@
-"""Learning what other servers on the same store have changed: the catalog, and the maps of the containers at work.
+"""Opening containers, and keeping the open ones abreast of other servers on the same store.
 
 A notice, a miss and a write to a closed partition each lead to a look; the store tells whether this server is behind.
 Correctness depends on none of it: a write under an old map ends GONE, a read of a segment that is no more ends with
@@ -8,49 +8,68 @@ SegmentDroppedError, and a change of the catalog that overlooked another one is 
 from __future__ import annotations
 
 import asyncio
-import functools
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from pleiad import errors
-from pleiad.catalog.catalog import Catalog, StaleCatalogError
+from pleiad.catalog.catalog import Catalog
 from pleiad.catalog.placement import Placement
-from pleiad.catalog.resource import Kind
-from pleiad.engine.container import Container, partition_of
+from pleiad.catalog.resource import Kind, Resource
+from pleiad.engine.at_work import AtWork
+from pleiad.engine.container import Container, open_container, partition_of
+from pleiad.engine.container_scripts import ContainerScripts
+from pleiad.engine.throughput.provisioning import Provisioning
+from pleiad.engine.turns import MapTurns
+from pleiad.errors import PleiadError
+from pleiad.limits import Limits
 from pleiad.partition.map import PartitionMap
 from pleiad.partition.partition import Partition
-from pleiad.store.contract import Store
+from pleiad.script.pool import ScriptPool
+from pleiad.store.contract import SegmentDroppedError, Store
 
 _log = logging.getLogger(__name__)
-_ATTEMPTS = 5
-
-_Arguments = ParamSpec("_Arguments")
-_Answer = TypeVar("_Answer")
-_Self = TypeVar("_Self", bound="HasRefresher")
 
 
-class Refresher:
-    """Keeps the catalog and the open containers of one engine abreast of other servers."""
+class Openings:
+    """Opens the containers of one account, and learns what others made of them."""
 
     def __init__(
         self,
         store: Store,
         catalog: Catalog,
-        containers: dict[str, Container],
-        forget_paths: Callable[[], None],
-        is_being_changed: Callable[[Container], bool],
-        settle: Callable[[], Awaitable[None]],
+        limits: Limits,
+        at_work: AtWork,
+        provisioning: Provisioning,
+        scripts: ScriptPool,
+        turns: MapTurns,
     ) -> None:
-        self._settle = settle
         self._store = store
         self._catalog = catalog
-        self._containers = containers
-        self._forget_paths = forget_paths
-        self._is_being_changed = is_being_changed
+        self._limits = limits
+        self._at_work = at_work
+        self._provisioning = provisioning
+        self._scripts = scripts
+        self._turns = turns
         self._wanted = asyncio.Event()
         self._turn = asyncio.Lock()
         self._is_half_done = False
+
+    async def open(self, resource: Resource) -> Container:
+        """The container at work, opened when it was not."""
+        found = self._at_work.get(resource.rid)
+        if found is not None:
+            return found
+        database = self._catalog.by_rid(Kind.DATABASE, resource.parent_rid)
+        assert database is not None
+        scripts = ContainerScripts(self._catalog, self._scripts, resource.rid)
+        looks = self if self._store.is_shared else None
+        opened = await open_container(
+            resource, database, self._catalog, self._store, self._limits, scripts, looks
+        )
+        opened.fixed_bytes = self._provisioning.fixed_bytes(resource)
+        opened.allot(self._provisioning.allotment_of(resource))
+        return self._at_work.add(opened)
+
+    # -- what others changed -----------------------------------------------------------------------
 
     def notice(self) -> None:
         """Asks for a look soon."""
@@ -64,7 +83,7 @@ class Refresher:
             try:
                 await self.look()
             except Exception as error:
-                if isinstance(error, errors.PleiadError):
+                if isinstance(error, PleiadError):
                     if not self._store.problems.is_troubled:
                         _log.warning("learning what other servers changed is put off: %s", error.message)
                 else:
@@ -82,9 +101,9 @@ class Refresher:
                     return True
                 self._is_half_done = True
                 await self._catalog.load()
-                self._forget_paths()
-            for rid, container in list(self._containers.items()):
-                await self._renew(rid, container)
+                self._at_work.forget_paths()
+            for container in self._at_work:
+                await self._take_over(container)
             await self._settle()
             self._is_half_done = False
         return True
@@ -96,19 +115,34 @@ class Refresher:
         """
         return await self._store.is_behind() or self._is_half_done
 
-    async def _renew(self, rid: str, container: Container) -> None:
+    async def _take_over(self, container: Container) -> None:
+        rid = container.resource.rid
         resource = self._catalog.by_rid(Kind.CONTAINER, rid)
         database = self._catalog.by_rid(Kind.DATABASE, resource.parent_rid) if resource is not None else None
         if resource is None or database is None:
-            self._containers.pop(rid, None)
+            self._at_work.forget(rid)
             return
         if resource != container.resource:
             container.adopt(resource, database)
         # Whoever changes the map of a container has its lease, so nobody else does meanwhile.
-        if not self._is_being_changed(container):
-            await self.renew_map(container)
+        if not self._turns.is_taken(rid):
+            await self._renew_map(container)
 
-    async def renew_map(self, container: Container) -> None:
+    async def _settle(self) -> None:
+        """Takes over new throughput, and containers whose chores nobody else may be left to do."""
+        for resource in self._catalog.with_chores():
+            if resource.rid not in self._at_work:
+                with contextlib.suppress(SegmentDroppedError):
+                    await self.open(resource)
+        for offer in self._catalog.all(Kind.OFFER):
+            self._provisioning.apply(offer, self._at_work)
+
+    async def renew(self, container: Container) -> None:
+        """Learns what others made of a container before this server changes its map."""
+        await self.look()
+        await self._renew_map(container)
+
+    async def _renew_map(self, container: Container) -> None:
         """Puts the map of the catalog in place of a container's own where they differ."""
         placements = self._catalog.placements(container.resource.rid)
         known = {_identity(partition): partition for partition in container.map.partitions}
@@ -130,26 +164,3 @@ def _identity(partition: Partition) -> tuple[int, int, str]:
 
 def _placed(placement: Placement) -> tuple[int, int, str]:
     return placement.id, placement.epoch, placement.segment
-
-
-class HasRefresher:
-    """What `on_a_fresh_catalog` asks of the class of its methods."""
-
-    refresher: Refresher
-
-
-def on_a_fresh_catalog(
-    change: Callable[Concatenate[_Self, _Arguments], Coroutine[Any, Any, _Answer]],
-) -> Callable[Concatenate[_Self, _Arguments], Coroutine[Any, Any, _Answer]]:
-    """A change of the catalog that is made again when another server's change came between."""
-
-    @functools.wraps(change)
-    async def whole(self: _Self, /, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Answer:
-        for _ in range(_ATTEMPTS):
-            try:
-                return await change(self, *arguments, **named)
-            except StaleCatalogError:
-                await self.refresher.look()
-        raise errors.UNAVAILABLE(reason="Other servers are changing the catalog; retry.")
-
-    return whole
