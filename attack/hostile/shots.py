@@ -10,7 +10,7 @@ from typing import Any
 
 from attack.callers import Caller
 from attack.ground import CROSS, QUERY, key_header, make_container, must, put
-from attack.hostile import queries, scripts
+from attack.hostile import binary, queries, scripts
 from attack.target import MASTER, READ_ONLY
 from attack.wire import Body, Connection
 
@@ -135,8 +135,18 @@ def _bodies() -> list[Shot]:
     patch = b'{"operations":[{"op":"add","path":"/x","value":[' + b",".join([b"0"] * 900_000) + b"]}]}"
     item = b'{"id":"wide","pk":"p",' + b",".join(b'"n%d":{"x":0}' % n for n in range(100_000)) + b"}"
     own = {**key_header("p"), "x-ms-documentdb-is-upsert": "True"}
+    bulk = {
+        **key_header("p"),
+        "x-ms-cosmos-is-batch-request": "True",
+        "x-ms-cosmos-batch-atomic": "False",
+        "x-ms-cosmos-batch-continue-on-error": "True",
+    }
+    docs = [*CONTAINER, "docs"]
     return [
         *shots,
+        Shot("binary item of references", "POST", docs, binary.item("r", "p", 3_900_000), own, MASTER),
+        Shot("batch of binary references", "POST", docs, binary.batch("p", 100, 3_900_000), bulk, MASTER),
+        Shot("batch of small binary references", "POST", docs, binary.batch("p", 100, 100_000), bulk, MASTER),
         Shot("patch of zeros", "PATCH", [*CONTAINER, "docs", "i2"], patch, key_header("p"), MASTER),
         Shot("item of names", "POST", [*CONTAINER, "docs"], item, own, MASTER),
     ]

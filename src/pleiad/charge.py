@@ -178,9 +178,10 @@ def query_page_least(multiplier: int = 1) -> float:
     return read_missing(multiplier).ru
 
 
-def evaluation(steps: int) -> Charge:
-    """What a query on metadata or a condition takes beyond what every request may."""
-    return Charge((("evaluation", steps_beyond(steps) / _STEPS_OF_A_RU),))
+def evaluation(steps: int, items: int = 1, size_bytes: int = 0, multiplier: int = 1) -> Charge:
+    """What a query on metadata or changes, or a condition, takes beyond what is part of loading what it is asked of."""
+    beyond = steps_beyond(steps, items, size_bytes)
+    return Charge((("evaluation", multiplier * beyond / _STEPS_OF_A_RU),))
 
 
 def steps_beyond(steps: int, items: int = 1, size_bytes: int = 0) -> int:

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import apsw
 import pytest
+from click.testing import CliRunner
 
 import pleiad
 from pleiad.account.keys import EMULATOR_KEY
+from pleiad.cli.main import cli
 from pleiad.store.problems import MissingDataError
 from pleiad.testing.start import RunningServer, start
 from tests.cli.test_serve import refused, serving
@@ -68,6 +70,23 @@ def test_a_catalog_that_is_empty_or_cut_short_is_refused_with_a_sentence(data: P
     before = contents(data)
     sentence = refused("--data", data, "--port", 0)
     assert "catalog" in sentence
+    assert contents(data) == before
+
+
+def test_a_catalog_whose_tables_are_empty_is_refused_with_a_sentence_and_found_by_the_check(
+    data: Path,
+) -> None:
+    with apsw.Connection(str(data / "catalog.sqlite")) as catalog:
+        for table in ("record", "segment", "account"):
+            catalog.execute(f"DELETE FROM {table}")
+    catalog.close()
+    before = contents(data)
+    sentence = refused("--data", data, "--port", 0)
+    assert "no account" in sentence
+    assert "Traceback" not in sentence
+    done = CliRunner().invoke(cli, ["check", str(data)])
+    assert done.exit_code == 1
+    assert "no account" in done.output
     assert contents(data) == before
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 from typing import Any
 
 import pytest
 
-from pleiad.limits import MB
+from attack.hostile import binary
+from pleiad.limits import MB, Limits
+from pleiad.node import Settings
 from pleiad.wire.binary_json.read import to_value
 from pleiad.wire.binary_json.write import to_binary
 from pleiad.wire.hybridrow.recordio import read_rows, write_rows
 from pleiad.wire.hybridrow.row import RowCodec
 from pleiad.wire.hybridrow.schema import BATCH_OPERATION, BATCH_RESULT
+from tests.nosql.conftest import make_place
 
 OFFER = "x-ms-cosmos-supported-serialization-formats"
 WISH = "x-ms-documentdb-content-serialization-format"
@@ -230,6 +234,28 @@ def test_a_binary_body_that_stands_for_too_much_text_is_too_large(place: Any) ->
     bomb = b"\x80\xec" + (len(members) + len(long) + 4).to_bytes(4, "little") + b"\x83pad" + long + members
     assert len(bomb) < 0.1 * MB
     assert place.create(bomb, ["a"]).status == 413
+
+
+def test_the_items_of_a_batch_together_do_not_stand_for_much_more_text_than_a_request(
+    place: Any, wire: Any
+) -> None:
+    headers = {"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "False"}
+    docs = [*place.path, "docs"]
+    few, many = (binary.batch("a", items, 1_000_000) for items in (4, 100))
+    assert len(many) < MB
+    assert wire.send("POST", docs, few, headers, ["a"]).status == 200
+    assert wire.send("POST", docs, many, headers, ["a"]).status == 413
+
+
+def test_the_text_of_all_binary_bodies_at_work_has_an_end(wire: Any) -> None:
+    settings = Settings(port=0, limits=dataclasses.replace(Limits(), bodies_bytes=100_000))
+    with wire.serve(settings) as strict:
+        place = make_place(strict, {"paths": ["/pk"], "kind": "Hash", "version": 2})
+        for number in range(5):  # each has its room back when it is answered
+            assert place.create(binary.item(f"{number}", "a", 60_000), ["a"]).status == 201
+            assert place.create(binary.item(f"{number}", "a", 60_000), ["a"]).status == 409
+        refused = place.create(binary.item("large", "a", 200_000), ["a"])
+        assert (refused.status, refused.headers["x-ms-retry-after-ms"]) == (503, "1000")
 
 
 def test_a_caller_is_known_before_its_body_is_read(place: Any, wire: Any) -> None:

@@ -18,6 +18,7 @@ from pleiad.query.pushdown import path_order, pushdown
 from pleiad.query.routing import key_values
 from pleiad.query.shape import counts
 from pleiad.query.tree import constant, identity
+from pleiad.server.http.failures import status_of
 from pleiad.values.scalars import Binary, DateTime, Decimal128, Int64, ObjectId
 from pleiad.values.stored import to_stored
 from pleiad.values.undefined import UNDEFINED
@@ -48,7 +49,7 @@ def outcome(work: Any) -> Any:
     try:
         return ("value", work())
     except PleiadError as error:
-        return ("refused", error.status)
+        return ("refused", status_of(error))
 
 
 def facts(query: Query, parameters: dict[str, Any]) -> list[Any]:
@@ -247,4 +248,4 @@ def test_a_tree_that_no_text_is_parsed_to_is_refused(syntax: ast.Query) -> None:
     for work in (lambda: Query.of_tree(syntax, LIMITS), lambda: compile_tree(syntax, LIMITS)):
         with pytest.raises(PleiadError) as caught:
             work()
-        assert caught.value.status == 400
+        assert status_of(caught.value) == 400

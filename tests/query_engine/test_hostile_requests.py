@@ -54,6 +54,14 @@ ALL = {
     "a list without end": "SELECT VALUE MAKELIST(c.s) FROM c JOIN a IN c.t JOIN b IN c.t",
     "the item over and over": f"SELECT VALUE [{', '.join(['c'] * 2_000)}] FROM c",
     "a long text": f"SELECT VALUE [{', '.join(['c.n + c.m'] * 20_000)}] FROM c",
+    "a long OR far below": f"SELECT * FROM c WHERE {'NOT (' * 60}{' OR '.join(['c.pk = c.n'] * 1_900)}{')' * 60}",
+    "keys far below": "SELECT * FROM c WHERE "
+    + "NOT (" * 60
+    + " OR ".join(f"c.pk = 'k{number}'" for number in range(1_900))
+    + ")" * 60,
+    "ranges that do not exclude each other": "SELECT * FROM c WHERE "
+    + " AND ".join(f"c.n > {-1 - number} AND c.n < {2 + number}" for number in range(950)),
+    "very many keys": f"SELECT * FROM c WHERE c.pk IN ({', '.join(map(repr, range(16_000)))})",
     "a long text of calls": f"SELECT VALUE [{', '.join(['LOWER(c.s)'] * 15_000)}] FROM c",
 }
 

@@ -93,9 +93,10 @@ async def run_bulk(
     """
     with ExitStack() as paces:
         plans: list[Plan] = []
+        whole = paces.enter_context(Pace.of_request(container.limits))
         for each in operations:
-            # They run side by side, so each has a pace of its own.
-            pace = paces.enter_context(Pace.of_request(container.limits))
+            # They run side by side, so each has a pace of its own, and all have one deadline.
+            pace = paces.enter_context(whole.beside())
             plans.append(await plan_operation(container, each.key, each, pace))
             await pace.rest()
         answers: list[Answer] = []

@@ -8,7 +8,6 @@ position outlives a restart, a split and a merge.
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 import time
 from collections import deque
@@ -16,10 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pleiad.engine.container import Container
+from pleiad.engine.narrow import NO_KEYS, NamedKeys
 from pleiad.keys.range import EpkRange
 from pleiad.limits import MB
 from pleiad.partition.governor import Lane
 from pleiad.partition.partition import Partition
+from pleiad.query.pace import Pace
 from pleiad.store.contract import Row
 from pleiad.store.selection import Predicate, Selection
 
@@ -71,7 +72,8 @@ class Scan:
     """A walk over the live rows of some ranges of hashes.
 
     With a lane the walk is admitted partition by partition: the first one refuses the request, a later one holds the
-    walk, which then is to be continued from its position. Without one the caller has been admitted.
+    walk, which then is to be continued from its position. Without one the caller has been admitted. With a pace a walk
+    over very many ranges ends with its deadline, since rows come in order only when each range has been looked into.
     """
 
     def __init__(
@@ -82,9 +84,13 @@ class Scan:
         predicates: tuple[Predicate, ...] = (),
         is_visited: bool = False,
         lane: Lane | None = None,
+        keys: NamedKeys = NO_KEYS,
+        pace: Pace | None = None,
     ) -> None:
         self._container = container
         self._predicates = predicates
+        self._keys = keys
+        self._pace = pace or Pace()
         self._now = int(time.time())
         self._pieces = remaining(spans, begun)
         self._ahead: dict[EpkRange, _Ahead] = {}
@@ -156,7 +162,8 @@ class Scan:
         return taken
 
     async def _select(self, partition: Partition, piece: Piece, rows_max: int) -> Sequence[Row]:
-        selection = Selection(piece.span, self._predicates, self._now, self._container.default_ttl)
+        predicates = self._keys.narrow(self._predicates, piece.span)
+        selection = Selection(piece.span, predicates, self._now, self._container.default_ttl)
         return await partition.select(selection, piece.after, rows_max)
 
     async def _select_by_number(
@@ -174,7 +181,7 @@ class Scan:
             if not stream.rows and not stream.is_done:
                 at = Piece(pieces[index].span, stream.after)
                 stream.take(await self._select(partition, at, each_max), each_max)
-                await asyncio.sleep(0)
+                await self._pace.rest()
             if stream.rows:
                 heapq.heappush(heads, (stream.rows[0].number, index))
 

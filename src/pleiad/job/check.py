@@ -169,7 +169,7 @@ def _check_catalog(path: Path, report: CheckReport) -> _Account | None:
         return None
 
 
-def _read_account(connection: apsw.Connection, path: Path, report: CheckReport) -> _Account:
+def _read_account(connection: apsw.Connection, path: Path, report: CheckReport) -> _Account | None:
     has_checksums = connection.pragma("user_version") >= schema.VERSION
     column = "checksum" if has_checksums else "NULL"
     rows: Any = connection.execute(f"SELECT kind, rid, parent, name, body, {column} FROM record").fetchall()
@@ -190,6 +190,9 @@ def _read_account(connection: apsw.Connection, path: Path, report: CheckReport) 
         report.note(path.name, "it is of an older version, without checksums")
         return _Account("", 0, {}, live, in_use | set(live))
     account: Any = connection.execute("SELECT id, generation FROM account").fetchone()
+    if account is None:
+        report.wrong(path.name, "it has tables and no account")
+        return None
     states: Any = connection.execute("SELECT name, state FROM segment").fetchall()
     return _Account(account[0], account[1], dict(states), live, in_use | set(live))
 

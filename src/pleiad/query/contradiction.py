@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from pleiad.query import plan
+from pleiad.query.pace import in_turns, worked
 from pleiad.query.values import eq3, ge3, gt3, le3, lt3, ne3
 
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -18,7 +19,7 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {"<": lt3, "<=": le3, ">
 def is_contradiction(operands: Sequence[plan.Expression]) -> bool:
     """Whether comparisons of one path with constants cannot all be true."""
     asked: dict[Any, list[tuple[str, Any]]] = {}
-    for node in operands:
+    for node in in_turns(operands):
         for operator, left, right in _comparisons(node):
             path = _path_of(left)
             if path is not None:
@@ -68,6 +69,7 @@ def _can_hold(asked: list[tuple[str, Any]]) -> bool:
     lows = [(operator, value) for operator, value in asked if operator in (">", ">=")]
     highs = [(operator, value) for operator, value in asked if operator in ("<", "<=")]
     for low_operator, low in lows:
+        worked(len(highs))
         for high_operator, high in highs:
             is_open = low_operator == ">" or high_operator == "<"
             if (lt3 if is_open else le3)(low, high) is not True:

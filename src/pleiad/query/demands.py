@@ -155,13 +155,13 @@ class Reader:
 
     def _chain(self, operator: str, operands: tuple[plan.Expression, ...], mask: int) -> Demands | None:
         if operator == "||":
-            return both(self.of(each, STRING) for each in operands)
+            return both(self.of(each, STRING) for each in in_turns(operands))
         decisive, other = (FALSE, TRUE) if operator == "AND" else (TRUE, FALSE)
         parts: list[Demands | None] = []
         if mask & decisive:
-            parts.append(either(self.of(each, decisive) for each in operands))
+            parts.append(either(self.of(each, decisive) for each in in_turns(operands)))
         if mask & other:
-            parts.append(both(self.of(each, other) for each in operands))
+            parts.append(both(self.of(each, other) for each in in_turns(operands)))
         return either(parts)
 
     def _call(

@@ -16,6 +16,7 @@ from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan, values
 from pleiad.query.ast import SubqueryKind
 from pleiad.query.functions.numbers import whole
+from pleiad.query.pace import in_turns
 
 _BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "+": values.add3,
@@ -82,7 +83,7 @@ class Folder:
             case plan.Binary(operator=operator, left=left, right=right):
                 return self._binary(operator, self.fold(left), self.fold(right))
             case plan.Chain(operator=operator, operands=operands):
-                return self._chain(operator, [self.fold(each) for each in operands])
+                return self._chain(operator, [self.fold(each) for each in in_turns(operands)])
             case plan.Conditional(test=test, then=then, otherwise=otherwise):
                 return self._conditional(self.fold(test), self.fold(then), self.fold(otherwise))
             case plan.Call():
@@ -92,7 +93,7 @@ class Folder:
         return self._compound(node)
 
     def _all(self, nodes: tuple[plan.Expression, ...]) -> tuple[plan.Expression, ...]:
-        return tuple(self.fold(each) for each in nodes)
+        return tuple(self.fold(each) for each in in_turns(nodes))
 
     def _compound(self, node: plan.Expression) -> plan.Expression:
         match node:

@@ -182,7 +182,7 @@ def kinds(node: plan.Expression, items: Collection[int] = ()) -> int:
         case plan.Binary(operator=operator, left=left, right=right):
             return _binary(operator, kinds(left, items), kinds(right, items))
         case plan.Chain(operator=operator, operands=operands):
-            return _chain(operator, [kinds(each, items) for each in operands])
+            return _chain(operator, [kinds(each, items) for each in in_turns(operands)])
         case plan.Conditional(test=test, then=then, otherwise=otherwise):
             tested = kinds(test, items)
             found = kinds(then, items) if tested & TRUE else 0
@@ -211,7 +211,7 @@ def _compound(node: plan.Expression, items: Collection[int]) -> int:
         case plan.MakeObject():
             return OBJECT
         case plan.Call(function=function, arguments=arguments):
-            return _call(function, [kinds(each, items) for each in arguments])
+            return _call(function, [kinds(each, items) for each in in_turns(arguments)])
         case plan.Subquery(kind=kind, block=block):
             if kind is SubqueryKind.EXISTS:
                 is_never = block.where is not None and not kinds(block.where, items) & TRUE

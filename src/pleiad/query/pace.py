@@ -111,6 +111,12 @@ class Pace:
         """The pace of a request: as long as a page may take, and as long again for what it began in time."""
         return cls(limits, limits.operation_seconds + max(limits.operation_seconds, REQUEST_SECONDS_MIN))
 
+    def beside(self) -> Pace:
+        """The pace of another part of the request, which is worked on at the same time: its end is the same."""
+        pace = Pace(self._limits, self._seconds)
+        pace._ends_at = self._ends_at
+        return pace
+
     def __enter__(self) -> Self:
         return self
 

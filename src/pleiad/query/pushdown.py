@@ -32,6 +32,7 @@ from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan
 from pleiad.query.ast import SubqueryKind
 from pleiad.query.like import like_parts, literal_of
+from pleiad.query.pace import in_turns
 from pleiad.query.places import IsIndexed, Places, item_block, policy_paths
 from pleiad.query.values import EXACT_INT, hash_key, is_number, normal
 from pleiad.store.selection import Bound, PathOrder, Predicate, Scalar
@@ -141,9 +142,9 @@ class _Reader:
             case plan.Constant() | plan.Parameter():
                 return _ALWAYS if self._is_constant(node, True) else _NOTHING
             case plan.Chain(operator="AND", operands=operands):
-                return _all(map(self.when_true, operands))
+                return _all(map(self.when_true, in_turns(operands)))
             case plan.Chain(operator="OR", operands=operands):
-                return _any([self.when_true(operand) for operand in operands])
+                return _any([self.when_true(operand) for operand in in_turns(operands)])
             case plan.Unary(operator="NOT", operand=operand):
                 return self._when_false(operand)
             case plan.Binary(operator="=", left=left, right=right):
@@ -153,7 +154,7 @@ class _Reader:
             case plan.Between(value=value, low=low, high=high):
                 return _all((self._relation(">=", value, low), self._relation("<=", value, high)))
             case plan.In(needle=needle, items=items):
-                values = [self._places.constant(item) for item in items]
+                values = [self._places.constant(item) for item in in_turns(items)]
                 if None in values:
                     return _NOTHING
                 return self._one_of(needle, [value[0] for value in values if value is not None])
@@ -174,9 +175,9 @@ class _Reader:
             case plan.Unary(operator="NOT", operand=operand):
                 return self.when_true(operand)
             case plan.Chain(operator="AND", operands=operands):
-                return _any([self._when_false(operand) for operand in operands])
+                return _any([self._when_false(operand) for operand in in_turns(operands)])
             case plan.Chain(operator="OR", operands=operands):
-                return _all(map(self._when_false, operands))
+                return _all(map(self._when_false, in_turns(operands)))
             case plan.Binary(operator="!=", left=left, right=right):
                 return self._equality(left, right)
             case plan.Binary(operator="<" | "<=" | ">" | ">=" as operator, left=left, right=right):

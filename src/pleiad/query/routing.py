@@ -22,7 +22,7 @@ from pleiad.query.fold import Folder
 from pleiad.query.functions import casing
 from pleiad.query.kinds import ANYTHING, ARRAY, BOOLEAN, FALSE, MISSING, OBJECT, TRUE, kind_of_value, kinds
 from pleiad.query.like import can_match, literal_of
-from pleiad.query.pace import in_turns
+from pleiad.query.pace import STEPS_OF_A_LOOK, in_turns, worked
 from pleiad.query.places import item_block
 from pleiad.query.values import div3, eq3, ge3, gt3, hash_key, is_number, le3, lt3, mul3, neg3
 
@@ -88,7 +88,9 @@ def _expand(boxes: list[_Levels]) -> list[tuple[Any, ...]] | None:
             size *= len(values)
         if size + len(found) > KEYS_MAX:
             return None
-        for key in product(*known):
+        for number, key in enumerate(product(*known)):
+            if not number % STEPS_OF_A_LOOK:
+                worked(STEPS_OF_A_LOOK)
             found.setdefault(tuple(map(hash_key, key)), key)
     return list(found.values())
 
@@ -140,7 +142,7 @@ class _Reader:
             case plan.Chain(operator="AND", operands=operands):
                 return self._conjunction(node, operands)
             case plan.Chain(operator="OR", operands=operands):
-                return self._any([self.when_true(operand) for operand in operands])
+                return self._any([self.when_true(operand) for operand in in_turns(operands)])
             case plan.Unary(operator="NOT", operand=operand):
                 return self._when_false(operand)
             case plan.Binary(operator="=", left=left, right=right):
@@ -185,7 +187,7 @@ class _Reader:
             rest = (*operands[:place], *operands[place + 1 :])
             chosen = [plan.Chain("AND", (*_flat(each), *rest)) for each in operand.operands]
             return self.of_types(self._any([self.when_true(each) for each in chosen]), demanded)
-        boxes = self._all([*map(self.when_true, operands), *self._closed_ranges(operands)])
+        boxes = self._all([*map(self.when_true, in_turns(operands)), *self._closed_ranges(operands)])
         return self.of_types(boxes, demanded)
 
     def of_types(self, boxes: _Boxes, demanded: demands.Demands) -> _Boxes:
@@ -212,9 +214,9 @@ class _Reader:
             case plan.Unary(operator="NOT", operand=operand):
                 return self.when_true(operand)
             case plan.Chain(operator="AND", operands=operands):
-                return self._any([self._when_false(operand) for operand in operands])
+                return self._any([self._when_false(operand) for operand in in_turns(operands)])
             case plan.Chain(operator="OR", operands=operands):
-                return self._all([self._when_false(operand) for operand in operands])
+                return self._all([self._when_false(operand) for operand in in_turns(operands)])
             case plan.Binary(operator="!=", left=left, right=right):
                 return self._equality(left, right)
             case plan.Binary(operator="=", left=left, right=right) if left == right:
@@ -403,7 +405,7 @@ class _Reader:
     def _any(self, parts: list[_Boxes]) -> _Boxes:
         """The union; boxes that differ only in one level are joined, so that a long OR stays small."""
         merged: dict[Any, list[dict[Any, Any] | None]] = {}
-        for part in parts:
+        for part in in_turns(parts):
             if part is None:
                 return None
             for box in part:
@@ -489,6 +491,7 @@ def _intersection(one: _Levels, two: _Levels) -> _Levels | None:
         if left is None or right is None:
             levels.append(right if left is None else left)
             continue
+        worked(len(left))
         both = {key: value for key, value in left.items() if key in right}
         if not both:
             return None

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from pleiad import charge
 from pleiad.charge import Charge
 from pleiad.engine.container import Container
 from pleiad.engine.feed import place as places
@@ -74,10 +73,8 @@ async def page(
 
     walk = Walk(container, fetch, is_live, items_max)
     if wanted is not None:
-        walk.choose, walk.is_over = wanted.rows, wanted.is_over
+        walk.choose, walk.is_over, walk.steps = wanted.rows, wanted.is_over, wanted.steps
     walk.admit(start, lane)
-    await walk.run(start)
-    cost = charge.feed_page(walk.sizes_bytes, len(walk.polled), multiplier)
-    walk.spend(cost.ru, lane)
+    cost = await walk.run(start, multiplier, lane)
     text = places.latest_to_text(container, walk.place)
     return ChangePage(walk.changes, text, walk.polled[-1], cost, walk.is_full)

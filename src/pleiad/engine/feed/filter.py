@@ -37,6 +37,10 @@ class ChangeFilter:
         """Whether the request has looked at changes for long enough."""
         return time.perf_counter() > self._ends_at
 
+    def steps(self) -> int:
+        """What the filter has taken so far."""
+        return self._pace.steps
+
     async def rows(self, changes: list[Row]) -> list[Row]:
         """The items that pass."""
         return await self._pace.run(lambda: [row for row in changes if self._passes(row)])

@@ -17,11 +17,12 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Generic, TypeVar
 
-from pleiad import errors
+from pleiad import charge, errors
+from pleiad.charge import Charge
 from pleiad.engine import token as tokens
 from pleiad.engine.container import Container
 from pleiad.engine.scan import Piece
-from pleiad.errors import PleiadError
+from pleiad.errors import PleiadError, Reason
 from pleiad.keys.range import EpkRange
 from pleiad.partition.governor import Lane, admit_all, spend_all
 from pleiad.partition.partition import Partition
@@ -125,6 +126,8 @@ class Walk(Generic[Change]):
     """Those of the changes shown that the client asks for; without it, all."""
     is_over: Callable[[], bool] = lambda: False
     """Whether the page has looked for wanted changes long enough."""
+    steps: Callable[[], int] = lambda: 0
+    """What choosing them has taken so far."""
     changes: list[Change] = field(default_factory=list)
     sizes_bytes: list[int] = field(default_factory=list)
     """The sizes of the changes that were looked at."""
@@ -143,13 +146,30 @@ class Walk(Generic[Change]):
         partitions = {partition: None for partition, _ in _by_partition(self.container, place)}
         admit_all([partition.admit for partition in partitions], lane)
 
-    def spend(self, ru: float, lane: Lane) -> None:
-        """Takes the charge of the page from the partitions it polled."""
-        governors = [partition.governor for partition in self.polled]
-        spend_all(list(zip(governors, self._found, strict=True)), ru, 0.0, lane)
+    async def run(self, place: Sequence[Piece], multiplier: int, lane: Lane) -> Charge:
+        """Fills `changes`, and moves `place` behind them; returns the charge, which the partitions polled have paid.
 
-    async def run(self, place: Sequence[Piece]) -> None:
-        """Fills `changes`, and moves `place` behind them."""
+        A walk that is stopped costs what it took up to there.
+        """
+        try:
+            await self._fill(place)
+        except PleiadError as error:
+            if error.charge_ru is None and error.reason is not Reason.THROTTLED:
+                error.charge_ru = self._pay(multiplier, lane).ru
+            raise
+        return self._pay(multiplier, lane)
+
+    def _pay(self, multiplier: int, lane: Lane) -> Charge:
+        """The charge of the page, taken from the partitions it polled."""
+        cost = charge.feed_page(self.sizes_bytes, len(self.polled), multiplier)
+        if self.choose is not None:
+            cost += charge.evaluation(self.steps(), len(self.sizes_bytes), sum(self.sizes_bytes), multiplier)
+        found = [*self._found, 0]  # a walk that was stopped has not counted the last partition
+        governors = [partition.governor for partition in self.polled]
+        spend_all(list(zip(governors, found, strict=False)), cost.ru, 0.0, lane)
+        return cost
+
+    async def _fill(self, place: Sequence[Piece]) -> None:
         self._room_bytes = self.container.limits.response_bytes
         with Pace.of_request(self.container.limits) as pace:
             await pace.seat(self.container.row_bytes_seen * self.items_max)

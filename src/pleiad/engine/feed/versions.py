@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 
-from pleiad import charge, errors
+from pleiad import errors
 from pleiad.charge import Charge
 from pleiad.engine.container import Container
 from pleiad.engine.feed import place as places
@@ -61,11 +61,9 @@ async def page(
 
     walk = Walk(container, fetch, lambda version: True, items_max)
     if wanted is not None:
-        walk.choose, walk.is_over = wanted.versions, wanted.is_over
+        walk.choose, walk.is_over, walk.steps = wanted.versions, wanted.is_over, wanted.steps
     walk.admit(start, lane)
-    await walk.run(start)
-    cost = charge.feed_page(walk.sizes_bytes, len(walk.polled), multiplier)
-    walk.spend(cost.ru, lane)
+    cost = await walk.run(start, multiplier, lane)
     if not walk.is_full:
         read_until = moment
     elif not walk.has_unread_parts and walk.changes:

@@ -14,7 +14,7 @@ from pleiad.engine import token as tokens
 from pleiad.engine.query.job import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.scan import Piece, Scan, is_read, spans_begun
 from pleiad.store.contract import Row
-from pleiad.store.selection import Predicate, Selection
+from pleiad.store.selection import Predicate
 
 _State = dict[str, Any]
 
@@ -65,7 +65,7 @@ async def gather(
     else:
         job.pace.hold(work.size_bytes if begun else 0)
     work.job = job
-    scan = Scan(job.container, job.spans, begun, predicates, "d" in state)
+    scan = Scan(job.container, job.spans, begun, predicates, "d" in state, keys=job.keys, pace=job.pace)
     job.visits = scan.rows
     await _walk(job, scan, work, pays)
     if pays:
@@ -132,7 +132,7 @@ async def rows_read(
     spans = spans_begun(job.spans, begun)
     if not spans:
         return
-    scan = Scan(job.container, spans, (), predicates)
+    scan = Scan(job.container, spans, (), predicates, keys=job.keys, pace=job.pace)
     while chunk := await scan.chunk(SLICE_ROWS):
         for row in chunk:
             if is_read(row, begun):
@@ -146,7 +146,7 @@ async def charge_candidates(job: QueryJob, predicates: tuple[Predicate, ...]) ->
         for partition in job.container.map.overlapping(span):
             part = partition.span.intersect(span)
             assert part is not None
-            selection = Selection(part, predicates, job.now, job.container.default_ttl)
-            items, size_bytes = await partition.count(selection)
+            items, size_bytes = await partition.count(job.selection(part, predicates))
             job.tally.items_loaded += items
             job.tally.bytes_loaded += size_bytes
+            await job.pace.rest()

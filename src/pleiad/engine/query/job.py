@@ -15,6 +15,7 @@ from pleiad import charge, errors
 from pleiad.charge import Charge
 from pleiad.engine import token as tokens
 from pleiad.engine.container import Container
+from pleiad.engine.narrow import NO_KEYS, NamedKeys, named_keys
 from pleiad.engine.query.functions import NO_FUNCTIONS, Functions
 from pleiad.engine.query.resume import ResumePoint
 from pleiad.errors import PleiadError
@@ -26,12 +27,13 @@ from pleiad.partition.partition import Partition
 from pleiad.query import Execution, Query, compile_query, plan
 from pleiad.query.measure import BYTES_OF_A_STEP
 from pleiad.query.order_rules import check_order_by
-from pleiad.query.pace import Pace
+from pleiad.query.pace import Pace, in_turns
 from pleiad.query.pushdown import PathOrder, Pushdown, path_order, pushdown
 from pleiad.query.rank import more_is_nearer
 from pleiad.query.routing import key_values
+from pleiad.query.values import hash_key
 from pleiad.store.contract import ItemKey, Row
-from pleiad.store.selection import IndexedPath
+from pleiad.store.selection import IndexedPath, Predicate, Selection
 
 _Answer = TypeVar("_Answer")
 
@@ -123,6 +125,8 @@ class QueryJob:
     order: PathOrder | None
     pace: Pace
     functions: Functions = field(default_factory=dict)
+    keys: NamedKeys = NO_KEYS
+    """The partition keys that the predicates name, where they are several."""
     now: int = field(default_factory=lambda: int(time.time()))
     began_at: float = field(default_factory=time.perf_counter)
     asked_at: float = field(default_factory=time.perf_counter)
@@ -192,6 +196,11 @@ class QueryJob:
                 self.is_part = True
                 return
         raise tokens.bad(self.request.token)
+
+    def selection(self, span: EpkRange, predicates: tuple[Predicate, ...] | None = None) -> Selection:
+        """The rows of a range that the predicates leave, those that were pushed down or others."""
+        asked = self.pushdown.predicates if predicates is None else predicates
+        return Selection(span, self.keys.narrow(asked, span), self.now, self.container.default_ttl)
 
     @property
     def gives_found_rows(self) -> bool:
@@ -265,6 +274,7 @@ def prepare(
         container, request, query, execution, spans, lookups, route.pushdown, route.order, pace, functions
     )
     job.turned = _turned(container, request, query)
+    job.keys = named_keys(container, route.pushdown.predicates, spans)
     return job
 
 
@@ -348,7 +358,10 @@ def _spans(
 ) -> list[EpkRange]:
     """The ranges of hashes a query has to read: what its request and its filter leave, in order."""
     levels = container.key.levels
-    found = None if keys is None else {key[:levels] for key in keys}
+    # By hash keys, since 1 and true are equal in Python and two keys here.
+    found = (
+        None if keys is None else {tuple(map(hash_key, key[:levels])): key[:levels] for key in keys}.values()
+    )
     single = found is not None and len(found) <= 1 and all(len(key) == levels for key in found)
     if not request.is_confined and not container.key.system_key:
         if not single:
@@ -360,7 +373,9 @@ def _spans(
     if found is None or not query.reads_items or query.ranks_text:
         return [request.span]
     # A filter may name a prefix of a hierarchical key beside keys beneath it.
-    return disjoint(span for key in found if (span := _span_of(container, request, key)) is not None)
+    return disjoint(
+        span for key in in_turns(found) if (span := _span_of(container, request, key)) is not None
+    )
 
 
 def _check_merged(request: QueryRequest, query: Query) -> None:

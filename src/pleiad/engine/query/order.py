@@ -257,11 +257,12 @@ async def _index_streams(
         for partition in job.container.map.overlapping(span):
             part = partition.span.intersect(span)
             assert part is not None
-            selection = Selection(part, job.pushdown.predicates, job.now, job.container.default_ttl)
+            selection = job.selection(part)
             stream = _index_stream(job, partition, selection, order, behind, count, pauses)
             if await partition.ordered(selection, order, None, 1) is None:
                 return None
             streams.append(stream)
+            await job.pace.rest()
     return streams
 
 

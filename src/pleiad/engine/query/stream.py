@@ -171,7 +171,8 @@ async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None
     if stream.seen is not None and begun:
         stream.seen = await _seen_before(job, state, begun, stream.cuts)
     lane = job.request.lane if job.first_rows is None else None
-    scan = Scan(job.container, job.spans, begun, job.pushdown.predicates, "d" in state, lane)
+    predicates = job.pushdown.predicates
+    scan = Scan(job.container, job.spans, begun, predicates, "d" in state, lane, job.keys, job.pace)
     job.visits = scan.rows
     last: Row | None = None
     while not stream.is_full and not scan.is_done:

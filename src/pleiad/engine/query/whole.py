@@ -24,7 +24,6 @@ from pleiad.query import plan
 from pleiad.query.measure import rendered
 from pleiad.query.sorting import paced_sort
 from pleiad.store.contract import Row
-from pleiad.store.selection import Selection
 
 _State = dict[str, Any]
 _TEXT_BYTES = 50
@@ -251,8 +250,7 @@ async def _count_page(job: QueryJob, state: _State) -> tuple[list[bytes], _State
         assert part is not None
         if part.max < span.max:
             spans.insert(0, EpkRange(part.max, span.max))
-        selection = Selection(part, job.pushdown.predicates, job.now, job.container.default_ttl)
-        total += (await partition.count(selection, count_only=True))[0]
+        total += (await partition.count(job.selection(part), count_only=True))[0]
         if spans and job.is_out_of_time():
             return [], {"p": tokens.pieces_to_json([Piece(spans[0])]), "n": total}
         await job.pace.rest()

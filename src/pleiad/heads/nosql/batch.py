@@ -8,6 +8,7 @@ from pleiad.engine.container import Container
 from pleiad.heads.nosql import batch_rows, batch_text
 from pleiad.heads.nosql.batch_entry import result_of
 from pleiad.heads.nosql.call import Call
+from pleiad.heads.nosql.encoding import TEXT_ROOM
 from pleiad.heads.nosql.items import container_of
 from pleiad.heads.nosql.render import item_headers
 from pleiad.partition.partition import Partition
@@ -24,28 +25,35 @@ async def execute(call: Call) -> Response:
     form = batch_rows if batch_rows.is_stream(raw) else batch_text
     entries = await form.read(raw, call.key, container, limits)
     operations = [entry.operation for entry in entries]
-    level = call.consistency()
-    seen = call.session(level)
-    if is_atomic:
-        answer = await batch.run_transaction(
-            container, call.key, operations, seen, level.read_multiplier, call.lane
-        )
-    else:
-        answer = await batch.run_bulk(
-            container,
-            operations,
-            _partition_sent_to(call, container),
-            seen,
-            call.flag(b"x-ms-cosmos-batch-continue-on-error"),
-            level.read_multiplier,
-            call.lane,
-        )
+    grown_bytes = max(0, sum(len(each.body) for each in operations) - len(raw))  # some were binary JSON
+    with TEXT_ROOM.taken(grown_bytes, limits):
+        answer = await _done(call, container, operations, is_atomic)
     headers = item_headers(call, container, answer.partition, answer.charge_ru)
     results = [
         result_of(entry, each, container, call.wants_minimal)
         for entry, each in zip(entries, answer.answers, strict=True)
     ]
     return Response(207 if answer.has_failure else 200, headers.encode("latin-1"), form.write(results))
+
+
+async def _done(
+    call: Call, container: Container, operations: list[batch.Operation], is_atomic: bool
+) -> batch.BatchAnswer:
+    level = call.consistency()
+    seen = call.session(level)
+    if is_atomic:
+        return await batch.run_transaction(
+            container, call.key, operations, seen, level.read_multiplier, call.lane
+        )
+    return await batch.run_bulk(
+        container,
+        operations,
+        _partition_sent_to(call, container),
+        seen,
+        call.flag(b"x-ms-cosmos-batch-continue-on-error"),
+        level.read_multiplier,
+        call.lane,
+    )
 
 
 def _partition_sent_to(call: Call, container: Container) -> Partition | None:

@@ -3,12 +3,18 @@
 The first byte tells the form of a request, whatever its headers say; so every operation takes both, and below this
 file there is text only. An answer is in binary where the client offers to read it and the operation is one the
 service answers so. Text is right for every client, so whatever cannot be written in binary is sent as text.
+
+A short body may stand for much text, since it can repeat strings by reference. The bodies of one request stand for
+`_TEXTS_OF_REQUEST` whole requests of text at most, and the text of all requests at work, as far as it is more than
+what was received and counted, has the room of `Limits.bodies_bytes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
+from typing import Final
 
 import orjson
 
@@ -26,8 +32,12 @@ WISH = b"x-ms-documentdb-content-serialization-format"
 _FORMATS = frozenset({"jsontext", "cosmosbinary", "hybridrow"})
 _BINARY = "cosmosbinary"
 _TEXT = "jsontext"
+_TEXTS_OF_REQUEST = 4
+"""A vector of small floats is five times as long in text."""
+_RETRY_AFTER_MS = 1_000
 
 __all__ = [
+    "TEXT_ROOM",
     "check_wish",
     "is_binary",
     "offers_binary",
@@ -36,6 +46,32 @@ __all__ = [
     "wishes_binary",
     "written",
 ]
+
+
+class TextRoom:
+    """What bodies of requests at work have grown by, since their text was made."""
+
+    __slots__ = ("taken_bytes",)
+
+    def __init__(self) -> None:
+        self.taken_bytes = 0
+
+    @contextmanager
+    def taken(self, size_bytes: int, limits: Limits) -> Iterator[None]:
+        """Counts so many bytes for the length of a block; UNAVAILABLE when there is no room."""
+        if self.taken_bytes + size_bytes > limits.bodies_bytes:
+            raise errors.UNAVAILABLE(
+                reason="The server has no room for the request now; retry.", retry_after_ms=_RETRY_AFTER_MS
+            )
+        self.taken_bytes += size_bytes
+        try:
+            yield
+        finally:
+            self.taken_bytes -= size_bytes
+
+
+TEXT_ROOM: Final = TextRoom()
+"""The room of the process: the memory it is about is the process's."""
 
 
 async def text_of(body: bytes, limits: Limits) -> bytes:
@@ -50,8 +86,14 @@ async def texts_of(bodies: Sequence[bytes], limits: Limits) -> list[bytes]:
 
 def _texts(bodies: Sequence[bytes], limits: Limits) -> list[bytes]:
     most = limits.request_bytes
+    left_bytes = most * _TEXTS_OF_REQUEST
+    texts = []
     try:
-        return [to_text(body, most) if is_binary(body) else body for body in bodies]
+        for body in bodies:
+            text = to_text(body, min(most, left_bytes)) if is_binary(body) else body
+            left_bytes -= len(text)
+            texts.append(text)
+        return texts
     except TextTooLongError:
         raise errors.ITEM_TOO_LARGE(size=f"more than {most}", limit=most) from None
     except MalformedError as error:

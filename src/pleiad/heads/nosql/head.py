@@ -133,14 +133,21 @@ class NoSqlHead:
         if operation is not Operation.READ_HEALTH:  # whoever asks for that may know the server by any name
             self._hosts.check(request)
         encoding.check_wish(request.headers)
-        if encoding.is_binary(request.body):
-            request.body = await encoding.text_of(request.body, self._limits)
-        if operation.is_metadata:
-            await call.read_large_object()
-        answer = await handler(call)
+        grown_bytes = await self._read_binary(request) if encoding.is_binary(request.body) else 0
+        with encoding.TEXT_ROOM.taken(grown_bytes, self._limits):
+            if operation.is_metadata:
+                await call.read_large_object()
+            answer = await handler(call)
         if answer.body and _is_answered_in_binary(operation, request.headers, len(answer.body)):
             answer.body = await encoding.written(answer.body)
         return answer
+
+    async def _read_binary(self, request: Request) -> int:
+        """Puts its text in the place of a body in binary JSON; how much longer that is."""
+        text = await encoding.text_of(request.body, self._limits)
+        grown_bytes = max(0, len(text) - len(request.body))
+        request.body = text
+        return grown_bytes
 
     def _route(self, call: Call) -> Route[Call]:
         segments = call.segments

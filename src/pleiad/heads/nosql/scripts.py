@@ -9,6 +9,7 @@ import orjson
 
 from pleiad import charge, errors
 from pleiad.catalog.resource import Kind, Resource
+from pleiad.engine.beside import beside
 from pleiad.engine.script import definition, execution
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of
@@ -61,7 +62,7 @@ async def execute(call: Call) -> Response:
         container,
         procedure,
         call.key,
-        _arguments(call),
+        await beside(len(call.request.body), _arguments, call),
         is_logging,
         call.session(call.consistency()),
         call.lane,

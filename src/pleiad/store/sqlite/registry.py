@@ -43,6 +43,8 @@ class Registry:
         self.disk = problems.outage(DISK)
         schema.make_catalog(catalog, str(uuid.uuid4()), fields_checksum)
         account: Any = catalog.execute("SELECT id, generation FROM account").fetchone()
+        if account is None:
+            raise apsw.CorruptError("it has tables and no account")
         self.account: str = account[0]
         self.generation: int = account[1]
         rows: Any = catalog.execute("SELECT name, state, is_stamped, reached FROM segment").fetchall()

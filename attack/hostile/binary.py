@@ -1,0 +1,45 @@
+"""Bodies in binary JSON that stand for far more text than they have bytes: one string, and references to it."""
+
+from __future__ import annotations
+
+from pleiad.wire.hybridrow.recordio import write_rows
+from pleiad.wire.hybridrow.row import RowCodec
+from pleiad.wire.hybridrow.schema import BATCH_OPERATION
+
+_UNIT_BYTES = 1_000
+_CREATE, _DOCUMENT = 0, 2
+
+
+def _string(text: str) -> bytes:
+    """A short string."""
+    return bytes([0x80 + len(text)]) + text.encode()
+
+
+def _sized(marker: int, content: bytes) -> bytes:
+    """A container with its length in four bytes."""
+    return bytes([marker]) + len(content).to_bytes(4, "little") + content
+
+
+def item(id: str, pk: str, text_bytes: int) -> bytes:
+    """An item that stands for about so much text."""
+    named = ((b"\x82id", _string(id)), (b"\x82pk", _string(pk)))
+    start = b"".join(name + value for name, value in named) + _string("pad")
+    place = 6 + len(start) + 5  # behind the heads of the object and of the array
+    first = b"\xc1" + _UNIT_BYTES.to_bytes(2, "little") + b"x" * _UNIT_BYTES
+    references = (b"\xc4" + place.to_bytes(2, "little")) * (text_bytes // _UNIT_BYTES)
+    return b"\x80" + _sized(0xEC, start + _sized(0xE4, first + references))
+
+
+def batch(pk: str, items: int, text_bytes: int) -> bytes:
+    """A bulk request of so many such items, as the .NET client writes it."""
+    codec = RowCodec(BATCH_OPERATION)
+    return write_rows(
+        codec.write(
+            {
+                "operationType": _CREATE,
+                "resourceType": _DOCUMENT,
+                "resourceBody": item(f"b{number}", pk, text_bytes),
+            }
+        )
+        for number in range(items)
+    )
