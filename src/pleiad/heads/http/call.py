@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 from pleiad import errors
 from pleiad.engine.beside import LARGE_BYTES, beside
@@ -14,26 +13,19 @@ from pleiad.server.http.message import Request
 
 
 class HttpCall(Visit):
-    """A routed request."""
+    """A routed request. The call of a head sets the fields, at once with its own."""
 
     __slots__ = ("_object", "limits", "method", "raw_path", "request", "segments")
 
-    def __init__(
-        self,
-        request: Request,
-        raw_path: bytes,
-        segments: list[str],
-        activity_id: str,
-        began_at: float,
-        limits: Limits,
-    ) -> None:
-        super().__init__(activity_id, began_at)
-        self.request = request
-        self.raw_path = raw_path
-        self.segments = segments
-        self.method = request.method
-        self.limits = limits
-        self._object: dict[str, Any] | None = None
+    request: Request
+    method: str
+    raw_path: bytes
+    """The path, still percent-encoded."""
+    segments: list[str]
+    """The names in the path."""
+    limits: Limits
+    _object: dict[str, Any] | None
+    """The body, once it has been read."""
 
     def flag(self, name: bytes) -> bool:
         """A boolean header: clients write True and true."""
@@ -62,16 +54,3 @@ def _json_object(raw: bytes, limits: Limits) -> dict[str, Any]:
         raise errors.BAD_JSON(reason="the body must be a JSON object.")
     check_names_unique(raw, count_members(value, limits.item_depth))
     return value
-
-
-def path_segments(raw_path: bytes) -> list[str]:
-    """The decoded segments of a path; slashes before it and at its end mean nothing."""
-    segments = raw_path.strip(b"/")
-    if not segments:
-        return []
-    try:
-        if b"%" not in segments:
-            return segments.decode().split("/")
-        return [unquote_to_bytes(segment).decode() for segment in segments.split(b"/")]
-    except UnicodeDecodeError:
-        raise errors.BAD_REQUEST(reason="The path is not UTF-8.") from None

@@ -10,6 +10,7 @@ import hmac
 import time
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
+from binascii import b2a_base64
 from email.utils import formatdate, parsedate_to_datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -109,7 +110,8 @@ class Authenticator:
             token[len(_MASTER_ENCODED) :].replace(b"%3D", b"=").replace(b"%2F", b"/").replace(b"%2B", b"+")
         )
         for secret in self._master_secrets:
-            if hmac.compare_digest(signature.proof(secret, text), given):
+            # `signature.proof`, without the call.
+            if hmac.compare_digest(b2a_base64(hmac.digest(secret, text, "sha256"), newline=False), given):
                 break
         else:
             return False

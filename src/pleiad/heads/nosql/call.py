@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from typing import Protocol
+from urllib.parse import unquote_to_bytes
 
 from pleiad import errors
 from pleiad.engine.access import Caller, Grant, Target
@@ -56,7 +57,13 @@ class Call(HttpCall):
         limits: Limits,
         callers: Callers,
     ) -> None:
-        super().__init__(request, raw_path, segments, activity_id, began_at, limits)
+        super().__init__(activity_id, began_at)
+        self.request = request
+        self.raw_path = raw_path
+        self.segments = segments
+        self.method = request.method
+        self.limits = limits
+        self._object = None
         self._callers = callers
         self._key: tuple[KeyValue, ...] | bool | None = False
 
@@ -185,3 +192,16 @@ def path_of(request: Request) -> bytes:
     if b"?" in target and _ITEM_PATH.match(target) is not None:
         return target
     return request.raw_path
+
+
+def path_segments(raw_path: bytes) -> list[str]:
+    """The decoded segments of a path; slashes before it and at its end mean nothing."""
+    segments = raw_path.strip(b"/")
+    if not segments:
+        return []
+    try:
+        if b"%" not in segments:
+            return segments.decode().split("/")
+        return [unquote_to_bytes(segment).decode() for segment in segments.split(b"/")]
+    except UnicodeDecodeError:
+        raise errors.BAD_REQUEST(reason="The path is not UTF-8.") from None

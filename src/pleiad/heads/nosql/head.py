@@ -13,12 +13,11 @@ from pleiad.engine.desk import Cut, Desk
 from pleiad.engine.operation import Area, Operation
 from pleiad.errors import PleiadError
 from pleiad.heads.admin.head import AdminOperations
-from pleiad.heads.http.call import path_segments
 from pleiad.heads.http.host_names import HostNames
 from pleiad.heads.http.route import Choice, Handler, Methods, Route
 from pleiad.heads.nosql import encoding
 from pleiad.heads.nosql.auth import Authenticator
-from pleiad.heads.nosql.call import Call, path_of
+from pleiad.heads.nosql.call import Call, path_of, path_segments
 from pleiad.heads.nosql.callers import HeaderCallers
 from pleiad.heads.nosql.render import error_answer
 from pleiad.heads.nosql.routes import routes

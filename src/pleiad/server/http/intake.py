@@ -7,14 +7,14 @@ from abc import abstractmethod
 from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.server.connections import ConnectionTable
-from pleiad.server.http.answer_writer import AnswerWriter
 from pleiad.server.http.message import Request
 from pleiad.server.http.request_reader import head_bytes
 from pleiad.server.http.status_lines import StatusLines
+from pleiad.server.http.stream_writer import StreamWriter
 from pleiad.server.memory import RETRY_AFTER_MS
 
 
-class Intake(AnswerWriter):
+class Intake(StreamWriter):
     """The requests of a connection that are not answered, be they in part, in line or at work."""
 
     __slots__ = (
@@ -65,6 +65,13 @@ class Intake(AnswerWriter):
             self._paused = True
             self._paused_at = self._table.now
             self._transport.pause_reading()
+
+    def _drop_requests(self) -> None:
+        """Nothing more is read or answered here."""
+        self._stop_parsing()
+        self._held = b""
+        self._queue.clear()
+        self._recount()
 
     def _recount(self) -> None:
         """Tell the table what this connection keeps in memory now."""

@@ -29,10 +29,10 @@ import httptools
 from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.server import eager
-from pleiad.server.connections import Connection, ConnectionTable
-from pleiad.server.http import http2, upgrade
+from pleiad.server.connections import ConnectionTable
+from pleiad.server.http import http2
 from pleiad.server.http.failures import HEADERS_TOO_LARGE, HEADERS_TOO_MANY
-from pleiad.server.http.intake import Intake, no_room
+from pleiad.server.http.intake import no_room
 from pleiad.server.http.message import (
     KEEP_LINE_CLOSE,
     ConnectionCut,
@@ -43,6 +43,7 @@ from pleiad.server.http.message import (
     error_response,
 )
 from pleiad.server.http.request_reader import HEADER_LINES_MAX, refusal_of
+from pleiad.server.http.switch import Switch
 from pleiad.server.memory import PRESSED_SECONDS
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _log = logging.getLogger("pleiad.server")
 
 
-class HttpProtocol(Intake, Connection):
+class HttpProtocol(Switch):
     """The protocol of one connection; also its row in the connection table."""
 
     __slots__ = (
@@ -66,22 +67,17 @@ class HttpProtocol(Intake, Connection):
         "_http2",
         "_idle_at",
         "_loop",
-        "_site",
-        "_switching",
         "_task",
     )
 
     def __init__(self, table: ConnectionTable, secure: bool, site: HttpSite) -> None:
-        super().__init__(table, secure, site.lines)
-        self._site = site
+        super().__init__(table, secure, site)
         self._handler = site.handler
         self._loop = table.loop
         # the request being answered
         self._task: asyncio.Task[Response] | asyncio.Task[bool] | None = None
         # of a client that has begun with HTTP/2, until its request is there
         self._http2: http2.FirstRequest | None = None
-        # whether an offer to speak another protocol waits for its answer; what follows it is held till then
-        self._switching = False
         self._idle_at = table.now
 
     # -- transport callbacks ---------------------------------------------------------------------
@@ -212,25 +208,6 @@ class HttpProtocol(Intake, Connection):
         """Whether nothing is to be parsed now: answers first."""
         return self._write_paused or self._switching or len(self._queue) >= PENDING_MAX
 
-    def _take_offer(self, rest: bytes) -> None:
-        """A client offers to speak another protocol: have the handler decide, or read on as if it had not.
-
-        The parser regards everything after such a header block as foreign, so a new one reads what follows.
-        """
-        method = self._parser.get_method() if self._parser is not None else b""
-        if self._site.switches and upgrade.is_websocket(method, self._request_headers) and not self._body:
-            self._queue.append(self._request_in_part())
-            self._stop_parsing()
-            self._switching = True
-            self._held = rest
-            self._pause()
-            self._schedule_turn()
-            return
-        head = upgrade.without_offer(method, self._target, self._request_headers)
-        self._parser = httptools.HttpRequestParser(self)
-        self._forget_request()
-        self._feed(head + rest)
-
     def _send_continue(self) -> None:
         """Ask for the body the client holds back, once all earlier answers are written."""
         if self._task is None and not self._queue and not self._body:
@@ -245,13 +222,6 @@ class HttpProtocol(Intake, Connection):
         self._stop_parsing()
         self._held = b""
         self._queue.append(refusal)
-
-    def _drop_requests(self) -> None:
-        """Nothing more is read or answered here."""
-        self._stop_parsing()
-        self._held = b""
-        self._queue.clear()
-        self._recount()
 
     # -- memory ----------------------------------------------------------------------------------
 
@@ -349,6 +319,17 @@ class HttpProtocol(Intake, Connection):
         _log.error("%s %r failed", request.method, request.raw_path, exc_info=error)
         return error_response(errors.INTERNAL())
 
+    def _render(self, method: str, response: Response, keep_line: bytes) -> bytes:
+        status = response.status
+        head = self._lines.made.get(status) or self._lines.make(status)
+        if status == 204 or status == 304:
+            return b"%b%b%b\r\n" % (head, response.headers, keep_line)
+        body = response.body
+        length = len(body)
+        if method == "HEAD":
+            body = b""
+        return b"%bContent-Length: %d\r\n%b%b\r\n%b" % (head, length, response.headers, keep_line, body)
+
     def _respond(self, request: Request, response: Response) -> None:
         if response.__class__ is not Response and self._respond_otherwise(request, response):
             return
@@ -402,34 +383,6 @@ class HttpProtocol(Intake, Connection):
         else:
             self._respond(request, self._failure(request, error))
         self.take_turn()
-
-    def _switch(self, response: SwitchedResponse) -> None:
-        """Leave the connection to another protocol."""
-        self.send()
-        transport = self._transport
-        if self._rest or transport is None:
-            self.abort()  # the answers before it are not read, and no client offers before it has read them
-            return
-        self._write(b"HTTP/1.1 101 Switching Protocols\r\n%b\r\n" % response.headers)
-        first = self._held
-        is_write_paused = self._write_paused
-        self._drop_requests()
-        self._forget_unsent()
-        connection = response.connect(self._table, self._secure)
-        self._table.replace(self, connection)
-        transport.set_protocol(connection)
-        connection.connection_made(transport)
-        if is_write_paused:
-            connection.pause_writing()
-        elif not transport.is_closing():
-            transport.resume_reading()
-        if first and not transport.is_closing():
-            connection.data_received(first)
-
-    def _decline(self) -> None:
-        """The offer was answered in HTTP: read on."""
-        self._switching = False
-        self._parser = httptools.HttpRequestParser(self)
 
     def _close(self) -> None:
         self.send()

@@ -1,4 +1,4 @@
-"""Answers into bytes: whole ones at once, streamed ones chunk by chunk at the pace of the client."""
+"""Answers that are made while they are sent: chunk by chunk, at the pace of the client."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 
 from pleiad.server.connections import ConnectionTable
-from pleiad.server.http.message import KEEP_LINE_CLOSE, Request, Response, StreamedResponse
+from pleiad.server.http.message import KEEP_LINE_CLOSE, Request, StreamedResponse
 from pleiad.server.http.request_reader import RequestReader
 from pleiad.server.http.status_lines import StatusLines
 
 
-class AnswerWriter(RequestReader):
-    """The answers of a connection, above its reading half."""
+class StreamWriter(RequestReader):
+    """The streamed answers of a connection, above its reading half."""
 
     __slots__ = ("_is_stream_begun", "_lines")
 
@@ -20,17 +20,6 @@ class AnswerWriter(RequestReader):
         super().__init__(table, secure)
         self._lines = lines
         self._is_stream_begun = False
-
-    def _render(self, method: str, response: Response, keep_line: bytes) -> bytes:
-        status = response.status
-        head = self._lines.made.get(status) or self._lines.make(status)
-        if status == 204 or status == 304:
-            return b"%b%b%b\r\n" % (head, response.headers, keep_line)
-        body = response.body
-        length = len(body)
-        if method == "HEAD":
-            body = b""
-        return b"%bContent-Length: %d\r\n%b%b\r\n%b" % (head, length, response.headers, keep_line, body)
 
     async def _stream(self, request: Request, response: StreamedResponse) -> bool:
         """Send an answer while it is made; whether the connection is to be kept after it.
