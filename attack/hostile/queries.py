@@ -281,6 +281,39 @@ SEARCH: dict[str, Text] = {
     ),
 }  # fmt: skip
 
+KEYS: dict[str, Text] = {
+    "16,000 keys": ("SELECT * FROM c WHERE c.pk IN (" + ",".join(f"'k{n}'" for n in range(16_000)) + ")", []),
+    "keys of two lists": (
+        "SELECT * FROM c WHERE " + " AND ".join(
+            "c.pk IN (" + ",".join(f"'k{n + m}'" for n in range(8_000)) + ")" for m in range(2)
+        ),
+        [],
+    ),
+    "count over 16,000 keys": (
+        "SELECT VALUE COUNT(1) FROM c WHERE c.pk IN (" + ",".join(f"'k{n}'" for n in range(16_000)) + ")", [],
+    ),
+    "order over 8,000 keys": (
+        "SELECT * FROM c WHERE c.pk IN (" + ",".join(f"'k{n}'" for n in range(8_000)) + ") ORDER BY c.n", [],
+    ),
+    "keys far below": (
+        "SELECT * FROM c WHERE " + _nested("NOT (", " OR ".join(f"c.pk='k{n}'" for n in range(1_900)), ")", 60), [],
+    ),
+    "ranges that do not exclude each other": (
+        "SELECT * FROM c WHERE " + " AND ".join(f"c.n > {-1 - n} AND c.n < {9_000 + n}" for n in range(950)), [],
+    ),
+}  # fmt: skip
+"""Filters that are read for the partition keys they leave; asked without one."""
+
+CHANGES: dict[str, Text] = {
+    "joins": (
+        "SELECT * FROM c WHERE EXISTS(SELECT VALUE 1 FROM " + "x IN c.a " + _joins(4) + " WHERE j3 < 0)",
+        [],
+    ),
+    "pattern": ("SELECT * FROM c WHERE RegexMatch(c.s, '(a+)+b')", []),
+    "262 KB": (_filled("SELECT * FROM c WHERE c.n IN ({})", "1", ","), []),
+}
+"""Filters of a change feed."""
+
 METADATA: dict[str, Text] = {
     "joins on metadata": (
         f"SELECT VALUE 1 FROM r JOIN (SELECT VALUE {_numbers(300)}) AS q {_joins(4, 'q')} WHERE j3 < 0",

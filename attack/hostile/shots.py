@@ -18,6 +18,12 @@ CONTAINER = ["dbs", "ground", "colls", "hostile"]
 SPREAD = ["dbs", "ground", "colls", "spread"]
 ITEMS, LARGE_ITEMS = 60, 3
 COMPUTED = "SELECT VALUE ARRAY(SELECT VALUE x + y FROM x IN c.a JOIN y IN c.a) FROM c"
+BULK = {
+    **key_header("p"),
+    "x-ms-cosmos-is-batch-request": "True",
+    "x-ms-cosmos-batch-atomic": "False",
+    "x-ms-cosmos-batch-continue-on-error": "True",
+}
 SPREAD_TEXTS = (
     "join of 5",
     "order by a million rows",
@@ -99,6 +105,11 @@ def _on_items() -> list[Shot]:
     for name in SPREAD_TEXTS:
         text = {**queries.JOINS, **queries.MEMORY, **queries.TEXTS}[name]
         shots.append(_query(f"{name}, over partitions", text, SPREAD, CROSS))
+    shots += [_query(name, text, SPREAD, CROSS) for name, text in queries.KEYS.items()]
+    changes = {**one_key, "a-im": "Incremental Feed"}
+    shots += [
+        _query(f"{name} on changes", text, CONTAINER, changes) for name, text in queries.CHANGES.items()
+    ]
     computed: tuple[queries.Text, ...] = (
         ("SELECT VALUE c.cp FROM c", []),
         ("SELECT VALUE COUNT(1) FROM c WHERE ARRAY_LENGTH(c.cp) < 0", []),
@@ -135,18 +146,12 @@ def _bodies() -> list[Shot]:
     patch = b'{"operations":[{"op":"add","path":"/x","value":[' + b",".join([b"0"] * 900_000) + b"]}]}"
     item = b'{"id":"wide","pk":"p",' + b",".join(b'"n%d":{"x":0}' % n for n in range(100_000)) + b"}"
     own = {**key_header("p"), "x-ms-documentdb-is-upsert": "True"}
-    bulk = {
-        **key_header("p"),
-        "x-ms-cosmos-is-batch-request": "True",
-        "x-ms-cosmos-batch-atomic": "False",
-        "x-ms-cosmos-batch-continue-on-error": "True",
-    }
     docs = [*CONTAINER, "docs"]
     return [
         *shots,
         Shot("binary item of references", "POST", docs, binary.item("r", "p", 3_900_000), own, MASTER),
-        Shot("batch of binary references", "POST", docs, binary.batch("p", 100, 3_900_000), bulk, MASTER),
-        Shot("batch of small binary references", "POST", docs, binary.batch("p", 100, 100_000), bulk, MASTER),
+        Shot("batch of binary references", "POST", docs, binary.batch("p", 100, 3_900_000), BULK, MASTER),
+        Shot("batch of small binary references", "POST", docs, binary.batch("p", 100, 100_000), BULK, MASTER),
         Shot("patch of zeros", "PATCH", [*CONTAINER, "docs", "i2"], patch, key_header("p"), MASTER),
         Shot("item of names", "POST", [*CONTAINER, "docs"], item, own, MASTER),
     ]
@@ -207,6 +212,32 @@ def _patches() -> list[Shot]:
     ]
 
 
+def _bulks() -> list[Shot]:
+    """Batches of patches, each with a condition that alone would take long."""
+    joins = (
+        "from c where (SELECT VALUE COUNT(1) FROM x IN c.a JOIN y IN c.a JOIN z IN c.a JOIN w IN c.a) < {}"
+    )
+    texts = "from c where " + " OR ".join(f"c.n = {{}}{number}" for number in range(1_900))
+    shots = []
+    for name, condition in (("joins", joins), ("long texts", texts)):
+        entries = [
+            {
+                "operationType": "Patch",
+                "id": f"i{number % ITEMS}",
+                "resourceBody": {
+                    "operations": [{"op": "set", "path": "/z", "value": 1}],
+                    "condition": condition.replace("{}", f"{number}"),
+                },
+            }
+            for number in range(100)
+        ]
+        for kind, headers in (("bulk", BULK), ("batch", {**BULK, "x-ms-cosmos-batch-atomic": "True"})):
+            shots.append(
+                Shot(f"{kind} of patches: {name}", "POST", [*CONTAINER, "docs"], entries, headers, MASTER)
+            )
+    return shots
+
+
 def _scripts() -> list[Shot]:
     key = key_header("p")
     shots = [
@@ -231,6 +262,6 @@ def _scripts() -> list[Shot]:
 @functools.cache
 def all_shots() -> list[Shot]:
     """The whole list, in an order that mixes the families, so that a part of it is a fair sample."""
-    shots = [*_on_items(), *_bodies(), *_plans(), *_on_metadata(), *_patches(), *_scripts()]
+    shots = [*_on_items(), *_bodies(), *_plans(), *_on_metadata(), *_patches(), *_bulks(), *_scripts()]
     random.Random(12).shuffle(shots)
     return shots

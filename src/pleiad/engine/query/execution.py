@@ -107,7 +107,7 @@ async def _run(job: QueryJob) -> QueryPage:
     job.pays_steps = "c" not in state and "k" not in state
     if not request.token:
         job.tally.steps_beyond = steps_beyond(job.pace.steps)  # what constants and parameters alone say
-        job.tally.index_lookups = len(job.spans)
+        job.tally.index_lookups = len(job.spans) if len(job.spans) > 1 else 0
     is_whole = not query.is_per_item or bool(query.order_by)
     is_whole = is_whole or query.is_aggregate or query.is_ranked
     if is_whole or job.lookups is not None or not job.spans:
