@@ -26,8 +26,8 @@ KIND: Final = "y"
 NUMBER_END: Final = 2**62
 """Counts, document numbers and LSNs are below it."""
 _TEXT_CHARS_MAX: Final = 64
-_SORT_VALUE_DEPTH_MAX: Final = 256
-"""Items nest less deeply; to compare a value is to go down into it."""
+_SORT_VALUE_DEPTH_MAX: Final = 200
+"""Items nest less deeply; to compare a value, and to write it into the next token, is to go down into it."""
 
 State = dict[str, Any]
 Pairs = tuple[tuple[int, int], ...]
