@@ -13,7 +13,7 @@ import pytest
 
 from pleiad.engine.query.job import prepare
 from pleiad.engine.seal import Seal
-from pleiad.errors import PleiadError
+from pleiad.errors import BAD_CONTINUATION, PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.query.pace import Pace
 from pleiad.server.http import failures
@@ -191,6 +191,102 @@ async def test_strange_things_in_a_token_are_refused_or_harmless(world: Any) -> 
                 for name in chosen.sample("ukteclospdn", 2):
                     changed[name] = chosen.choice(strange)
                 assert await status_of(w, text, w.container.seal.encode(mark, changed)) in (200, 400)
+
+
+PAGE_STATES: dict[str, dict[str, Any]] = {
+    "stream": {"y": "s", "p": [["", "20", 3], ["20", "FF", 0]], "o": 0},
+    "lookup": {"y": "l", "n": 3, "o": 0},
+    "paused": {"y": "g", "p": [["", "20", 3]], "w": "nothing", "d": 1},
+    "ordered": {"y": "o", "k": [[3]], "t": [4, 0], "e": 2},
+    "numbered": {"y": "n", "c": 2, "q": "f", "a": 1},
+    "whole": {"y": "w", "c": 2, "w": "nothing"},
+    "count": {"y": "c", "p": [["20", "FF", 0]], "n": 5},
+}
+ORDER_KINDS, WHOLE_KINDS = {"ordered", "numbered", "paused"}, {"whole", "paused"}
+KINDS_OF = {
+    "SELECT * FROM c": {"stream"},
+    "SELECT DISTINCT VALUE t FROM c JOIN t IN c.tags": {"stream"},
+    "SELECT * FROM c WHERE c.pk = 'p1' AND c.id IN ('i1', 'i12', 'i23', 'i34')": {"lookup"},
+    "SELECT * FROM c ORDER BY c.n": ORDER_KINDS,
+    "SELECT * FROM c ORDER BY c.n DESC": ORDER_KINDS,
+    "SELECT c.n, COUNT(1) AS many FROM c GROUP BY c.n": WHOLE_KINDS,
+    "SELECT DISTINCT VALUE c.n FROM c ORDER BY c.n": WHOLE_KINDS,
+    "SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.n FROM c)": WHOLE_KINDS,
+    "SELECT VALUE COUNT(1) FROM c": {"count"},
+}
+
+
+@pytest.mark.parametrize("text", KINDS_OF)
+async def test_a_page_goes_on_with_the_states_of_its_own_kind_alone(world: Any, text: str) -> None:
+    async with world(partitions=2) as w:
+        await fill(w)
+        mark = prepare(w.container, w.request(text), Pace()).mark
+        taken = {
+            kind
+            for kind, state in PAGE_STATES.items()
+            if await status_of(w, text, w.container.seal.encode(mark, state)) == 200
+        }
+        assert taken == KINDS_OF[text]
+
+
+@pytest.mark.parametrize("is_indexed", [False, True], ids=["scanned", "indexed"])
+async def test_any_json_in_a_token_is_refused_or_gives_a_page(
+    world: Any, index_settings: tuple[Any, Any], is_indexed: bool
+) -> None:
+    chosen = random.Random(15)
+    deep = orjson.loads("[" * 190 + "]" * 190)
+    scalars = (None, True, 0, 1, -1, 7, 2**62 - 1, 2**62, 2**63, 2**64 - 1, 1.5, "", "20", "FF", "zz", "é")
+
+    def anything(depth: int = 0) -> Any:
+        many = range(chosen.randrange(4))
+        match chosen.randrange(4 if depth < 4 else 2):
+            case 2:
+                return [anything(depth + 1) for _ in many]
+            case 3:
+                return {chosen.choice("ypkn"): anything(depth + 1) for _ in many}
+            case _:
+                return chosen.choice(scalars)
+
+    async with world(partitions=2, indexes=index_settings[is_indexed]) as w:
+        await fill(w, 20)
+        for text, kinds in KINDS_OF.items():
+            await w.query(text)
+            await w.indexes_built()
+            mark = prepare(w.container, w.request(text), Pace()).mark
+            sealed = [anything() for _ in range(40)]
+            for kind in sorted(kinds):
+                for _ in range(60):
+                    state = dict(PAGE_STATES[kind])
+                    state[chosen.choice("pdwolsxnkteacqrub")] = chosen.choice((anything(), [[anything()]]))
+                    sealed.append(state)
+            pause = {"p": [["", "20", 3]]}
+            sealed += [{**PAGE_STATES["ordered"], **more, "k": [[deep]]} for more in ({}, pause)]
+            sealed += [{**PAGE_STATES["ordered"], "t": [number, 0]} for number in (-(2**62), 2**62, 2**63)]
+            for state in sealed:
+                assert await status_of(w, text, w.container.seal.encode(mark, state)) in (200, 400), state
+
+
+async def test_the_token_of_a_walk_is_refused_where_a_key_makes_look_ups_of_it(world: Any) -> None:
+    """Else the look-ups would begin anew and give items a second time."""
+    text = "SELECT * FROM c WHERE c.id IN ('i1', 'i12', 'i23', 'i34')"
+    async with world() as w:
+        await fill(w)
+        token = (await w.page(text, items_max=1)).token
+        with pytest.raises(PleiadError) as caught:
+            await w.page(text, token=token, key=("p1",), span=w.container.span_of(("p1",)))
+        assert caught.value.row is BAD_CONTINUATION
+
+
+async def test_a_count_goes_on_where_a_part_of_its_range_has_nothing_to_count(world: Any) -> None:
+    text = "SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'p1'"
+    async with world(partitions=2) as w:
+        await fill(w)
+        mark = prepare(w.container, w.request(text), Pace()).mark
+        token = w.container.seal.encode(mark, PAGE_STATES["count"])
+        epk = w.container.epk_of(("p1",))
+        spans = [partition.span for partition in w.container.map.partitions]
+        answers = {span.contains(epk): (await w.page(text, token=token, span=span)).results for span in spans}
+        assert answers == {True: [b"4"], False: [b"0"]}
 
 
 @pytest.mark.every_store

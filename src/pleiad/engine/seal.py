@@ -53,8 +53,8 @@ class Seal:
         text = orjson.dumps(state)
         return urlsafe_b64encode(self._proof(mark, text) + text).decode()
 
-    def decode(self, token: str, mark: int) -> dict[str, Any]:
-        """The state in a token of the same request, as it is or in JSON; a forged or foreign one is refused."""
+    def decode(self, token: str, mark: int) -> Any:
+        """What was sealed in a token of the same request, as it is or in JSON; a forged or foreign one is refused."""
         try:
             sealed = orjson.loads(token)[0]["token"] if token.startswith("[") else token
             raw = urlsafe_b64decode(sealed.encode("ascii"))
@@ -63,8 +63,10 @@ class Seal:
         proof, text = raw[:_SEAL_BYTES], raw[_SEAL_BYTES:]
         if not compare_digest(proof, self._proof(mark, text)):
             raise bad(token)
-        state: dict[str, Any] = orjson.loads(text)
-        return state
+        try:
+            return orjson.loads(text)
+        except ValueError:
+            raise bad(token) from None
 
     def _proof(self, mark: int, text: bytes) -> bytes:
         marked = mark.to_bytes(_MARK_BYTES, "big") + text

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from pleiad import charge
 from pleiad.charge import Charge
-from pleiad.engine import token as tokens
 from pleiad.engine.container import Container
+from pleiad.engine.pages.feed import ListingPageState, opened
 from pleiad.engine.scan import Scan
+from pleiad.engine.seal import fingerprint
 from pleiad.engine.steady import over_moves
 from pleiad.keys.range import EpkRange
 from pleiad.partition.governor import NORMAL, Lane, spend_all
@@ -39,10 +40,9 @@ async def page(
     lane: Lane = NORMAL,
 ) -> FeedPage:
     """The next page of the items in a range of hashes; it ends before a partition that admits nobody now."""
-    mark = tokens.fingerprint(container.resource.rid, "feed", span.to_hex())
-    state = container.seal.decode(token, mark) if token else {}
-    begun = tokens.pieces_from_json(state.get("p"), token) if token else []
-    scan = Scan(container, [span], begun, is_visited="d" in state, lane=lane)
+    mark = fingerprint(container.resource.rid, "feed", span.to_hex())
+    state = opened(container.seal, token, mark, ListingPageState) if token else ListingPageState((), False)
+    scan = Scan(container, [span], state.begun, is_visited=state.is_visited, lane=lane)
     rows: list[Row] = []
     room_bytes = container.limits.response_bytes
     with Pace.of_request(container.limits) as pace:
@@ -67,6 +67,6 @@ async def page(
     spend_all([(each.governor, count) for each, count in visits.items()], cost.ru, 0.0, lane)
     next_token = None
     if not scan.is_done:
-        place = {"p": tokens.pieces_to_json(scan.position())} | ({"d": 1} if scan.is_next_visited else {})
-        next_token = container.seal.encode(mark, place)
+        next_state = ListingPageState(tuple(scan.position()), scan.is_next_visited)
+        next_token = container.seal.encode(mark, next_state.to_state())
     return FeedPage(rows, scan.partition, cost, next_token)

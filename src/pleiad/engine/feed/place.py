@@ -19,9 +19,10 @@ from typing import Generic, TypeVar
 
 from pleiad import charge, errors
 from pleiad.charge import Charge
-from pleiad.engine import token as tokens
 from pleiad.engine.container import Container
+from pleiad.engine.pages.feed import FeedState, LatestPageState, VersionsPageState, opened
 from pleiad.engine.scan import Piece
+from pleiad.engine.seal import fingerprint
 from pleiad.errors import PleiadError, Reason
 from pleiad.keys.range import EpkRange
 from pleiad.partition.governor import Lane, admit_all, spend_all
@@ -35,6 +36,7 @@ _LSN_MAX = 2**62 - 1
 _INTEGER_MAX = 2**63 - 1
 
 Change = TypeVar("Change", Row, Version)
+State = TypeVar("State", bound=FeedState)
 Fetch = Callable[[Partition, EpkRange, int, int], Awaitable[Sequence[Change]]]
 """Changes of a part of a partition after an LSN, at least as many as asked for where there are so many."""
 
@@ -67,7 +69,7 @@ def latest_to_text(container: Container, pieces: Sequence[Piece]) -> str:
     """A place in the feed of latest versions; one LSN for the whole range is written as that number."""
     if len(pieces) == 1:
         return str(pieces[0].after)
-    return container.seal.encode(_latest_mark(container), {"p": tokens.pieces_to_json(pieces)})
+    return container.seal.encode(_latest_mark(container), LatestPageState(tuple(pieces)).to_state())
 
 
 def latest_from_text(container: Container, span: EpkRange, text: str) -> list[Piece]:
@@ -77,35 +79,33 @@ def latest_from_text(container: Container, span: EpkRange, text: str) -> list[Pi
     """
     if text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= _INTEGER_MAX:
         return [Piece(span, min(int(text), _LSN_MAX))]
-    return within(_decoded(container, text, _latest_mark(container))[0], span, text)
+    return within(_opened(container, text, _latest_mark(container), LatestPageState).read, span, text)
 
 
 def versions_to_text(container: Container, pieces: Sequence[Piece], read_until: int) -> str:
     """A place in the feed of all versions, with the time up to which everything was read."""
-    return container.seal.encode(
-        _versions_mark(container), {"p": tokens.pieces_to_json(pieces), "t": read_until}
-    )
+    state = VersionsPageState(tuple(pieces), read_until)
+    return container.seal.encode(_versions_mark(container), state.to_state())
 
 
 def versions_from_text(container: Container, span: EpkRange, text: str) -> tuple[list[Piece], int]:
     """The place a client sent, and the time up to which everything before it was read."""
-    pieces, read_until = _decoded(container, text, _versions_mark(container))
-    return within(pieces, span, text), read_until
+    state = _opened(container, text, _versions_mark(container), VersionsPageState)
+    return within(state.read, span, text), state.read_until
 
 
 def _latest_mark(container: Container) -> int:
-    return tokens.fingerprint(container.resource.rid, "latest versions")
+    return fingerprint(container.resource.rid, "latest versions")
 
 
 def _versions_mark(container: Container) -> int:
     """Places from before an interruption of the versions are those of another feed."""
-    return tokens.fingerprint(container.resource.rid, "all versions", container.versions_since)
+    return fingerprint(container.resource.rid, "all versions", container.versions_since)
 
 
-def _decoded(container: Container, text: str, mark: int) -> tuple[list[Piece], int]:
+def _opened(container: Container, text: str, mark: int, kind: type[State]) -> State:
     try:
-        state = container.seal.decode(text, mark)
-        return tokens.pieces_from_json(state.get("p"), text), tokens.whole_number(state, "t", text)
+        return opened(container.seal, text, mark, kind)
     except PleiadError:
         raise bad_place(text, " It is not a place in this change feed.") from None
 

@@ -13,19 +13,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from operator import add
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pleiad import charge
 from pleiad.charge import Charge, steps_beyond
-from pleiad.engine import token as tokens
 from pleiad.engine.container import Container
+from pleiad.engine.pages.query import (
+    NumberedPageState,
+    OrderedPageState,
+    QueryPageState,
+    QueryState,
+    Scope,
+    WholePageState,
+)
 from pleiad.engine.query import stream, whole
 from pleiad.engine.query.functions import functions_of
-from pleiad.engine.query.job import QueryJob, QueryRequest, Tally, note_use, prepare
+from pleiad.engine.query.job import QueryJob, QueryRequest, note_use, prepare
 from pleiad.engine.query.value import ValueQuery, value_query
 from pleiad.engine.seal import as_json
 from pleiad.engine.steady import over_moves
+from pleiad.engine.tally import Tally
 from pleiad.errors import PleiadError, Reason
 from pleiad.partition.governor import admit_all, spend_all
 from pleiad.partition.partition import Partition
@@ -96,16 +103,9 @@ def _prepared(container: Container, request: QueryRequest, pace: Pace) -> QueryJ
 
 async def _run(job: QueryJob) -> QueryPage:
     request = job.request
-    state = job.container.seal.decode(request.token, job.mark) if request.token else {}
-    if state:
-        job.check_scope(state)
-    charged = _charged(state, request.token)
-    job.left_ru = _left(state, request.token)
     query = job.query
-    job.loaded_before = charged
-    # A page behind the first results of an order or of groups finds again what the first one has paid for.
-    job.pays_steps = "c" not in state and "k" not in state
-    if not request.token:
+    state = _begun_with(job) if request.token else None
+    if state is None:
         job.tally.steps_beyond = steps_beyond(job.pace.steps)  # what constants and parameters alone say
         job.tally.index_lookups = len(job.spans) if len(job.spans) > 1 else 0
     is_whole = not query.is_per_item or bool(query.order_by)
@@ -113,7 +113,7 @@ async def _run(job: QueryJob) -> QueryPage:
     if is_whole or job.lookups is not None or not job.spans:
         admit_all([partition.admit for partition in _partitions(job)], request.lane)
     results: list[bytes]
-    next_state: dict[str, Any] | None
+    next_state: QueryPageState | None
     try:
         if not job.spans and not query.is_aggregate:
             results, next_state = [], None
@@ -124,13 +124,25 @@ async def _run(job: QueryJob) -> QueryPage:
     except PleiadError as error:
         _charge_failure(job, error)
         raise
-    page = _page(job, results, next_state, charged)
+    page = _page(job, results, next_state)
     note_use(job, bool(results) and bool(job.pushdown.predicates))
     visits = job.visits or dict.fromkeys(page.partitions, 0)
     evenly_ru = min(dict(page.charge.parts).get("partitions", 0.0), page.charge_ru)
     spent = [(partition.governor, rows) for partition, rows in visits.items()]
     spend_all(spent, page.charge_ru, evenly_ru, request.lane)
     return page
+
+
+def _begun_with(job: QueryJob) -> QueryPageState:
+    """How the page begins by its token, which also says what the pages before it touched and left to pay."""
+    token = job.request.token
+    state = QueryState.from_state(job.container.seal.decode(token, job.mark), token)
+    job.check_scope(state)
+    job.loaded_before = state.charged
+    job.left_ru = state.left_hundredths / 100
+    # A page behind the first results of an order or of groups finds again what the first one has paid for.
+    job.pays_steps = not isinstance(state.page, OrderedPageState | NumberedPageState | WholePageState)
+    return state.page
 
 
 def _charge_failure(job: QueryJob, error: PleiadError) -> None:
@@ -167,18 +179,6 @@ def _whole_page(
     return QueryPage(results, cost, cost.ru, None, [short.partition], tally, None, milliseconds)
 
 
-def _charged(state: dict[str, Any], token: str) -> Tally:
-    """What the earlier pages touched and were charged for."""
-    if "u" not in state:
-        return Tally()
-    counts = state["u"]
-    if not isinstance(counts, list) or len(counts) != len(Tally().to_json()):
-        raise tokens.bad(token)
-    if not all(type(count) is int and 0 <= count < 2**62 for count in counts):
-        raise tokens.bad(token)
-    return Tally(*counts)
-
-
 def _paid(job: QueryJob, due_ru: float, results: int, has_next: bool) -> tuple[float, float]:
     """What a page pays of what is due, and what it leaves to the pages behind it, below 0 when it pays ahead for them.
 
@@ -192,18 +192,8 @@ def _paid(job: QueryJob, due_ru: float, results: int, has_next: bool) -> tuple[f
     return page_ru, round(due_ru - page_ru, 2)
 
 
-def _left(state: dict[str, Any], token: str) -> float:
-    """What the earlier pages left to pay, in request units."""
-    given = state.get("b", 0)
-    if type(given) is not int or abs(given) >= 2**53:
-        raise tokens.bad(token)
-    return given / 100
-
-
-def _page(
-    job: QueryJob, results: list[bytes], next_state: dict[str, Any] | None, charged: Tally
-) -> QueryPage:
-    tally = job.tally
+def _page(job: QueryJob, results: list[bytes], next_state: QueryPageState | None) -> QueryPage:
+    tally, charged = job.tally, job.loaded_before
     if not job.request.token:
         tally.partitions = max(1, tally.partitions)  # a query that reads nothing is still answered somewhere
     tally.items_returned = len(results)
@@ -211,7 +201,7 @@ def _page(
     if job.functions:
         first_call = 0 if job.request.token else 1
         tally.udf_calls = max(tally.items_loaded, first_call) * len(job.query.plan.udfs)
-    total = Tally(*map(add, charged.to_json(), tally.to_json()))
+    total = charged + tally
     # A page costs what it adds to the pages before it, so that their sum is the charge of the query exactly.
     multiplier = job.request.multiplier
     cost = total.charge(multiplier)
@@ -224,10 +214,8 @@ def _page(
         cost += Charge(((BETWEEN_PAGES, page_ru - own_ru),))
     token = None
     if next_state is not None:
-        whole_state = {**next_state, **job.scope_to_state(), "u": total.to_json()}
-        if left_ru:
-            whole_state["b"] = round(left_ru * 100)
-        token = job.container.seal.encode(job.mark, whole_state)
+        state = QueryState(next_state, Scope.of(job.request.span), total, round(left_ru * 100))
+        token = job.container.seal.encode(job.mark, state.to_state())
         if not job.request.is_confined:
             token = as_json(token, *job.request.span.to_hex())
     milliseconds = (time.perf_counter() - job.began_at) * 1000

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from pleiad.engine import token as tokens
+from pleiad.engine.pages.query import Pause
 from pleiad.engine.query.job import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.scan import Piece, Scan, is_read, spans_begun
 from pleiad.store.contract import Row
 from pleiad.store.selection import Predicate
-
-_State = dict[str, Any]
 
 
 class Gathering(Protocol):
@@ -36,36 +34,36 @@ G = TypeVar("G", bound=Gathering)
 
 
 class Gathered(NamedTuple):
-    """The gathering, and the state to go on with when the time was over before the end."""
+    """The gathering, and where it stands when the time was over before the end."""
 
     work: Any
-    paused: _State | None
+    pause: Pause | None
 
 
 async def gather(
     job: QueryJob,
-    state: _State,
+    pause: Pause | None,
     new: Callable[[], G],
     *,
     pays: bool,
     predicates: tuple[Predicate, ...] | None = None,
 ) -> Gathered:
-    """Adds every candidate, in scan order; `pays` when finding and loading them is not paid for yet."""
+    """Adds every candidate, in scan order, from where an earlier page has paused.
+
+    `pays` when finding and loading them is not paid for yet.
+    """
     if job.lookups is not None:
         return Gathered(await _of_lookups(job, new(), pays), None)
     if not job.spans:
         return Gathered(new(), None)
     if predicates is None:
         predicates = job.pushdown.predicates
-    begun = tokens.pieces_from_json(state["p"], job.request.token) if "p" in state else []
-    work = job.container.kept.take(state.get("w"), job.kept_mark) if begun else new()
-    if work is None:
+    if pause is None:
         work = new()
-        await _repeat(job, work, begun, predicates)
+        scan = _scan(job, predicates)
     else:
-        job.pace.hold(work.size_bytes if begun else 0)
-    work.job = job
-    scan = Scan(job.container, job.spans, begun, predicates, "d" in state, keys=job.keys, pace=job.pace)
+        work = await _taken_up(job, pause, new, predicates)
+        scan = _scan(job, predicates, pause.begun, pause.is_visited)
     job.visits = scan.rows
     await _walk(job, scan, work, pays)
     if pays:
@@ -73,8 +71,27 @@ async def gather(
     if scan.is_done:
         return Gathered(work, None)
     name = job.container.kept.keep(job.kept_mark, work, work.size_bytes)
-    paused: _State = {"p": tokens.pieces_to_json(scan.position()), "w": name}
-    return Gathered(work, {**paused, "d": 1} if scan.is_next_visited else paused)
+    return Gathered(work, Pause(tuple(scan.position()), scan.is_next_visited, name))
+
+
+def _scan(
+    job: QueryJob, predicates: tuple[Predicate, ...], begun: Sequence[Piece] = (), is_visited: bool = False
+) -> Scan:
+    return Scan(job.container, job.spans, begun, predicates, is_visited, keys=job.keys, pace=job.pace)
+
+
+async def _taken_up(
+    job: QueryJob, pause: Pause, new: Callable[[], G], predicates: tuple[Predicate, ...]
+) -> G:
+    """What was gathered up to a pause, kept or gathered again."""
+    work: G | None = job.container.kept.take(pause.kept, job.kept_mark)
+    if work is None:
+        work = new()
+        await _repeat(job, work, pause.begun, predicates)
+    else:
+        job.pace.hold(work.size_bytes)
+        work.job = job
+    return work
 
 
 async def _walk(job: QueryJob, scan: Scan, work: Gathering, pays: bool) -> None:

@@ -12,15 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from pleiad import charge, errors
-from pleiad.charge import Charge
-from pleiad.engine import token as tokens
 from pleiad.engine.container import Container
 from pleiad.engine.narrow import NO_KEYS, NamedKeys, named_keys
+from pleiad.engine.pages.query import NumberedPageState, QueryState, Scope, WholePageState
 from pleiad.engine.query.functions import NO_FUNCTIONS, Functions
 from pleiad.engine.query.resume import ResumePoint
+from pleiad.engine.seal import bad, fingerprint
+from pleiad.engine.tally import Tally
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
-from pleiad.keys.range import WHOLE, EpkRange, disjoint
+from pleiad.keys.range import EpkRange, disjoint
 from pleiad.keys.value import KeyValue
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
@@ -72,46 +73,6 @@ class QueryRequest(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tally:
-    """What a page touched."""
-
-    partitions: int = 0
-    items_loaded: int = 0
-    bytes_loaded: int = 0
-    items_returned: int = 0
-    bytes_returned: int = 0
-    index_lookups: int = 0
-    udf_calls: int = 0
-    steps_beyond: int = 0
-    """What was evaluated beyond the steps that are part of loading."""
-
-    def to_json(self) -> list[int]:
-        return [
-            self.partitions,
-            self.items_loaded,
-            self.bytes_loaded,
-            self.items_returned,
-            self.bytes_returned,
-            self.index_lookups,
-            self.udf_calls,
-            self.steps_beyond,
-        ]
-
-    def charge(self, multiplier: int) -> Charge:
-        return charge.query(
-            partitions=self.partitions,
-            items_loaded=self.items_loaded,
-            bytes_loaded=self.bytes_loaded,
-            items_returned=self.items_returned,
-            bytes_returned=self.bytes_returned,
-            index_lookups=self.index_lookups,
-            udf_calls=self.udf_calls,
-            steps_beyond=self.steps_beyond,
-            multiplier=multiplier,
-        )
-
-
-@dataclass(slots=True)
 class QueryJob:
     """A query prepared for one container: where it goes and what of it the store can do."""
 
@@ -156,46 +117,37 @@ class QueryJob:
         request = self.request
         parameters = sorted(request.parameters.items(), key=str)
         text = self.query.text_without_filter or request.text
-        return tokens.fingerprint(self.container.resource.rid, text, parameters)
+        return fingerprint(self.container.resource.rid, text, parameters)
 
     @property
     def rows_mark(self) -> int:
         """What tells the rows of this request, counted from their first, from those of others."""
-        return tokens.fingerprint(self.mark, self.request.text, self.request.resume) % 2**62
+        return fingerprint(self.mark, self.request.text, self.request.resume) % 2**62
 
     @property
     def kept_mark(self) -> int:
         """What tells the work that is kept for this request from that of others."""
-        return tokens.fingerprint(self.rows_mark, _scope(self.request.span))
+        return fingerprint(self.rows_mark, Scope.of(self.request.span))
 
-    def scope_to_state(self) -> dict[str, Any]:
-        """What a token says of the range it was issued for; nothing when that is the whole container."""
-        return {} if self.request.span == WHOLE else {"r": _scope(self.request.span)}
+    def bad_token(self) -> PleiadError:
+        """The refusal of a token that belongs to another page than the one asked for."""
+        return bad(self.request.token)
 
-    def check_scope(self, state: dict[str, Any]) -> None:
+    def check_scope(self, state: QueryState) -> None:
         """Refuses a token of another range.
 
         A part of its range is as good: after a split clients go on with the children, and both have the token of the
         parent. Not where the token counts results, which says nothing about a part.
         """
-        issued = state.get("r", list(WHOLE.to_hex()))
         span, execution = self.request.span, self.execution
-        if issued == list(_scope(span)):
+        if state.scope == Scope.of(span):
             return
-        counts = "c" in state or any(
+        counts = isinstance(state.page, NumberedPageState | WholePageState) or any(
             each is not None for each in (execution.limit, execution.top, execution.offset)
         )
-        if (
-            not counts
-            and isinstance(issued, list)
-            and len(issued) == 2
-            and all(type(x) is str for x in issued)
-        ):
-            whole = EpkRange.from_hex(*issued)
-            if whole.min <= span.min and span.max <= whole.max:
-                self.is_part = True
-                return
-        raise tokens.bad(self.request.token)
+        if counts or not state.scope.covers(span):
+            raise self.bad_token()
+        self.is_part = True
 
     def selection(self, span: EpkRange, predicates: tuple[Predicate, ...] | None = None) -> Selection:
         """The rows of a range that the predicates leave, those that were pushed down or others."""
@@ -334,14 +286,6 @@ def _new_route(container: Container, request: QueryRequest, query: Query) -> Rou
         order = path_order(query.plan, request.parameters, computed)
     pushed = pushdown(query.plan, request.parameters, container.is_indexed, computed)
     return Route(pushed, _keys(container, request, query), order)
-
-
-def _scope(span: EpkRange) -> tuple[str, ...]:
-    """A range as tokens know it: one key is its hash alone, since clients end its range in more than one way."""
-    low, high = span.min, span.max
-    after_low = int.from_bytes(low, "big") + 1
-    is_one_key = low != b"" and (high.startswith(low) or int.from_bytes(high, "big") == after_low)
-    return span.to_hex()[:1] if is_one_key else span.to_hex()
 
 
 def _keys(container: Container, request: QueryRequest, query: Query) -> list[tuple[Any, ...]] | None:

@@ -14,12 +14,18 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import orjson
 
 from pleiad import charge
-from pleiad.engine import token as tokens
+from pleiad.engine.pages.query import (
+    NumberedPageState,
+    OrderedPageState,
+    Pause,
+    PausedPageState,
+)
 from pleiad.engine.query.gather import charge_candidates, gather
 from pleiad.engine.query.job import SLICE_ROWS, QueryJob
 from pleiad.engine.query.resume import BEFORE_ALL, BEHIND_ALL
@@ -32,9 +38,9 @@ from pleiad.store.contract import Row
 from pleiad.store.selection import OrderPosition, PathOrder, Selection
 from pleiad.values.ranks import ARRAY_RANK, BOOLEAN_RANK, NULL_RANK, UNDEFINED_RANK
 
-_State = dict[str, Any]
+OrderState = OrderedPageState | NumberedPageState | PausedPageState
+"""How a page begins: behind a row, behind a number of rows, or before the first."""
 _OTHER_TOKEN_BYTES = 540
-_PLACE_NAMES = ("k", "t", "e", "c", "q", "a")
 _FOUND_BYTES = 600
 """What a result that waits for its place takes beside its text, roughly."""
 _ROWS_AT_ONCE = 16
@@ -89,14 +95,13 @@ class _IndexEndsError(Exception):
     """The rows go on with values that the index does not order, with too many results, or the index is gone."""
 
 
-async def ordered_page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None]:
+async def ordered_page(job: QueryJob, state: OrderState | None) -> tuple[list[bytes], OrderState | None]:
     """The next results in order, and the state of the page after them."""
-    execution, token = job.execution, job.request.token
-    if "c" in state and state.get("q") != f"{job.rows_mark:x}":
-        state = {}
-    is_counted = "c" in state
-    behind = _later(None if is_counted else _behind(job, state), _resumed(job))
-    emitted = tokens.whole_number(state, "c" if is_counted else "e", token)
+    execution = job.execution
+    if isinstance(state, NumberedPageState) and state.rows_mark != job.rows_mark:
+        state = None
+    behind = _later(_behind(job, state) if isinstance(state, OrderedPageState) else None, _resumed(job))
+    emitted = 0 if state is None or isinstance(state, PausedPageState) else state.emitted
     offset = execution.offset or 0
     most = offset + execution.limit if execution.limit is not None else execution.top
     wanted = max(offset - emitted, 0) + job.request.items_max
@@ -106,12 +111,12 @@ async def ordered_page(job: QueryJob, state: _State) -> tuple[list[bytes], _Stat
         return [], None
     if not job.request.token:
         await _charge_matches(job)
-    known = emitted if is_counted else 0
+    known = emitted if isinstance(state, NumberedPageState) else 0
     read = await _smallest(job, behind, known, wanted, state)
-    if read.paused is not None:
-        return [], {**{name: state[name] for name in _PLACE_NAMES if name in state}, **read.paused}
+    if read.pause is not None:
+        return [], _paused(state, read.pause)
     # The pages behind one that looked at every candidate have them paid for.
-    paid = {"a": 1} if read.is_all or "a" in state else {}
+    is_paid = read.is_all or (isinstance(state, OrderedPageState | NumberedPageState) and state.is_paid)
     page, rest = read.found[: read.wanted], read.found[read.wanted :]
     results, used = _cut(job, page, max(offset - emitted, 0))
     if _is_streamed(job):
@@ -124,13 +129,13 @@ async def ordered_page(job: QueryJob, state: _State) -> tuple[list[bytes], _Stat
     tells_end = is_one_key or len(results) < job.request.items_max
     if used == len(page) and not rest and not is_complete and tells_end:
         last = read.end
-    if not paid:
+    if not is_paid:
         job.tally.steps_beyond += sum(
             each.steps_beyond for each in read.evaluated if last is None or each.place <= last.place
         )
     if last is None or is_complete:
         return results, None
-    return results, {**_state_behind(job, last, emitted + used), **paid}
+    return results, _state_behind(job, last, emitted + used, is_paid)
 
 
 def _cut(job: QueryJob, page: list[Found], skip: int) -> tuple[list[bytes], int]:
@@ -150,35 +155,43 @@ def _cut(job: QueryJob, page: list[Found], skip: int) -> tuple[list[bytes], int]
 class _Read(NamedTuple):
     """The first results behind a place, one more than wanted where there is one.
 
-    When the time was over before: where the order was read up to, or the state of the walk over the candidates.
+    When the time was over before: where the order was read up to, or where the walk over the candidates stands.
     """
 
     found: list[Found]
     wanted: int
     end: Found | None = None
-    paused: _State | None = None
+    pause: Pause | None = None
     evaluated: Sequence[_Evaluated] = ()
     is_all: bool = False
     """Whether every candidate was looked at, and not those up to the last result."""
 
 
-async def _smallest(job: QueryJob, behind: Found | None, known: int, wanted: int, state: _State) -> _Read:
+async def _smallest(
+    job: QueryJob, behind: Found | None, known: int, wanted: int, state: OrderState | None
+) -> _Read:
     """The first results behind a place, without those that are known."""
     count = known + wanted + 1
-    if job.order is not None and job.lookups is None and "p" not in state:
+    pause = state.pause if state is not None else None
+    if job.order is not None and job.lookups is None and pause is None:
         try:
             streams = await _index_streams(job, job.order, behind, count, pauses=not known)
             if streams is not None:
                 return await _merge(job, streams, known, wanted)
         except _IndexEndsError:
             pass
-    pays = job.lookups is not None and not state
-    work, paused = await gather(job, state, lambda: _BestGathering(job, behind, count), pays=pays)
-    if paused is not None:
-        return _Read([], 0, None, paused)
+    pays = job.lookups is not None and state is None
+    work, pause = await gather(job, pause, lambda: _BestGathering(job, behind, count), pays=pays)
+    if pause is not None:
+        return _Read([], 0, None, pause)
     # An earlier page, which began the walk, may have been asked for fewer.
     best = await job.pace.run(work.best)
     return _Read(best[known:], min(wanted, work.count - known - 1), is_all=True)
+
+
+def _paused(state: OrderState | None, pause: Pause) -> OrderState:
+    """The same page again, with a gathering that is further on."""
+    return PausedPageState(pause) if state is None else replace(state, pause=pause)
 
 
 class _BestGathering:
@@ -400,13 +413,13 @@ async def _charge_matches(job: QueryJob) -> None:
         await charge_candidates(job, job.pushdown.predicates)
 
 
-def _state_behind(job: QueryJob, last: Found, emitted: int) -> _State:
-    """The place of the last result, or how many were given where its place is too long for a token."""
-    values = [[] if value is UNDEFINED or value == math.inf else [value] for value in last.values]
-    state = {"k": values, "t": list(last.tie), "e": emitted}
+def _state_behind(job: QueryJob, last: Found, emitted: int, is_paid: bool) -> OrderState:
+    """Behind the last result, or behind the number of those given where its sort values are too long for a token."""
+    values = tuple(UNDEFINED if value == math.inf else value for value in last.values)
+    state = OrderedPageState(values, last.tie, emitted, is_paid)
     # Base64 adds a third; the tally, the range, the place of a walk, the fingerprint and the JSON around need room too.
-    if len(orjson.dumps(state)) * 4 // 3 + _OTHER_TOKEN_BYTES > job.request.token_bytes_max:
-        return {"c": emitted, "q": f"{job.rows_mark:x}"}
+    if len(orjson.dumps(state.to_state())) * 4 // 3 + _OTHER_TOKEN_BYTES > job.request.token_bytes_max:
+        return NumberedPageState(emitted, job.rows_mark, is_paid)
     return state
 
 
@@ -425,26 +438,16 @@ def _later(one: Found | None, other: Found | None) -> Found | None:
     return one if one.place > other.place else other
 
 
-def _behind(job: QueryJob, state: _State) -> Found | None:
-    """The place a token names, or None while nothing was given."""
-    if "k" not in state and "p" in state:
-        return None
-    if not state:
-        return None
-    token = job.request.token
-    keys, tie = state.get("k"), state.get("t")
+def _behind(job: QueryJob, state: OrderedPageState) -> Found:
+    """The place a token names."""
     order_by = job.query.order_by
-    if not isinstance(keys, list) or not isinstance(tie, list) or len(keys) != len(order_by) or len(tie) != 2:
-        raise tokens.bad(token)
-    if not all(isinstance(key, list) and len(key) <= 1 for key in keys) or not all(
-        type(n) is int for n in tie
-    ):
-        raise tokens.bad(token)
+    if len(state.values) != len(order_by):
+        raise job.bad_token()
     values = tuple(
-        key[0] if key else math.inf if _is_distance(sort) else UNDEFINED
-        for sort, key in zip(order_by, keys, strict=True)
+        math.inf if value is UNDEFINED and _is_distance(sort) else value
+        for sort, value in zip(order_by, state.values, strict=True)
     )
-    return Found(_place_of(job, values), (tie[0], tie[1]), values, b"", 0)
+    return Found(_place_of(job, values), state.tie, values, b"", 0)
 
 
 def _is_distance(key: plan.SortKey) -> bool:

@@ -12,16 +12,15 @@ from itertools import islice
 from typing import Any
 
 from pleiad import charge
-from pleiad.engine import token as tokens
+from pleiad.engine.pages.query import LookupPageState, QueryPageState, Remainder, StreamPageState
 from pleiad.engine.query.gather import rows_read
 from pleiad.engine.query.job import SLICE_ROWS, QueryJob, looked_up
-from pleiad.engine.scan import Piece, Scan
+from pleiad.engine.scan import Scan
 from pleiad.query.measure import size_of
 from pleiad.query.pace import Pace
 from pleiad.query.values import hash_key
 from pleiad.store.contract import Row
 
-_State = dict[str, Any]
 _SEEN_BYTES = 200
 """What one result that was met takes in memory, roughly."""
 
@@ -61,21 +60,16 @@ def is_distinct(job: QueryJob) -> bool:
 class StreamPage:
     """The results of one page as they are found, and what OFFSET, LIMIT and TOP still allow."""
 
-    def __init__(self, job: QueryJob, state: _State) -> None:
-        token = job.request.token
+    def __init__(self, job: QueryJob, begun_with: Remainder | None) -> None:
         execution = job.execution
         most = execution.limit if execution.limit is not None else execution.top
         self._job = job
         self.results: list[bytes] = []
-        self.skip = tokens.whole_number(state, "o", token) if "o" in state else execution.offset or 0
-        self.left = tokens.whole_number(state, "l", token) if "l" in state else most
-        self.cuts = tokens.counts_by_number(state, "s", token)
-        """Rows that earlier pages gave of items with more, by document number.
-
-        A split may put others before such an item, and a page may end within one of those too.
-        """
-        self.paid = tokens.counts_by_number(state, "x", token)
-        """What earlier pages paid for evaluating those items up to there, by document number."""
+        rest = begun_with or Remainder(execution.offset or 0, most)
+        self.skip = rest.skip
+        self.left = most if rest.left is None else rest.left
+        self.cuts = dict(rest.cuts)
+        self.paid = dict(rest.paid_steps)
         self.seen = Seen(job.pace) if is_distinct(job) else None
         self._room_bytes = job.container.limits.response_bytes
 
@@ -152,27 +146,34 @@ class StreamPage:
         elif job.execution.matches(job.filtered_item_of(row)):
             yield from job.container.render_all((row,))
 
-    def state(self, place: _State) -> _State:
-        """What the next page needs to know."""
-        state = {**place, "o": self.skip, "s": list(self.cuts.items()), "x": list(self.paid.items())}
-        if self.left is not None:
-            state["l"] = self.left
-        return {name: value for name, value in state.items() if value or name in ("o", "l")}
+    def remainder(self) -> Remainder:
+        """What the page leaves to the next one."""
+        return Remainder(self.skip, self.left, tuple(self.cuts.items()), tuple(self.paid.items()))
 
 
-async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None]:
+async def page(job: QueryJob, state: QueryPageState | None) -> tuple[list[bytes], QueryPageState | None]:
     """The next results, and the state of the page after them."""
-    stream = StreamPage(job, state)
+    if job.lookups is not None:
+        if not isinstance(state, LookupPageState | None):
+            raise job.bad_token()
+        return await _page_of_lookups(job, state)
+    if not isinstance(state, StreamPageState | None):
+        raise job.bad_token()
+    return await _page_of_walk(job, state)
+
+
+async def _page_of_walk(
+    job: QueryJob, state: StreamPageState | None
+) -> tuple[list[bytes], StreamPageState | None]:
+    stream = StreamPage(job, state.remainder if state is not None else None)
     if stream.left == 0:
         return [], None
-    if job.lookups is not None:
-        return await _page_of_lookups(job, stream, state)
-    begun = tokens.pieces_from_json(state["p"], job.request.token) if "p" in state else []
-    if stream.seen is not None and begun:
-        stream.seen = await _seen_before(job, state, begun, stream.cuts)
+    if stream.seen is not None and state is not None:
+        stream.seen = await _seen_before(job, state)
     lane = job.request.lane if job.first_rows is None else None
+    begun, is_visited = (state.begun, state.is_visited) if state is not None else ((), False)
     predicates = job.pushdown.predicates
-    scan = Scan(job.container, job.spans, begun, predicates, "d" in state, lane, job.keys, job.pace)
+    scan = Scan(job.container, job.spans, begun, predicates, is_visited, lane, job.keys, job.pace)
     job.visits = scan.rows
     last: Row | None = None
     while not stream.is_full and not scan.is_done:
@@ -190,23 +191,24 @@ async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None
     job.tally.partitions = scan.partitions_visited
     if scan.is_done or stream.left == 0:
         return stream.results, None
-    place = {"p": tokens.pieces_to_json(scan.position()), "d": scan.is_next_visited}
+    name: str | None = None
     if stream.seen is not None:
-        place["w"] = job.container.kept.keep(job.kept_mark, stream.seen, stream.seen.size_bytes)
-    return stream.results, stream.state(place)
+        name = job.container.kept.keep(job.kept_mark, stream.seen, stream.seen.size_bytes)
+    position = tuple(scan.position())
+    return stream.results, StreamPageState(position, scan.is_next_visited, stream.remainder(), name)
 
 
-async def _seen_before(job: QueryJob, state: _State, begun: list[Piece], cuts: dict[int, int]) -> Seen:
+async def _seen_before(job: QueryJob, state: StreamPageState) -> Seen:
     """What DISTINCT met on the pages before this one."""
-    seen: Seen | None = job.container.kept.take(state.get("w"), job.kept_mark)
+    seen: Seen | None = job.container.kept.take(state.kept, job.kept_mark)
     if seen is not None:
         seen.pace = job.pace
         job.pace.hold(seen.size_bytes)
         return seen
     seen = Seen(job.pace)
-    async for row in rows_read(job, begun, job.pushdown.predicates):
+    async for row in rows_read(job, state.begun, job.pushdown.predicates):
         await job.pace.run(seen.add_results, job, row)
-    for number, count in cuts.items():
+    for number, count in state.remainder.cuts:
         for partition in job.partitions:
             found = await partition.find(number)
             # A token of a wider range may name an item that this request has no part in.
@@ -216,10 +218,13 @@ async def _seen_before(job: QueryJob, state: _State, begun: list[Piece], cuts: d
 
 
 async def _page_of_lookups(
-    job: QueryJob, stream: StreamPage, state: _State
-) -> tuple[list[bytes], _State | None]:
-    after = tokens.whole_number(state, "n", job.request.token)
-    found = await looked_up(job, first=not state)
+    job: QueryJob, state: LookupPageState | None
+) -> tuple[list[bytes], LookupPageState | None]:
+    stream = StreamPage(job, state.remainder if state is not None else None)
+    if stream.left == 0:
+        return [], None
+    after = state.after if state is not None else 0
+    found = await looked_up(job, first=state is None)
     rows = [row for row in found if row.number > after]
     if stream.seen is not None:
         for row in found[: len(found) - len(rows)]:
@@ -228,7 +233,7 @@ async def _page_of_lookups(
     if (taken == len(rows) and not stream.has_all) or stream.left == 0:
         return stream.results, None
     last = rows[taken - 1].number if taken else after
-    return stream.results, stream.state({"n": last})
+    return stream.results, LookupPageState(last, stream.remainder())
 
 
 def _take_all(job: QueryJob, stream: StreamPage, rows: Sequence[Row]) -> int:

@@ -13,10 +13,16 @@ from typing import Any
 
 import orjson
 
-from pleiad.engine import token as tokens
+from pleiad.engine.pages.query import (
+    CountPageState,
+    Pause,
+    PausedPageState,
+    QueryPageState,
+    WholePageState,
+)
 from pleiad.engine.query.gather import charge_candidates, gather
 from pleiad.engine.query.job import QueryJob
-from pleiad.engine.query.order import ordered_page
+from pleiad.engine.query.order import OrderState, ordered_page
 from pleiad.engine.scan import Piece, remaining
 from pleiad.keys.range import EpkRange
 from pleiad.keys.undefined import UNDEFINED
@@ -25,28 +31,43 @@ from pleiad.query.measure import rendered
 from pleiad.query.sorting import paced_sort
 from pleiad.store.contract import Row
 
-_State = dict[str, Any]
 _TEXT_BYTES = 50
 _ROW_BYTES = 150
 _DECODED = 4
 """What a text beside its characters, and a row beside its item, take in memory, and how many times its JSON an item."""
 
 
-async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None]:
+async def page(job: QueryJob, state: QueryPageState | None) -> tuple[list[bytes], QueryPageState | None]:
     """The next results, and the state of the page after them."""
     query = job.query
     if query.order_by and not query.is_aggregate and not query.distinct and query.is_per_item:
+        if not isinstance(state, OrderState | None):
+            raise job.bad_token()
         return await ordered_page(job, state)
     if _is_plain_count(job):
+        if not isinstance(state, CountPageState | None):
+            raise job.bad_token()
         return await _count_page(job, state)
-    given = tokens.whole_number(state, "c", job.request.token)
-    texts = job.container.kept.look(state.get("w"), _mark_of_texts(job))
+    if isinstance(state, CountPageState) and not job.spans:
+        state = None  # a part of the range of its token, and nothing to count in it
+    if not isinstance(state, WholePageState | PausedPageState | None):
+        raise job.bad_token()
+    return await _whole_page(job, state)
+
+
+async def _whole_page(
+    job: QueryJob, state: WholePageState | PausedPageState | None
+) -> tuple[list[bytes], WholePageState | PausedPageState | None]:
+    is_first = not isinstance(state, WholePageState)
+    begun_with = state if isinstance(state, WholePageState) else WholePageState(0)
+    texts: list[bytes] | None = job.container.kept.look(begun_with.kept, _mark_of_texts(job))
     if texts is None:
-        values, paused = await _values(job, state)
-        if paused is not None:
-            return [], {**paused, "c": given} if given else paused
+        pause = state.pause if state is not None else None
+        values, pause = await _values(job, pause, pays=is_first)
+        if pause is not None:
+            return [], PausedPageState(pause) if is_first else WholePageState(begun_with.given, pause=pause)
         texts = await job.pace.run(_texts_of, job, values)
-    return _cut(job, state, texts, given)
+    return _cut(job, begun_with, texts)
 
 
 def _texts_of(job: QueryJob, values: list[Any]) -> list[bytes]:
@@ -59,22 +80,24 @@ def _texts_of(job: QueryJob, values: list[Any]) -> list[bytes]:
     return texts
 
 
-def _cut(job: QueryJob, state: _State, texts: list[bytes], given: int) -> tuple[list[bytes], _State | None]:
+def _cut(
+    job: QueryJob, state: WholePageState, texts: list[bytes]
+) -> tuple[list[bytes], WholePageState | None]:
     """One page of a result that is known whole."""
     results: list[bytes] = []
     room_bytes = job.container.limits.response_bytes
-    for text in texts[given : given + job.request.items_max]:
+    for text in texts[state.given : state.given + job.request.items_max]:
         if results and len(text) > room_bytes:
             break
         room_bytes -= len(text)
         results.append(text)
-    end = given + len(results)
+    end = state.given + len(results)
     if end >= len(texts):
         return results, None
-    name, mark = state.get("w"), _mark_of_texts(job)
+    name, mark = state.kept, _mark_of_texts(job)
     if job.container.kept.look(name, mark) is not texts:
         name = job.container.kept.keep(mark, texts, sum(map(len, texts)) + _TEXT_BYTES * len(texts))
-    return results, {"c": end, "w": name}
+    return results, WholePageState(end, name)
 
 
 def _mark_of_texts(job: QueryJob) -> int:
@@ -82,53 +105,55 @@ def _mark_of_texts(job: QueryJob) -> int:
     return ~job.kept_mark
 
 
-async def _values(job: QueryJob, state: _State) -> tuple[list[Any], _State | None]:
-    """Every result of the query in order, or the state to go on with when the time was over before."""
+_Values = tuple[list[Any], Pause | None]
+
+
+async def _values(job: QueryJob, pause: Pause | None, pays: bool) -> _Values:
+    """Every result of the query in order, or where its gathering stands when the time was over before."""
     execution, query = job.execution, job.query
     if not query.reads_items:
         return await job.evaluate_whole(lambda: execution.run(())), None
-    pays = "c" not in state
     if not query.is_per_item or job.functions:
-        return await _of_items(job, state, pays)
+        return await _of_items(job, pause, pays)
     if query.is_ranked:
-        return await _ranked(job, state, pays)
+        return await _ranked(job, pause, pays)
     if query.is_aggregate:
-        work, paused = await gather(job, state, lambda: _GroupGathering(job), pays=pays)
+        work, pause = await gather(job, pause, lambda: _GroupGathering(job), pays=pays)
         return (
-            ([], paused)
-            if paused is not None
+            ([], pause)
+            if pause is not None
             else (await job.evaluate_whole(lambda: execution.finish(work.groups)), None)
         )
-    work, paused = await gather(job, state, lambda: _RowGathering(job), pays=pays)
-    if paused is not None:
-        return [], paused
+    work, pause = await gather(job, pause, lambda: _RowGathering(job), pays=pays)
+    if pause is not None:
+        return [], pause
     return await job.evaluate_whole(lambda: execution.outputs(execution.sorted_rows(work.in_order()))), None
 
 
-async def _of_items(job: QueryJob, state: _State, pays: bool) -> tuple[list[Any], _State | None]:
+async def _of_items(job: QueryJob, pause: Pause | None, pays: bool) -> _Values:
     """The results from all items at once: rows are not those of each item alone, or the query calls functions."""
     predicates = () if job.query.ranks_text else None
-    work, paused = await gather(job, state, lambda: _ItemGathering(job), pays=pays, predicates=predicates)
-    if paused is not None:
-        return [], paused
+    work, pause = await gather(job, pause, lambda: _ItemGathering(job), pays=pays, predicates=predicates)
+    if pause is not None:
+        return [], pause
     return await job.evaluate_whole(lambda: job.execution.run(work.in_order())), None
 
 
-async def _ranked(job: QueryJob, state: _State, pays: bool) -> tuple[list[Any], _State | None]:
+async def _ranked(job: QueryJob, pause: Pause | None, pays: bool) -> _Values:
     """The results by rank. Statistics of texts need every row, whatever the filter says of it."""
     ranks_text = job.query.ranks_text
-    if ranks_text and pays and "p" not in state:
+    if ranks_text and pays and pause is None:
         job.tally.partitions = len(job.partitions)
         await charge_candidates(job, job.pushdown.predicates if _is_text_indexed(job) else ())
-    work, paused = await gather(
+    work, pause = await gather(
         job,
-        state,
+        pause,
         lambda: _RankGathering(job),
         pays=pays and not ranks_text,
         predicates=() if ranks_text else None,
     )
-    if paused is not None:
-        return [], paused
+    if pause is not None:
+        return [], pause
     return await job.evaluate_whole(lambda: job.execution.outputs(work.ranking.best_first())), None
 
 
@@ -234,14 +259,15 @@ def _is_always_defined(node: plan.Expression) -> bool:
     return isinstance(node, plan.Slot) or (isinstance(node, plan.Constant) and node.value is not UNDEFINED)
 
 
-async def _count_page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None]:
+async def _count_page(
+    job: QueryJob, state: CountPageState | None
+) -> tuple[list[bytes], CountPageState | None]:
     """The count, partition by partition; the token carries what is counted so far."""
-    if not state:
+    if state is None:
         job.tally.partitions = len(job.partitions)
     if job.is_part:
-        state = {}  # what is counted so far is of the whole range
-    begun = tokens.pieces_from_json(state["p"], job.request.token) if "p" in state else []
-    total = tokens.whole_number(state, "n", job.request.token)
+        state = None  # what is counted so far is of the whole range
+    begun, total = (state.begun, state.total) if state is not None else ((), 0)
     spans = [piece.span for piece in remaining(job.spans, begun)]
     while spans:
         span = spans.pop(0)
@@ -252,6 +278,6 @@ async def _count_page(job: QueryJob, state: _State) -> tuple[list[bytes], _State
             spans.insert(0, EpkRange(part.max, span.max))
         total += (await partition.count(job.selection(part), count_only=True))[0]
         if spans and job.is_out_of_time():
-            return [], {"p": tokens.pieces_to_json([Piece(spans[0])]), "n": total}
+            return [], CountPageState((Piece(spans[0]),), total)
         await job.pace.rest()
     return [orjson.dumps(value) for value in job.execution.slice([total])], None

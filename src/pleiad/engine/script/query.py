@@ -13,10 +13,14 @@ from typing import Any, NamedTuple
 from pleiad import charge, errors
 from pleiad.charge import Charge
 from pleiad.engine.items import Key
+from pleiad.engine.pages.script import (
+    ScriptResultsPageState,
+    ScriptRowsPageState,
+    bad_script_continuation,
+)
 from pleiad.engine.query.functions import NO_FUNCTIONS, functions_beside
 from pleiad.engine.script.clock import Clock
 from pleiad.engine.transaction import Transaction
-from pleiad.errors import PleiadError
 from pleiad.item.body import load
 from pleiad.keys.range import prefix_range
 from pleiad.limits import MB
@@ -30,9 +34,6 @@ from pleiad.store.contract import Row, Snapshot
 
 _CHUNK_ROWS = 200
 _CHUNK_BYTES = 2 * MB
-_DIGITS_MAX = 18
-_WHOLE = "c"
-"""Begins the continuation of a query whose results are counted, not its rows."""
 
 
 class ScriptPage(NamedTuple):
@@ -66,17 +67,16 @@ class ScriptQueries:
         most = self._page_items(operation.get("pageSize"))
         continuation = operation.get("continuation") or ""
         if not isinstance(continuation, str):
-            raise _bad_continuation()
+            raise bad_script_continuation()
         if operation.get("do") == "feed":
-            return await self._feed(most, _number(continuation))
+            return await self._feed(most, ScriptRowsPageState.from_text(continuation))
         text, parameters = _asked(operation.get("query"))
         with Pace(self._container.limits, max(self._clock.seconds_left, 0.0)) as pace:
             execution = await self._execution(pace, text, parameters)
             query = execution.query
             if query.is_per_item and query.reads_items and not _is_whole(query, execution):
-                return await self._streamed(execution, most, _number(continuation))
-            given = _number(continuation[1:]) if continuation.startswith(_WHOLE) else 0
-            return await self._whole(execution, most, given)
+                return await self._streamed(execution, most, ScriptRowsPageState.from_text(continuation))
+            return await self._whole(execution, most, ScriptResultsPageState.from_text(continuation))
 
     def _page_items(self, given: object) -> int:
         limits = self._container.limits
@@ -129,20 +129,21 @@ class ScriptQueries:
 
     # -- pages -------------------------------------------------------------------------------------
 
-    async def _feed(self, most: int, after: int) -> ScriptPage:
+    async def _feed(self, most: int, state: ScriptRowsPageState) -> ScriptPage:
         rows: list[Row] = []
         room_bytes = self._container.limits.response_bytes
         more = False
-        async for row in self._rows(after):
+        async for row in self._rows(state.after):
             if len(rows) == most or room_bytes <= 0:
                 more = True
                 break
             rows.append(row)
             room_bytes -= row.size_bytes
         cost = charge.feed_page([row.size_bytes for row in rows], 1)
-        return ScriptPage(self._container.render_all(rows), cost, str(rows[-1].number) if more else None)
+        following = ScriptRowsPageState(rows[-1].number).to_text() if more else None
+        return ScriptPage(self._container.render_all(rows), cost, following)
 
-    async def _streamed(self, execution: Execution, most: int, after: int) -> ScriptPage:
+    async def _streamed(self, execution: Execution, most: int, state: ScriptRowsPageState) -> ScriptPage:
         """A page of a query that gives its results item by item; all results of an item are on one page."""
         container, query, parameters = self._container, execution.query, execution.parameters
         results: list[bytes] = []
@@ -152,7 +153,7 @@ class ScriptQueries:
         is_indexed = pushdown(query.plan, parameters, container.is_indexed, container.computed_names).is_whole
         last: Row | None = None
         more = False
-        async for row in self._rows(after):
+        async for row in self._rows(state.after):
             if len(results) >= most or room_bytes <= 0:
                 more = True
                 break
@@ -163,8 +164,9 @@ class ScriptQueries:
                 loaded.append(row.size_bytes)
             results += texts
             room_bytes -= sum(map(len, texts))
-        cost = _query_charge(execution, loaded, looked_at, results, is_first=not after)
-        return ScriptPage(results, cost, str(last.number) if more and last is not None else None)
+        cost = _query_charge(execution, loaded, looked_at, results, is_first=not state.after)
+        following = ScriptRowsPageState(last.number).to_text() if more and last is not None else None
+        return ScriptPage(results, cost, following)
 
     def _results_of(self, execution: Execution, row: Row) -> list[bytes]:
         item = self._item_of(row)
@@ -172,9 +174,9 @@ class ScriptQueries:
             return list(map(execution.renderer(row.size_bytes), execution.values((item,))))
         return self._container.render_all((row,)) if execution.matches(item) else []
 
-    async def _whole(self, execution: Execution, most: int, given: int) -> ScriptPage:
+    async def _whole(self, execution: Execution, most: int, state: ScriptResultsPageState) -> ScriptPage:
         """A page of a query that looks at everything first: order, groups, DISTINCT, TOP and OFFSET."""
-        query, pace = execution.query, execution.context.pace
+        query, pace, given = execution.query, execution.context.pace, state.given
         if query.is_aggregate and query.is_per_item and query.reads_items:
             values, loaded = await self._grouped(execution)
         else:
@@ -191,7 +193,8 @@ class ScriptQueries:
             room_bytes -= len(text)
         end = given + len(results)
         cost = _query_charge(execution, [] if given else loaded, loaded, results, is_first=not given)
-        return ScriptPage(results, cost, f"{_WHOLE}{end}" if end < len(texts) else None)
+        following = ScriptResultsPageState(end).to_text() if end < len(texts) else None
+        return ScriptPage(results, cost, following)
 
     async def _grouped(self, execution: Execution) -> tuple[list[Any], list[int]]:
         """The groups of a query, which need no row a second time; and the sizes of the rows."""
@@ -251,13 +254,3 @@ def _asked(given: object) -> tuple[str, dict[str, Any]]:
         if "value" in each:
             values[each["name"]] = each["value"]
     return text, values
-
-
-def _number(text: str) -> int:
-    if text and not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX):
-        raise _bad_continuation()
-    return int(text or 0)
-
-
-def _bad_continuation() -> PleiadError:
-    return errors.BAD_REQUEST(reason="The continuation is none that this script was given.")

@@ -12,7 +12,8 @@ from pleiad import charge, errors
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput, from_autoscale_settings
 from pleiad.engine.beside import beside
-from pleiad.engine.token import fingerprint, whole_number
+from pleiad.engine.pages.feed import MetadataPageState, opened
+from pleiad.engine.seal import fingerprint
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.render import feed_body, resource_answer
 from pleiad.heads.nosql.resource_json import FEEDS, to_json
@@ -111,7 +112,8 @@ async def feed_answer(
         texts = await pace.run(_texts_of_page, call, values[start : start + call.page_items()], pace)
     extra = {"x_ms_item_count": str(len(texts))}
     if start + len(texts) < len(values):
-        extra["x_ms_continuation"] = call.engine.seal.encode(mark, {"c": start + len(texts)})
+        state = MetadataPageState(start + len(texts))
+        extra["x_ms_continuation"] = call.engine.seal.encode(mark, state.to_state())
     answer = resource_answer(200, call, cost, None, **extra)
     return Response(200, answer.headers, feed_body(parent_rid, FEEDS[kind], texts, len(texts)))
 
@@ -141,4 +143,4 @@ def _texts_of_page(call: Call, values: list[Any], pace: Pace) -> list[bytes]:
 
 def _offset(call: Call, mark: int) -> int:
     token = call.text(b"x-ms-continuation")
-    return whole_number(call.engine.seal.decode(token, mark), "c", token) if token else 0
+    return opened(call.engine.seal, token, mark, MetadataPageState).given if token else 0

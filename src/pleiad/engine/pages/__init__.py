@@ -1,0 +1,1 @@
+"""What continuation tokens say: with what the next page of each kind begins."""
