@@ -35,11 +35,13 @@ attack: $(READY)  ## every class of attack on real servers, both stores; 1,000,0
 oracle: $(READY)  ## the service's own query planner and Pleiad on recorded and fresh random texts, differences by cause; needs ../shared
 	$(BIN)/python -W ignore -m differential --expressions 200000 --queries 100000
 
-conformance: $(READY)  ## the official Python and Go clients' own tests against Pleiad; writes docs/compatibility.md
+conformance: $(READY)  ## the official Python, Go and Rust clients' own tests against Pleiad; writes docs/compatibility.md
 	$(BIN)/python -m conformance.python_suite --select all --write
 	$(BIN)/python -m conformance.python_suite --store postgres --select all --write
 	@if command -v go >/dev/null; then $(BIN)/python -m conformance.go.suite --write; \
 	else echo "Go is not installed here: the Go client's own tests are left out."; fi
+	@if command -v cargo >/dev/null; then $(BIN)/python -m conformance.rust.suite --write; \
+	else echo "Cargo is not installed here: the Rust client's own tests are left out."; fi
 
 # The programs over the official clients. A first build downloads what it needs: Go and Java a minute, Rust four.
 CLIENTS ?= dotnet javascript go java rust
