@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test test-postgres lint bench oracle attack conformance clients javascript dotnet go java rust crash simulate truth isolation requirements clean
+.PHONY: run test test-postgres lint bench oracle attack conformance clients javascript dotnet go java rust start-page crash simulate truth isolation requirements clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -63,6 +63,9 @@ java: $(READY)  ## every operation of the official Java client; needs a JDK of v
 
 rust: $(READY)  ## every operation of the official Rust client; needs Cargo, and minutes for the first build
 	$(BIN)/python -m conformance.rust.run
+
+start-page: $(READY)  ## the programs of docs/start.md, each with its client, over plain HTTP and over HTTPS
+	$(BIN)/python -m conformance.start_page
 
 crash: $(READY)  ## kill -9 the real server, and PostgreSQL beneath two, a hundred times under load and in splits
 	PLEIAD_CRASH_KILLS=100 $(BIN)/python -m pytest tests/crash tests/splits/test_kills.py --store both
