@@ -228,7 +228,7 @@ def run_turns(drill: Drill, workers: list[Worker], stop: threading.Event, ledger
 
 
 @pytest.mark.filterwarnings("ignore")  # the client's own threads complain that a server is gone
-@pytest.mark.timeout(120 + 15 * TURNS)
+@pytest.mark.timeout(900 + 60 * TURNS)
 def test_nothing_acknowledged_is_lost_or_doubled_whatever_fails(server: PostgresServer) -> None:
     dsn = server.new_database()
     gateways = [Gateway("one", dsn), Gateway("two", dsn)]

@@ -63,7 +63,7 @@ def live_and_die(
 
 
 @pytest.mark.filterwarnings("ignore")  # the client's own threads complain that the server is gone
-@pytest.mark.timeout(60 + 30 * KILLS)
+@pytest.mark.timeout(900 + 60 * KILLS)
 def test_a_server_killed_in_the_middle_of_splits_and_merges_loses_nothing(
     tmp_path: Path, start_server: StartServer, segment_names: SegmentNames
 ) -> None:
