@@ -140,7 +140,7 @@ def _run(binaries: list[TestBinary], only: str) -> list[Outcome]:
             **os.environ,
             "AZURE_COSMOS_CONNECTION_STRING": f"AccountEndpoint=https://127.0.0.1:{port};AccountKey={EMULATOR_KEY};",
             "AZURE_COSMOS_TEST_MODE": "required",
-            "AZURE_COSMOS_ALLOW_INVALID_CERT": "true",
+            "AZURE_COSMOS_EMULATOR_SERVER_CERT_VALIDATION_DISABLED": "true",
         }
         for binary in binaries:
             command = [str(binary.executable), "--test-threads", "2", *([only] if only else [])]

@@ -172,17 +172,16 @@ class QueryJob:
         """Refuses a token of another range.
 
         A part of its range is as good: after a split clients go on with the children, and both have the token of the
-        parent. Not where the token counts results, which says nothing about a part.
+        parent. Each of them may then give as many results as TOP or LIMIT still allows, of which the client takes so
+        many. Not where the token counts results, or some are still to be skipped: that says nothing about a part.
         """
         issued = state.get("r", list(WHOLE.to_hex()))
-        span, execution = self.request.span, self.execution
+        span = self.request.span
         if issued == list(_scope(span)):
             return
-        counts = "c" in state or any(
-            each is not None for each in (execution.limit, execution.top, execution.offset)
-        )
         if (
-            not counts
+            "c" not in state
+            and not self._skips(state)
             and isinstance(issued, list)
             and len(issued) == 2
             and all(type(x) is str for x in issued)
@@ -192,6 +191,13 @@ class QueryJob:
                 self.is_part = True
                 return
         raise tokens.bad(self.request.token)
+
+    def _skips(self, state: dict[str, Any]) -> bool:
+        """Whether OFFSET leaves out results that the pages of a token have not come to."""
+        token = self.request.token
+        if "o" in state:
+            return tokens.whole_number(state, "o", token) > 0
+        return (self.execution.offset or 0) > tokens.whole_number(state, "e", token)
 
     @property
     def gives_found_rows(self) -> bool:

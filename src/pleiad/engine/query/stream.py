@@ -3,6 +3,9 @@
 The next page goes on where this one stopped in the walk over the container. An item that gives several rows (JOIN)
 may be cut between them; the token then says of which item how many rows were given. What DISTINCT has seen is kept
 for the next page, and gathered again where it is gone.
+
+A page that has results ends where its physical partition does, as the service's pages do: its gateway asks one after
+the other.
 """
 
 from __future__ import annotations
@@ -182,6 +185,8 @@ async def page(job: QueryJob, state: _State) -> tuple[list[bytes], _State | None
         if taken < len(rows):
             scan.stop_after(rows[taken - 1] if taken else None, rows)
         if scan.is_done or stream.is_full or job.is_out_of_time() or scan.is_held:
+            break
+        if stream.results and not scan.is_next_visited:
             break
         await job.pace.rest()
     if stream.has_all and last is not None:
