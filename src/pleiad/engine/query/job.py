@@ -58,6 +58,8 @@ class QueryRequest(NamedTuple):
     may_fan_out: bool = True
     is_paged: bool = False
     """The client asked for pages of a size of its own, so it wants to go on by their tokens."""
+    ends_with_partition: bool = False
+    """The size of a page is left to the server: one that has results ends where its physical partition does."""
     merges_values: bool = False
     """The client can also make one of equal results, and one aggregate of those of partitions."""
     merges_partitions: bool = False
