@@ -99,6 +99,8 @@ def test_a_killed_server_leaves_no_half_batch(
             for thread in threads:
                 thread.start()
             time.sleep(random.uniform(0.1, 0.5))
+            while sum(acknowledged.values()) <= 10:
+                time.sleep(0.01)
             os.kill(server.process_id, signal.SIGKILL)
             for thread in threads:
                 thread.join(30)

@@ -386,6 +386,8 @@ def live_and_die(
         for worker in workers:
             worker.start()
         time.sleep(chooser.uniform(0.02, LOAD_SECONDS_MAX))
+        while record.acknowledged <= 10 * (life + 1) and not record.surprises:
+            time.sleep(0.01)
         os.kill(server.process_id, signal.SIGKILL)
         stop.set()
         for worker in workers:

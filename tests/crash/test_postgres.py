@@ -212,6 +212,11 @@ def prepare(gateway: Gateway) -> None:
         container.create_item({"id": "counter", "pk": pk, "version": 0})
 
 
+def is_enough(ledger: Ledger) -> bool:
+    """Whether so much was written and changed that what is lost or doubled would show."""
+    return ledger.verdicts[Verdict.DONE] > 50 * TURNS and ledger.changes > 0
+
+
 def run_turns(drill: Drill, workers: list[Worker], stop: threading.Event, ledger: Ledger) -> None:
     for worker in workers:
         worker.start()
@@ -220,6 +225,8 @@ def run_turns(drill: Drill, workers: list[Worker], stop: threading.Event, ledger
             drill.turn(number)
             assert not ledger.surprises, ledger.surprises[:3]
         time.sleep(1)
+        while not is_enough(ledger) and not ledger.surprises:
+            time.sleep(0.05)
     finally:
         stop.set()
         for worker in workers:
@@ -254,8 +261,7 @@ def test_nothing_acknowledged_is_lost_or_doubled_whatever_fails(server: Postgres
         for gateway in gateways:
             gateway.close()
     report(drill, ledger)
-    assert ledger.verdicts[Verdict.DONE] > 50 * TURNS, "the clients hardly wrote anything"
-    assert ledger.changes > 0, "nothing was split or merged"
+    assert is_enough(ledger), "the clients hardly wrote anything, or nothing was split or merged"
     seconds = [each for _, _, each in drill.resumed]
     assert statistics.median(seconds) <= RESUME_SECONDS, drill.resumed
 

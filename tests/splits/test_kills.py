@@ -28,6 +28,13 @@ def raise_throughput(server: RunningServer, life: int) -> None:
     connect(server).replace_throughput(wanted)
 
 
+def wait_until_busy(ledger: Ledger, life: int) -> None:
+    """Waits until this life has acknowledged writes and the first one a change, however slow the machine is."""
+    written = ledger.acknowledged + 25
+    while not ledger.failures and (ledger.acknowledged < written or not (life or ledger.changes)):
+        time.sleep(0.01)
+
+
 def live_and_die(
     data: Path,
     limits: Path,
@@ -50,7 +57,7 @@ def live_and_die(
         workers.append(Mover(server, ledger, stop, f"mover{life}"))
         for worker in workers:
             worker.start()
-        time.sleep(0.3)
+        wait_until_busy(ledger, life)
         if life % 2 == 0:
             raise_throughput(server, life)
         time.sleep(random.Random(life).uniform(0.0, 0.5))
