@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 INSTALL := pip install --quiet --disable-pip-version-check --editable '.[test]'
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-postgres lint bench oracle attack conformance clients javascript dotnet go java rust crash simulate truth isolation requirements lock clean
+.PHONY: help run test test-postgres lint bench oracle attack conformance clients javascript dotnet go java rust start-page crash simulate truth isolation requirements lock clean
 
 # The locked versions are what everybody has. Where one of them cannot be had, for another Python or from an older index,
 # the newest allowed ones do as well.
@@ -44,11 +44,13 @@ attack: $(READY)  ## every class of attack on real servers, both stores; 1,000,0
 oracle: $(READY)  ## the service's own query planner and Pleiad on recorded and fresh random texts, differences by cause; needs ../shared
 	$(BIN)/python -W ignore -m differential --expressions 200000 --queries 100000
 
-conformance: $(READY)  ## the official Python and Go clients' own tests against Pleiad; writes docs/compatibility.md
+conformance: $(READY)  ## the official Python, Go and Rust clients' own tests against Pleiad; writes docs/compatibility.md
 	$(BIN)/python -m conformance.python_suite --select all --write
 	$(BIN)/python -m conformance.python_suite --store postgres --select all --write
 	@if command -v go >/dev/null; then $(BIN)/python -m conformance.go.suite --write; \
 	else echo "Go is not installed here: the Go client's own tests are left out."; fi
+	@if command -v cargo >/dev/null; then $(BIN)/python -m conformance.rust.suite --write; \
+	else echo "Cargo is not installed here: the Rust client's own tests are left out."; fi
 
 # The programs over the official clients. A first build downloads what it needs: Go and Java a minute, Rust four.
 CLIENTS ?= dotnet javascript go java rust
@@ -70,6 +72,9 @@ java: $(READY)  ## every operation of the official Java client; needs a JDK of v
 
 rust: $(READY)  ## every operation of the official Rust client; needs Cargo, and minutes for the first build
 	$(BIN)/python -m conformance.rust.run
+
+start-page: $(READY)  ## the programs of docs/start.md, each with its client, over plain HTTP and over HTTPS
+	$(BIN)/python -m conformance.start_page
 
 crash: $(READY)  ## kill -9 the real server, and PostgreSQL beneath two, a hundred times under load and in splits
 	PLEIAD_CRASH_KILLS=100 $(BIN)/python -m pytest tests/crash tests/splits/test_kills.py --store both

@@ -41,7 +41,6 @@ from conformance.suite_source import (
 )
 
 LIMITS_FILE = PROJECT_ROOT / "conformance" / "limits.toml"
-HEAD_FILE = PROJECT_ROOT / "conformance" / "compatibility.head.md"
 PAGE_FILE = PROJECT_ROOT / "docs" / "compatibility.md"
 PROGRESS_INTERVAL_S = 15.0
 _NOTHING_COLLECTED = 5
@@ -98,10 +97,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     print(report.summary(run))
     if options.write:
-        PAGE_FILE.parent.mkdir(exist_ok=True)
-        written = PAGE_FILE.read_text(encoding="utf-8") if PAGE_FILE.exists() else ""
-        text = report.page(run, HEAD_FILE.read_text(encoding="utf-8"), written)
-        PAGE_FILE.write_text(text, encoding="utf-8")
+        PAGE_FILE.write_text(report.page(run, PAGE_FILE.read_text(encoding="utf-8")), encoding="utf-8")
         print(f"written: {PAGE_FILE.relative_to(PROJECT_ROOT)}")
     return 1 if report.unexplained(run) else 0
 

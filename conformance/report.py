@@ -71,8 +71,8 @@ def summary(run: Run) -> str:
     return "\n".join(lines)
 
 
-def page(run: Run, head: str, written: str = "") -> str:
-    """Return docs/compatibility.md: the hand-written head, what this run found, and the other store's record."""
+def page(run: Run, written: str) -> str:
+    """Return docs/compatibility.md with the record of this run in place of the earlier one, and all else as it was."""
     records = {found.splitlines()[0]: found.strip() for found in _RECORD.findall(written)}
     on_sqlite = records.get(Store.SQLITE.heading, "")
     parts = [_what_was_run(run), _group_table(run)]
@@ -82,7 +82,7 @@ def page(run: Run, head: str, written: str = "") -> str:
         parts.append(_differences(run, set(_LISTED.findall(on_sqlite))))
     records[run.store.heading] = "\n\n".join(parts)
     shown = [records[store.heading] for store in Store if store.heading in records]
-    return "\n\n".join([head.rstrip(), *shown]) + "\n"
+    return "\n\n".join([_RECORD.sub("", written).rstrip(), *shown]) + "\n"
 
 
 def _what_was_run(run: Run) -> str:

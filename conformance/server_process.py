@@ -118,13 +118,15 @@ def running_server(
     store: str = "sqlite",
     throttle: str = "observe",
     read_only_key: str | None = None,
+    sample_in: Path | None = None,
 ) -> Iterator[ServerProcess]:
-    """Start an ephemeral server on the port, yield it once it answers, and stop it at the end.
+    """Start an empty server, or one with the sample in a directory, yield it once it answers, and stop it at the end.
 
     The suites make containers of 400 RU/s and do not expect to be held up by them, so throughput is only observed.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    command = [_pleiad_command(), "serve", "--ephemeral", "--port", str(port), "--limits", limits]
+    data = ["--ephemeral"] if sample_in is None else ["--data", str(sample_in), "--sample"]
+    command = [_pleiad_command(), "serve", *data, "--port", str(port), "--limits", limits]
     command += ["--throttle", throttle, "--store", store]
     if read_only_key is not None:
         command += ["--read-only-key", read_only_key]

@@ -113,14 +113,18 @@ def test_the_page_keeps_the_other_stores_record_and_names_what_differs(tmp_path:
         return report.Run("1.0", store, f"command of {store.value}", RunResults(tests), known)
 
     failed = result("a.py::t1", Outcome.FAILED, "boom"), result("a.py::t2", Outcome.FAILED, "boom")
-    first = report.page(run(report.Store.SQLITE, *failed, result("a.py::t3")), "# Head")
+    first = report.page(
+        run(report.Store.SQLITE, *failed, result("a.py::t3")), "# Head\n\n## By hand\n\nKept.\n"
+    )
     other = run(report.Store.POSTGRES, failed[0], result("a.py::t2"), result("a.py::t3", Outcome.FAILED))
-    both = report.page(other, "# Head", first)
+    both = report.page(other, first)
     assert both.startswith(first.rstrip())
     assert "`a.py::t2` fails on SQLite only." in both
     assert "`a.py::t3` fails on PostgreSQL only: It is so." in both
     assert "`a.py::t1`" not in both.split("on PostgreSQL\n")[1]
-    again = report.page(run(report.Store.SQLITE, *failed), "# Head", both)
+    again = report.page(run(report.Store.SQLITE, *failed), both)
+    assert again.startswith("# Head\n\n## By hand\n\nKept.\n\n## The official")
+    assert again.count("command of sqlite") == 1
     assert "command of postgres" in again
     same = run(report.Store.POSTGRES, *failed)
-    assert "same result on both stores" in report.page(same, "# Head", again)
+    assert "same result on both stores" in report.page(same, again)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance import client_program, clients
+from conformance import client_program, clients, start_page
 from conformance.client_program import EXIT_LEFT_OUT, EXIT_NOT_STARTED, ClientProgram, check_client
 
 FOLDER = Path(__file__).resolve().parent
@@ -60,3 +60,27 @@ def test_an_unknown_program_is_refused_by_its_name(capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         clients.main(["cobol"])
     assert "there is no program cobol" in capsys.readouterr().err
+
+
+def test_every_program_of_the_start_page_is_there_to_be_tried(tmp_path: Path) -> None:
+    place = start_page.Place("https", 4711, tmp_path / "tls.crt")
+    page = start_page.PAGE_FILE.read_text(encoding="utf-8")
+    headings = {
+        "Python": "python",
+        "JavaScript": "js",
+        "Go": "go",
+        ".NET": "csharp",
+        "Java": "java",
+        "Rust": "rust",
+    }
+    for heading, language in {**headings, "Entra credentials": "python"}.items():
+        program = place.put_into(start_page.blocks(heading, language)[0])
+        assert "https://localhost:4711" in program
+        assert "KEY" not in program
+        assert "data/tls.crt" not in program
+    tried = page.split("## A client of each kind")[1].split("\n## ")[0]
+    assert set(re.findall(r"^### (.*)$", tried, re.MULTILINE)) == {
+        *headings,
+        "Entra credentials",
+        "Entity Framework Core",
+    }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -53,3 +55,12 @@ def test_root_starts_postgresql_from_a_folder_that_only_root_can_read(
 def test_no_example_of_a_property_test_is_timed() -> None:
     assert settings().deadline is None
     assert HealthCheck.too_slow in settings().suppress_health_check
+
+
+def test_only_a_test_that_hangs_meets_its_time_limit(project_root: Path) -> None:
+    configured = tomllib.loads((project_root / "pyproject.toml").read_text(encoding="utf-8"))
+    usual = configured["tool"]["pytest"]["ini_options"]["timeout"]
+    assert usual >= 900
+    for file in sorted((project_root / "tests").rglob("test_*.py")):
+        for seconds in re.findall(r"mark\.timeout\((?:max\()?(\d+)", file.read_text(encoding="utf-8")):
+            assert int(seconds) >= usual, file.name

@@ -1,8 +1,7 @@
 """Run the Go client's own emulator tests against Pleiad: `python -m conformance.go.suite [--write]`.
 
 The tests come inside the module. They are copied to build/go/suite, where only the address of the server is put in the
-place of the emulator's, and run one by one, since one that panics ends its process. A failure is explained by an entry
-of reasons.toml beside this file; one without an entry, and an entry whose test passes, make the command fail.
+place of the emulator's, and run one by one, since one that panics ends its process.
 """
 
 import argparse
@@ -13,11 +12,10 @@ import shutil
 import ssl
 import subprocess
 import sys
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from conformance import own_tests
 from conformance.client_program import (
     BUILD_DIR,
     EXIT_LEFT_OUT,
@@ -27,6 +25,7 @@ from conformance.client_program import (
     require_tools,
     run_build_step,
 )
+from conformance.own_tests import Outcome, Verdict
 from conformance.server_process import (
     ServerUnavailableError,
     free_port,
@@ -36,23 +35,8 @@ from conformance.server_process import (
 
 SOURCE_DIR = Path(__file__).resolve().parent
 SUITE_DIR = BUILD_DIR / "go" / "suite"
-PAGES = (
-    SOURCE_DIR.parent / "compatibility.head.md",
-    SOURCE_DIR.parent.parent / "docs" / "compatibility.md",
-)
 MODULE = "github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
-HEADING = "## The Go client's own tests"
-FOLLOWING = "## Published query examples"
 TEST_TIMEOUT_S = 120
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How one test ended, with the first lines of what it said if it failed."""
-
-    name: str
-    verdict: str
-    message: str
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -71,16 +55,14 @@ def main(arguments: list[str] | None = None) -> int:
     except (BuildFailedError, ServerUnavailableError) as error:
         print(f"conformance: {error}", file=sys.stderr)
         return EXIT_NOT_STARTED
-    reasons = tomllib.loads((SOURCE_DIR / "reasons.toml").read_text(encoding="utf-8"))["known"]
-    for outcome in outcomes:
-        print(f"{outcome.verdict:<5} {outcome.name}  {outcome.message}")
-    failed = {outcome.name for outcome in outcomes if outcome.verdict == "FAIL"}
-    print(f"{len(outcomes) - len(failed)} passed, {len(failed)} failed")
-    for name in sorted(failed ^ set(reasons)):
-        print(f"{name}: {'fails without a reason' if name in failed else 'passes, its reason can go'}")
+    reasons = own_tests.known_reasons("go")
     if options.write:
-        _write(_section(version, outcomes, reasons))
-    return 0 if failed == set(reasons) else 1
+        lead = (
+            f"The module azcosmos {version} holds {len(outcomes)} tests for an emulator, which `python -m "
+            "conformance.go.suite` runs over HTTPS. Its other tests need no server."
+        )
+        own_tests.write(own_tests.section("The Go client's own tests", lead, outcomes, reasons))
+    return own_tests.told(outcomes, reasons)
 
 
 def _copy_module() -> str:
@@ -118,38 +100,9 @@ def _one(name: str, environment: Mapping[str, str]) -> Outcome:
         command, cwd=SUITE_DIR, env=environment, capture_output=True, text=True, check=False
     )
     if done.returncode == 0:
-        return Outcome(name, "skip" if f"--- SKIP: {name} " in done.stdout else "ok", "")
+        return Outcome(name, Verdict.SKIPPED if f"--- SKIP: {name} " in done.stdout else Verdict.PASSED)
     lines = [line.strip() for line in done.stdout.splitlines() if not line.startswith(("===", "---"))]
-    return Outcome(name, "FAIL", " ".join(filter(None, lines))[:300])
-
-
-def _section(version: str, outcomes: list[Outcome], reasons: Mapping[str, str]) -> str:
-    verdicts = [outcome.verdict for outcome in outcomes]
-    passed, skipped, failed = (verdicts.count(verdict) for verdict in ("ok", "skip", "FAIL"))
-    lines = [
-        HEADING,
-        "",
-        f"The module azcosmos {version} holds {len(outcomes)} tests for an emulator; `python -m conformance.go.suite`",
-        f"runs them over HTTPS: {passed} pass, {failed} fail, {skipped} are skipped by themselves. Its other tests",
-        "need no server.",
-        "",
-        "| test that fails | reason |",
-        "| --- | --- |",
-        *(
-            f"| `{outcome.name}` | {reasons.get(outcome.name, 'not explained yet')} |"
-            for outcome in outcomes
-            if outcome.verdict == "FAIL"
-        ),
-    ]
-    return "\n".join(lines) + "\n\n"
-
-
-def _write(section: str) -> None:
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        begin = text.find(HEADING)
-        end = text.index(FOLLOWING)
-        page.write_text(text[: end if begin < 0 else begin] + section + text[end:], encoding="utf-8")
+    return Outcome(name, Verdict.FAILED, " ".join(filter(None, lines))[:300])
 
 
 if __name__ == "__main__":

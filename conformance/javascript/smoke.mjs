@@ -7,7 +7,9 @@ import { access } from "./sections/access.mjs";
 import { batch, bulk } from "./sections/batch.mjs";
 import { catalog } from "./sections/catalog.mjs";
 import { changeFeed } from "./sections/change_feed.mjs";
+import { conditions } from "./sections/conditions.mjs";
 import { items } from "./sections/items.mjs";
+import { paging } from "./sections/paging.mjs";
 import { queries } from "./sections/queries.mjs";
 import { scripts } from "./sections/scripts.mjs";
 import { splits } from "./sections/splits.mjs";
@@ -17,6 +19,8 @@ const SECTIONS = {
   batch: [batch],
   bulk: [bulk],
   queries: [queries],
+  paging: [paging],
+  conditions: [conditions],
   changefeed: [changeFeed],
   scripts: [scripts],
   splits: [splits],

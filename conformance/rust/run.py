@@ -13,12 +13,18 @@ from conformance.client_program import ClientProgram, check_client, require_tool
 SOURCE_DIR = Path(__file__).resolve().parent
 
 
-def build(directory: Path) -> list[str]:
-    """Build a copy of the program, beside which Cargo notes the versions that it chose."""
-    require_tools("Rust", "cargo")
-    source, target = directory / "source", directory / "target"
+def copy_program(directory: Path) -> Path:
+    """Copy the program into the folder, where Cargo notes the versions that it chooses beside it."""
+    source = directory / "source"
     shutil.rmtree(source / "src", ignore_errors=True)
     shutil.copytree(SOURCE_DIR, source, dirs_exist_ok=True)
+    return source
+
+
+def build(directory: Path) -> list[str]:
+    """Build a copy of the program."""
+    require_tools("Rust", "cargo")
+    source, target = copy_program(directory), directory / "target"
     if not target.exists():
         print("the first build of the Rust client compiles about 200 crates and takes minutes", flush=True)
     run_build_step(["cargo", "build"], source, environment={"CARGO_TARGET_DIR": str(target)})

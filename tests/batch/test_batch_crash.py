@@ -12,8 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from pleiad.testing.start import RunningServer
 from tests.stores import StartServer
 
@@ -79,7 +77,6 @@ def check(wire: BatchWire, key: str, acknowledged: dict[str, int]) -> None:
     acknowledged[key] = number
 
 
-@pytest.mark.timeout(90)
 def test_a_killed_server_leaves_no_half_batch(
     tmp_path: Path, new_wire: Connect, start_server: StartServer
 ) -> None:
@@ -102,6 +99,8 @@ def test_a_killed_server_leaves_no_half_batch(
             for thread in threads:
                 thread.start()
             time.sleep(random.uniform(0.1, 0.5))
+            while sum(acknowledged.values()) <= 10:
+                time.sleep(0.01)
             os.kill(server.process_id, signal.SIGKILL)
             for thread in threads:
                 thread.join(30)

@@ -396,7 +396,7 @@ def live_and_die(
             assert not worker.is_alive()
 
 
-@pytest.mark.timeout(600 + 15 * KILLS)
+@pytest.mark.timeout(900 + 60 * KILLS)
 def test_nothing_acknowledged_is_lost_however_often_the_server_is_killed(
     tmp_path: Path, start_server: StartServer, segment_names: SegmentNames
 ) -> None:

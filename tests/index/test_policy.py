@@ -83,6 +83,13 @@ def test_mode_none_indexes_nothing_and_names_no_paths() -> None:
     assert not policy.is_indexed(("id",))
 
 
+@pytest.mark.parametrize("mode", ["consistent", "lazy"])
+def test_an_index_is_automatic_whatever_a_client_sends(mode: str) -> None:
+    policy = policy_of({"indexingMode": mode, "automatic": False})
+    assert policy.to_json()["automatic"] is True
+    assert policy.is_indexed(("name",))
+
+
 @pytest.mark.requirement("R124", "R125")
 def test_the_sample_policy_without_a_root_indexes_only_what_it_names() -> None:
     policy = policy_of(SAMPLE)

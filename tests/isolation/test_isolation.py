@@ -31,8 +31,10 @@ LOCKED = 423
 PAIR = ("x", "y")
 SINGLE = "z"
 COMING_AND_GOING = ("t0", "t1", "t2")
-THREADS_SECONDS_MAX = 300
+THREADS_SECONDS_MAX = 600
 SCRIPT_TAG = "script"
+STOPPED = 408
+"""On a busy machine a script may take longer than it is given, and then has written and shown nothing."""
 
 MOVE_ONE = """function (ids, tags) {
   const before = [];
@@ -228,11 +230,11 @@ class Client:
         self.record.refused.update(map(value_of, doomed))
 
     def move_by_script(self) -> None:
-        """Reads two items and writes both; when others were always faster nothing was written."""
+        """Reads two items and writes both; when others were always faster, or it was stopped, nothing was written."""
         ids = self.chooser.sample(PAIR, 2)
         tags = [f"{SCRIPT_TAG}-{self.item(id)['tag']}" for id in ids]
         answer = self.run("moveOne", ids, tags)
-        if answer.status != 449:
+        if answer.status not in (449, STOPPED):
             assert answer.status == 200, answer.body
             found = answer.json()
             self.told(found["after"], {item["id"]: value_of(item) for item in found["before"]})
@@ -240,8 +242,9 @@ class Client:
     def fail_in_a_script(self) -> None:
         doomed = [self.item(id) for id in (*PAIR, SINGLE)]
         answer = self.run("failHalfway", doomed)
-        assert answer.status == 400, answer.body
-        assert "half way" in answer.json()["message"]
+        if answer.status != STOPPED:
+            assert answer.status == 400, answer.body
+            assert "half way" in answer.json()["message"]
         self.record.refused.update(map(value_of, doomed))
 
     # -- readers -----------------------------------------------------------------------------------
@@ -276,6 +279,8 @@ class Client:
     def read_by_script(self) -> None:
         """What a script reads is one state for as long as it runs."""
         answer = self.run("readTwice")
+        if answer.status == STOPPED:
+            return
         assert answer.status == 200, answer.body
         first, second = answer.json()
         assert first == second
@@ -428,7 +433,9 @@ def lived(
 
 
 @pytest.mark.requirement("R20")
-@pytest.mark.parametrize("seconds", [3, pytest.param(60, marks=[pytest.mark.long, pytest.mark.timeout(900)])])
+@pytest.mark.parametrize(
+    "seconds", [3, pytest.param(60, marks=[pytest.mark.long, pytest.mark.timeout(1800)])]
+)
 def test_one_serial_order_explains_what_clients_of_a_logical_partition_are_told(
     lived: Callable[..., Any], seconds: float
 ) -> None:

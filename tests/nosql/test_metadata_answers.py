@@ -158,6 +158,7 @@ def test_a_query_over_partitions_answers_a_session_token_of_one_range(spread_pla
         "x-ms-documentdb-isquery": "True",
         "content-type": "application/query+json",
         "x-ms-documentdb-query-enablecrosspartition": "True",
+        "x-ms-max-item-count": "100",
     }
     answer = wire.send("POST", [*spread_place.path, "docs"], query, flags)
     assert len(answer.json["Documents"]) == 20

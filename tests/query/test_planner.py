@@ -42,7 +42,6 @@ def unnamed(tally: Tally) -> list[str]:
     ]
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.skipif(
     not (RECORDS / recorded.QUERIES).is_file(), reason="no recorded answers beside the checkout"
 )
@@ -57,7 +56,6 @@ def test_the_recorded_answers_of_the_planner_are_pleiads_too() -> None:
     assert short == {}, "\n".join(report(tally, 1))
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.skipif(not is_here(SHARED), reason="the planner does not lie beside the checkout")
 @pytest.mark.parametrize("seed", [1, 2])
 def test_fresh_texts_have_the_same_answers(seed: int) -> None:

@@ -102,7 +102,6 @@ async def _run(world: Any, text: str) -> int:
     return 200
 
 
-@pytest.mark.timeout(600)
 async def test_point_reads_go_on_beside_all_hostile_queries(world: Any) -> None:
     async with world(limits=BRIEF) as w:
         for number in range(3):

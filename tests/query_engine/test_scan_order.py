@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 
 pytestmark = pytest.mark.every_store
@@ -34,6 +35,31 @@ async def test_the_items_of_several_keys_come_by_rid_within_a_range(world: Any, 
             numbers = (await w.query(IN_KEYS, span=part.span, page_items=lambda: size)).results
             assert numbers == sorted(numbers)
             assert len(numbers) > 30
+
+
+async def test_a_page_whose_size_is_the_servers_ends_with_its_physical_partition(world: Any) -> None:
+    async with world(partitions=3) as w:
+        await fill(w)
+        answer = await w.query("SELECT VALUE c.pk FROM c", ends_with_partition=True)
+        parts = [part.span for part in w.container.map.partitions]
+        pages = [[orjson.loads(result) for result in page.results] for page in answer.pages]
+        assert len(pages) == 3
+        for keys, span in zip(pages, parts, strict=True):
+            assert keys
+            assert all(span.contains(w.container.epk_of((key,))) for key in keys)
+        assert len((await w.query("SELECT VALUE c.pk FROM c")).pages) == 1
+
+
+async def test_partitions_without_results_make_no_pages_of_their_own_before_the_first_result(
+    world: Any,
+) -> None:
+    async with world(partitions=3) as w:
+        await fill(w)
+        last = w.container.map.partitions[-1].span
+        key = next(f"p{n}" for n in range(11) if last.contains(w.container.epk_of((f"p{n}",))))
+        text = f"SELECT VALUE c.pk FROM c WHERE CONCAT(c.pk, '') = '{key}'"
+        answer = await w.query(text, ends_with_partition=True)
+        assert [len(page.results) for page in answer.pages] == [len(answer.results)]
 
 
 async def test_a_token_over_many_keys_is_short(world: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from zlib import crc32
@@ -72,10 +73,12 @@ async def test_a_token_of_another_query_parameter_or_range_is_refused(world: Any
             with pytest.raises(PleiadError):
                 await w.page("SELECT * FROM c", token=confined.token, span=wrong)
         counted = await w.page("SELECT VALUE c.n FROM c GROUP BY c.n", items_max=1)
-        limited = await w.page("SELECT * FROM c OFFSET 0 LIMIT 9", items_max=1)
+        w.container.limits = replace(w.container.limits, operation_seconds=0.0)
+        skipping = await w.page("SELECT * FROM c OFFSET 39 LIMIT 9", items_max=1)
+        assert not skipping.results
         for text, page in (
             ("SELECT VALUE c.n FROM c GROUP BY c.n", counted),
-            ("SELECT * FROM c OFFSET 0 LIMIT 9", limited),
+            ("SELECT * FROM c OFFSET 39 LIMIT 9", skipping),
         ):
             with pytest.raises(PleiadError):
                 await w.page(text, token=page.token, span=one)
@@ -95,6 +98,32 @@ async def test_the_children_of_a_split_go_on_with_the_token_of_their_parent(worl
                 found += page.results
                 token = page.token
         assert sorted(found) == sorted(orjson.dumps(f"i{number}") for number in range(40))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT TOP 30 VALUE c.id FROM c",
+        "SELECT VALUE c.id FROM c OFFSET 0 LIMIT 30",
+        "SELECT VALUE c.id FROM c OFFSET 2 LIMIT 30",
+        "SELECT TOP 30 VALUE c.id FROM c ORDER BY c.n",
+    ],
+)
+async def test_each_child_of_a_split_gives_what_a_limit_still_allows(world: Any, text: str) -> None:
+    async with world(partitions=1) as w:
+        await fill(w)
+        first = await w.page(text, items_max=7)
+        await w.engine.split(w.container, w.container.map.partitions[0].range_id)
+        found = list(first.results)
+        for partition in w.container.map.partitions:
+            token, given = first.token, []
+            while token is not None:
+                page = await w.page(text, items_max=7, token=token, span=partition.span)
+                given += page.results
+                token = page.token
+            assert len(given) <= 23
+            found += given
+        assert len(set(found)) == len(found) >= 30
 
 
 async def test_a_token_of_another_container_is_refused(world: Any) -> None:

@@ -78,7 +78,6 @@ def run_seeds(first: int, count: int, directory: Path, grounds: Grounds) -> None
 
 
 @pytest.mark.every_store
-@pytest.mark.timeout(300)
 def test_the_invariants_hold_for_every_seed(tmp_path: Path, grounds: Grounds, store_kind: str) -> None:
     run_seeds(0, SEEDS[store_kind], tmp_path, grounds)
 

@@ -56,5 +56,21 @@ export async function bulk() {
       assert.equal(again[0].error?.code, 409);
       assert.equal(again[1].response?.statusCode, 204);
     });
+    await check("bulk: operations on one item keep their order", async () => {
+      const named = { id: "one", partitionKey: "one" };
+      const resourceBody = { id: "one", pk: "one", n: 1 };
+      const done = await container.items.executeBulkOperations([
+        { operationType: "Create", partitionKey: "one", resourceBody },
+        { operationType: "Read", ...named },
+        { operationType: "Replace", ...named, resourceBody: { ...resourceBody, n: 2 } },
+        { operationType: "Patch", ...named, resourceBody: { operations: [{ op: "incr", path: "/n", value: 1 }] } },
+        { operationType: "Read", ...named },
+        { operationType: "Delete", ...named },
+        { operationType: "Read", ...named },
+      ]);
+      const statuses = done.map((entry) => entry.response?.statusCode ?? entry.error?.code);
+      assert.deepEqual(statuses, [201, 200, 200, 200, 200, 204, 404]);
+      assert.deepEqual([done[1].response.resourceBody.n, done[4].response.resourceBody.n], [1, 3]);
+    });
   });
 }

@@ -343,11 +343,11 @@ class IndexingPolicy:
         except TypeError as error:
             raise errors.BAD_REQUEST(reason=f"The indexing policy is not valid JSON: {error}") from error
         mode = _mode_of(given)
-        automatic = given.get("automatic")
-        if automatic is None:
-            automatic = mode != "none"
-        if not isinstance(automatic, bool):
+        automatic = given.get("automatic", mode != "none")
+        if automatic is not None and not isinstance(automatic, bool):
             raise errors.BAD_REQUEST(reason="The 'automatic' of an indexing policy must be true or false.")
+        # Every item of an index is in it, whatever the policy says: some clients send false for what is not set.
+        automatic = bool(automatic) or mode != "none"
         document = {**given, "indexingMode": mode, "automatic": automatic}
         rules = _fill_paths(document, mode, limits)
         composites = _composites_of(document, limits)

@@ -14,7 +14,16 @@ from typing import Any, NamedTuple, TypeVar
 from pleiad import charge, errors
 from pleiad.engine.container import Container
 from pleiad.engine.narrow import NO_KEYS, NamedKeys, named_keys
-from pleiad.engine.pages.query import NumberedPageState, QueryState, Scope, WholePageState
+from pleiad.engine.pages.query import (
+    LookupPageState,
+    NumberedPageState,
+    OrderedPageState,
+    QueryPageState,
+    QueryState,
+    Scope,
+    StreamPageState,
+    WholePageState,
+)
 from pleiad.engine.query.functions import NO_FUNCTIONS, Functions
 from pleiad.engine.query.resume import ResumePoint
 from pleiad.engine.seal import bad, fingerprint
@@ -61,6 +70,8 @@ class QueryRequest(NamedTuple):
     may_fan_out: bool = True
     is_paged: bool = False
     """The client asked for pages of a size of its own, so it wants to go on by their tokens."""
+    ends_with_partition: bool = False
+    """The size of a page is left to the server: one that has results ends where its physical partition does."""
     merges_values: bool = False
     """The client can also make one of equal results, and one aggregate of those of partitions."""
     merges_partitions: bool = False
@@ -137,17 +148,22 @@ class QueryJob:
         """Refuses a token of another range.
 
         A part of its range is as good: after a split clients go on with the children, and both have the token of the
-        parent. Not where the token counts results, which says nothing about a part.
+        parent. Each of them may then give as many results as TOP or LIMIT still allows, of which the client takes so
+        many. Not where the token counts results, or some are still to be skipped: that says nothing about a part.
         """
-        span, execution = self.request.span, self.execution
-        if state.scope == Scope.of(span):
+        if state.scope == Scope.of(self.request.span):
             return
-        counts = isinstance(state.page, NumberedPageState | WholePageState) or any(
-            each is not None for each in (execution.limit, execution.top, execution.offset)
-        )
-        if counts or not state.scope.covers(span):
+        counts = isinstance(state.page, NumberedPageState | WholePageState)
+        if counts or self._skips(state.page) or not state.scope.covers(self.request.span):
             raise self.bad_token()
         self.is_part = True
+
+    def _skips(self, page: QueryPageState) -> bool:
+        """Whether OFFSET leaves out results that the pages of a token have not come to."""
+        if isinstance(page, StreamPageState | LookupPageState):
+            return page.remainder.skip > 0
+        emitted = page.emitted if isinstance(page, OrderedPageState) else 0
+        return (self.execution.offset or 0) > emitted
 
     def selection(self, span: EpkRange, predicates: tuple[Predicate, ...] | None = None) -> Selection:
         """The rows of a range that the predicates leave, those that were pushed down or others."""

@@ -40,6 +40,7 @@ _MERGES_NOT = b"azsdk-go-"
 """Part of the name of the Go client, which sends its capabilities and knows no query plans."""
 _MERGES_ROWS_ONLY = "azure-cosmos-js"
 """Part of the name of the JavaScript client, which finds no end when a partition is divided while it counts."""
+_MAX_ITEMS = b"x-ms-max-item-count"
 _TOKEN_LIMIT = b"x-ms-documentdb-responsecontinuationtokenlimitinkb"
 _METRICS = b"x-ms-documentdb-populatequerymetrics"
 _INDEX_METRICS = b"x-ms-cosmos-populateindexmetrics"
@@ -62,6 +63,7 @@ async def query(call: Call) -> Response:
     span = scope(call, container)
     session.check_span(call.session(level), container, span)
     merges = _merges_partitions(call)
+    has_size = _MAX_ITEMS in call.request.headers
     request = QueryRequest(
         text=text,
         parameters=parameters,
@@ -69,8 +71,8 @@ async def query(call: Call) -> Response:
         key=call.key or None,
         is_confined=is_confined(call),
         may_fan_out=call.flag(CROSS_PARTITION),
-        is_paged=b"x-ms-max-item-count" in call.request.headers
-        or b"x-ms-continuation" in call.request.headers,
+        is_paged=has_size or b"x-ms-continuation" in call.request.headers,
+        ends_with_partition=not has_size,
         merges_partitions=merges,
         merges_values=merges and _MERGES_ROWS_ONLY not in call.text(b"x-ms-useragent"),
         items_max=_page_items(call),
@@ -118,8 +120,7 @@ def _token_bytes_max(call: Call) -> int:
 
 def _page_items(call: Call) -> int:
     """Results on a page; a client that does not say is spared the round trips of small pages."""
-    asked = b"x-ms-max-item-count" in call.request.headers
-    return call.page_items() if asked else call.limits.page_items_max
+    return call.page_items() if _MAX_ITEMS in call.request.headers else call.limits.page_items_max
 
 
 async def _extra_headers(call: Call, container: Container, request: QueryRequest, page: QueryPage) -> str:

@@ -133,7 +133,7 @@ final class ChangeFeed {
     }
 
     static void until(BooleanSupplier holds, String text) throws InterruptedException {
-        for (int turn = 0; turn < 1200 && !holds.getAsBoolean(); turn += 1) {
+        for (int turn = 0; turn < 3600 && !holds.getAsBoolean(); turn += 1) {
             Thread.sleep(50);
         }
         that(holds.getAsBoolean(), text);
