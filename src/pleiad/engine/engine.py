@@ -79,7 +79,7 @@ class Engine(HasRefresher):
         self.provisioning = Provisioning(self.catalog, limits, throttle, serverless, self._at_work)
         self._by_path: dict[tuple[str, str], Container] = {}
         self._background: list[asyncio.Task[None]] = []
-        self.reshaper = Reshaper(store, self.catalog, limits, self.faults)
+        self.reshaper = Reshaper(store, store, self.catalog, limits, self.faults)
         self.keeper = Keeper(
             self.reshaper,
             limits,
@@ -91,6 +91,7 @@ class Engine(HasRefresher):
         self.provisioning.is_indivisible = self.keeper.is_indivisible
         self.watch = Watch(self._containers.values, self.keeper.is_refused)
         self.refresher = Refresher(
+            store,
             store,
             self.catalog,
             self._containers,

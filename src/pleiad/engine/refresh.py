@@ -20,7 +20,8 @@ from pleiad.catalog.resource import Kind
 from pleiad.engine.container import Container, partition_of
 from pleiad.partition.map import PartitionMap
 from pleiad.partition.partition import Partition
-from pleiad.store.contract import Store
+from pleiad.store.catalog import CatalogStore
+from pleiad.store.segments import SegmentStore
 
 _log = logging.getLogger(__name__)
 _ATTEMPTS = 5
@@ -35,7 +36,8 @@ class Refresher:
 
     def __init__(
         self,
-        store: Store,
+        store: CatalogStore,
+        segments: SegmentStore,
         catalog: Catalog,
         containers: dict[str, Container],
         forget_paths: Callable[[], None],
@@ -44,6 +46,7 @@ class Refresher:
     ) -> None:
         self._settle = settle
         self._store = store
+        self._segments = segments
         self._catalog = catalog
         self._containers = containers
         self._forget_paths = forget_paths
@@ -118,7 +121,7 @@ class Refresher:
         for placement in placements:
             partition = known.get(_placed(placement))
             if partition is None:
-                partition = partition_of(placement, self._store)
+                partition = partition_of(placement, self._segments)
                 await partition.load()
             partitions.append(partition)
         container.adopt_map(PartitionMap(partitions))

@@ -14,16 +14,9 @@ from collections.abc import Callable, Iterable
 from pleiad import charge
 from pleiad.engine.container import Container
 from pleiad.errors import PleiadError
-from pleiad.store.contract import (
-    NEVER,
-    Mutation,
-    Precondition,
-    Result,
-    SegmentDroppedError,
-    SegmentOutOfServiceError,
-    Store,
-    Verb,
-)
+from pleiad.store.catalog import CatalogStore
+from pleiad.store.rows import NEVER, Mutation, Precondition, Result, Verb
+from pleiad.store.segments import SegmentDroppedError, SegmentOutOfServiceError
 
 _log = logging.getLogger(__name__)
 _STEP_ITEMS = 100
@@ -75,7 +68,7 @@ async def forget_versions(container: Container, now: int | None = None) -> int:
     return forgotten
 
 
-async def sweep_for_ever(containers: Callable[[], Iterable[Container]], store: Store) -> None:
+async def sweep_for_ever(containers: Callable[[], Iterable[Container]], store: CatalogStore) -> None:
     """Sweeps all containers again and again, one server at a time; a failure is logged and tried again."""
     while True:
         await asyncio.sleep(INTERVAL_SECONDS)
@@ -88,7 +81,7 @@ async def sweep_for_ever(containers: Callable[[], Iterable[Container]], store: S
                 _log.warning("sweeping is put off: %s", error.message)
 
 
-async def _sweep_all(containers: Iterable[Container], store: Store) -> None:
+async def _sweep_all(containers: Iterable[Container], store: CatalogStore) -> None:
     for container in list(containers):
         try:
             await sweep(container)

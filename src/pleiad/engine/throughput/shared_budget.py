@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pleiad.errors import PleiadError
 from pleiad.partition.governor import CHUNK, SHARE_SECONDS, Governor
 from pleiad.store.budget import BudgetClaim, BudgetParts
-from pleiad.store.contract import Store
+from pleiad.store.catalog import CatalogStore
 
 _log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class SharedBudget:
     """The part of one server in the budgets of all; `governors` gives them by name."""
 
     def __init__(
-        self, store: Store, governors: Callable[[], Mapping[str, Governor]], clock: Callable[[], float]
+        self, store: CatalogStore, governors: Callable[[], Mapping[str, Governor]], clock: Callable[[], float]
     ) -> None:
         self._store = store
         self._governors = governors
