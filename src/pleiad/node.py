@@ -26,9 +26,9 @@ from pleiad.partition.governor import SYSTEM, Throttle
 from pleiad.sample import sample_containers
 from pleiad.server.host_names import HostNames, is_host_name
 from pleiad.server.lifecycle import Server
-from pleiad.store.contract import Store
 from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.sqlite.store import SqliteStore
+from pleiad.store.store import Store
 
 DRAIN_SECONDS = 10.0
 THROTTLES = ("enforce", "observe")

@@ -18,7 +18,7 @@ from pleiad.engine.items import NO_CONDITIONS, ItemAnswer
 from pleiad.errors import PleiadError
 from pleiad.limits import PROFILES, Limits
 from pleiad.partition.partition import Partition
-from pleiad.store.contract import Outcome
+from pleiad.store.rows import Outcome
 from tests.stores import OpenStore
 
 pytestmark = pytest.mark.every_store

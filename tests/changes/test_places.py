@@ -26,7 +26,7 @@ from pleiad.engine.sweeper import VERSIONS_GRACE_SECONDS, forget_versions
 from pleiad.errors import PleiadError
 from pleiad.keys.range import MAX, MIN, WHOLE, EpkRange
 from pleiad.limits import Limits
-from pleiad.store.contract import Verb, Version
+from pleiad.store.rows import Verb, Version
 from tests.stores import OpenStore
 
 pytestmark = pytest.mark.every_store

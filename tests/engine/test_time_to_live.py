@@ -20,7 +20,7 @@ from pleiad.engine.sweeper import sweep
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.partition.map import PartitionMap
-from pleiad.store.contract import Row
+from pleiad.store.rows import Row
 
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]
 PK = ("p",)

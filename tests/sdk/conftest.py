@@ -18,7 +18,7 @@ from pleiad.item.body import dump
 from pleiad.limits import Limits
 from pleiad.node import Node, Settings
 from pleiad.server.lifecycle import new_loop
-from pleiad.store.contract import LogicalPartition
+from pleiad.store.rows import LogicalPartition
 from tests.stores import StoreOf
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from pleiad.store.contract import Record
+from pleiad.store.catalog import Record
 
 
 class Kind(Enum):

@@ -42,7 +42,8 @@ from pleiad.limits import Limits
 from pleiad.partition.governor import OBSERVE, Governor, Throttle
 from pleiad.partition.partition import Partition
 from pleiad.script.pool import ScriptPool
-from pleiad.store.contract import SegmentDroppedError, SegmentOutOfServiceError, Store
+from pleiad.store.segments import SegmentDroppedError, SegmentOutOfServiceError
+from pleiad.store.store import Store
 
 _throughput_log = logging.getLogger("pleiad.throughput")
 

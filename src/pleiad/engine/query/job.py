@@ -30,7 +30,7 @@ from pleiad.query.pace import Pace
 from pleiad.query.pushdown import PathOrder, Pushdown, path_order, pushdown
 from pleiad.query.rank import more_is_nearer
 from pleiad.query.routing import key_values
-from pleiad.store.contract import ItemKey, Row
+from pleiad.store.rows import ItemKey, Row
 from pleiad.store.selection import IndexedPath
 
 _Answer = TypeVar("_Answer")

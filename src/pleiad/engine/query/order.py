@@ -29,7 +29,7 @@ from pleiad.query import plan
 from pleiad.query.run import Descending
 from pleiad.query.sorting import paced_sort
 from pleiad.query.values import order_key
-from pleiad.store.contract import Row
+from pleiad.store.rows import Row
 from pleiad.store.selection import OrderPosition, PathOrder, Selection
 
 _State = dict[str, Any]

@@ -19,7 +19,7 @@ from pleiad.engine.scan import Piece, Scan
 from pleiad.query.measure import size_of
 from pleiad.query.pace import Pace
 from pleiad.query.values import hash_key
-from pleiad.store.contract import Row
+from pleiad.store.rows import Row
 
 _State = dict[str, Any]
 _SEEN_BYTES = 200

@@ -30,7 +30,7 @@ from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import compile_turn
 from pleiad.query.pace import Pace
 from pleiad.server.message import Response
-from pleiad.store.contract import Row, Verb, Version
+from pleiad.store.rows import Row, Verb, Version
 
 _LATEST = ("incremental feed", "incremental-feed", "incremental")
 _ALL_VERSIONS = ("full-fidelity feed", "full fidelity feed")
