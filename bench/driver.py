@@ -28,9 +28,9 @@ from bench.items import items
 from bench.load import LoadError, Measure, quantile_ms
 from bench.process import cpu_seconds_of_all, pinned, server_cores
 from pleiad.server.lifecycle import run
-from pleiad.store.contract import Mutation, PartitionWrite, Result, Verb
 from pleiad.store.postgres.select import ROW
 from pleiad.store.postgres.store import PostgresStore
+from pleiad.store.rows import Mutation, PartitionWrite, Result, Verb
 
 PLAIN_READ, STORE_READ, PLAIN_CREATE, STORE_CREATE = (
     "plain_read",

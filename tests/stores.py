@@ -19,10 +19,11 @@ import pytest
 import pleiad
 from pleiad.limits import Limits
 from pleiad.node import SQLITE
-from pleiad.store.contract import Store
+from pleiad.store.checked.store import checked
 from pleiad.store.index_use import DEFAULT_INDEX_SETTINGS, IndexSettings
 from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.sqlite.store import SqliteStore
+from pleiad.store.store import Store
 from pleiad.testing.start import RunningServer
 from tests.postgres_server import PostgresServer
 
@@ -104,14 +105,14 @@ def databases(store_kind: str, request: pytest.FixtureRequest) -> Iterator[_Data
 
 @pytest.fixture
 def open_store(databases: _Databases | None) -> OpenStore:
-    """Opens the store of a directory, durable only where the test needs it to be."""
+    """Opens the store of a directory, durable only where the test needs it to be; every call of it is tested."""
 
     async def opened(
         directory: Path, index_settings: IndexSettings = DEFAULT_INDEX_SETTINGS, durable: bool = False
     ) -> Store:
         if databases is None:
-            return SqliteStore(directory, durable, index_settings)
-        return await PostgresStore.open(databases.of(directory), index_settings)
+            return checked(SqliteStore(directory, durable, index_settings))
+        return checked(await PostgresStore.open(databases.of(directory), index_settings))
 
     return opened
 

@@ -21,7 +21,7 @@ from bench.load import LoadProcess
 from bench.report import Bar, FamilyReport
 from bench.scenarios.language import seconds_of
 from bench.settings import Settings
-from pleiad.store.contract import Row
+from pleiad.store.rows import Row
 from pleiad.store.sqlite import schema
 from pleiad.store.sqlite.rows import ROW, checked_row, checksum_of, stored_body
 

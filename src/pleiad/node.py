@@ -34,9 +34,9 @@ from pleiad.sample import sample_containers
 from pleiad.server.http.site import HttpSite
 from pleiad.server.lifecycle import Server
 from pleiad.server.listener import Listener, WireProtocol
-from pleiad.store.contract import Store
 from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.sqlite.store import SqliteStore
+from pleiad.store.store import Store
 
 DRAIN_SECONDS = 10.0
 THROTTLES = ("enforce", "observe")

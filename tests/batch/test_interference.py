@@ -19,7 +19,7 @@ from pleiad.errors import PleiadError
 from pleiad.limits import PROFILES, Limits
 from pleiad.partition.partition import Partition
 from pleiad.server.http.failures import status_of
-from pleiad.store.contract import Outcome
+from pleiad.store.rows import Outcome
 from tests.stores import OpenStore
 
 pytestmark = pytest.mark.every_store

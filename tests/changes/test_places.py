@@ -28,7 +28,7 @@ from pleiad.heads.nosql.resource_json import to_json
 from pleiad.keys.range import MAX, MIN, WHOLE, EpkRange
 from pleiad.limits import Limits
 from pleiad.server.http.failures import status_of
-from pleiad.store.contract import Verb, Version
+from pleiad.store.rows import Verb, Version
 from tests.stores import OpenStore
 
 pytestmark = pytest.mark.every_store

@@ -31,7 +31,7 @@ from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
 from pleiad.partition.partition import Partition
-from pleiad.store.contract import ItemKey, Row
+from pleiad.store.rows import ItemKey, Row
 from tests.waiting import until
 
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]

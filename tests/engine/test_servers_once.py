@@ -20,8 +20,8 @@ from pleiad.engine.phase import Phase
 from pleiad.engine.script import definition, execution
 from pleiad.errors import PleiadError
 from pleiad.partition.partition import Partition
-from pleiad.store.contract import SegmentDroppedError
 from pleiad.store.postgres.store import PostgresStore
+from pleiad.store.segments import SegmentDroppedError
 from tests.engine.test_scripts import COUNT
 from tests.engine.test_servers import names, opened, put, seen
 from tests.postgres_server import PostgresServer

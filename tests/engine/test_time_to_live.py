@@ -21,7 +21,7 @@ from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.partition.map import PartitionMap
 from pleiad.server.http.failures import status_of
-from pleiad.store.contract import Row
+from pleiad.store.rows import Row
 from tests.waiting import until
 
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]

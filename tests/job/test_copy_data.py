@@ -16,13 +16,14 @@ from azure.cosmos.exceptions import CosmosAccessConditionFailedError, CosmosReso
 from pleiad.catalog import placement as placements
 from pleiad.engine import items
 from pleiad.engine.container import Container
-from pleiad.job import copy_data
 from pleiad.job.copy_data import Copied, Phase, Step, copy_account
 from pleiad.job.digest import compact
 from pleiad.job.place import CopyError, opened_alone, parse_place
 from pleiad.job.progress_record import CopyRecords
 from pleiad.keys.range import WHOLE
-from pleiad.store.contract import Segment, Store
+from pleiad.store.rows import Row, WholeRow
+from pleiad.store.segments import Segment
+from pleiad.store.store import Store
 from tests.job.conftest import NewPlace, Server, Serving
 
 LONG = "x" * 3_000
@@ -202,8 +203,8 @@ def test_a_copy_interrupted_at_every_step_ends_as_one_that_was_not(
     source, target = direction
     with serving(source) as server:
         fill(server)
-    monkeypatch.setattr("pleiad.job.digest._ROWS_FIRST", 7)
-    monkeypatch.setattr("pleiad.job.digest._ROWS_MAX", 7)
+    monkeypatch.setattr("pleiad.store.move.PAGE_ROWS_FIRST", 7)
+    monkeypatch.setattr("pleiad.store.move._PAGE_ROWS_MAX", 7)
     note = CopyRecords.note
     runs = 0
 
@@ -297,15 +298,14 @@ def test_a_copy_that_differs_never_appears_and_is_made_anew(
     source, target = new_place("sqlite"), new_place("sqlite")
     with serving(source) as server:
         fill(server)
-    whole = copy_data._whole
 
-    def spoilt(row: Any, keys: Any) -> Any:
-        return whole(row._replace(body=b'{"n":0}') if row.id == "i9" else row, keys)
+    def spoilt(row: Row, values: tuple[bytes, ...]) -> WholeRow:
+        return WholeRow(row._replace(body=b'{"n":0}') if row.id == "i9" else row, values)
 
-    monkeypatch.setattr(copy_data, "_whole", spoilt)
+    monkeypatch.setattr("pleiad.store.move.WholeRow", spoilt)
     with pytest.raises(CopyError, match="differs"):
         copy(source, target)
-    monkeypatch.setattr(copy_data, "_whole", whole)
+    monkeypatch.undo()
     with pytest.raises(Exception, match="a copy into this store has not ended"), serving(target):
         pass
     assert copy(source, target).resumed_items == 0

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pleiad.keys.range import MAX, MIN, EpkRange
 from pleiad.partition.map import PartitionMap
 from pleiad.partition.partition import Partition
-from pleiad.store.contract import Segment
+from pleiad.store.segments import Segment
 
 NO_SEGMENT = cast(Segment, None)
 EPKS = st.binary(max_size=17).filter(lambda epk: epk < MAX)

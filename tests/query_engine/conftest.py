@@ -25,8 +25,8 @@ from pleiad.engine.query.job import QueryJob, QueryRequest
 from pleiad.errors import RESOURCE_EXISTS, PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
-from pleiad.store.contract import Row
 from pleiad.store.index_use import IndexSettings
+from pleiad.store.rows import Row
 from tests.stores import OpenStore
 from tests.waiting import until
 

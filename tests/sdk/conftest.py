@@ -16,7 +16,7 @@ from pleiad.engine.container import Container
 from pleiad.item.body import dump
 from pleiad.limits import Limits
 from pleiad.node import Node, Settings
-from pleiad.store.contract import LogicalPartition
+from pleiad.store.rows import LogicalPartition
 from tests.coroutines import LoopThread
 from tests.stores import StoreOf
 

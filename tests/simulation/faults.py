@@ -10,10 +10,10 @@ from unittest import mock
 import apsw
 
 from pleiad.engine.reshape.reshaper import Reshaper, _Source
-from pleiad.store.contract import PartitionState, PartitionWrite, Segment
 from pleiad.store.postgres import rehome
 from pleiad.store.postgres.connections import Connection
 from pleiad.store.postgres.segment import PostgresSegment
+from pleiad.store.rows import PartitionState, PartitionWrite
 from pleiad.store.sqlite import relocate
 from pleiad.store.sqlite.mutate import Applier, Counters
 from pleiad.store.sqlite.segment import SqliteSegment
@@ -103,12 +103,12 @@ def _skips_the_last_catch_up() -> AbstractContextManager[object]:
     """What was written between the last round and the fence is not copied, and nobody compares."""
     catch_up = Reshaper._catch_up
 
-    async def hasty(self: Reshaper, target: Segment, sources: list[_Source]) -> int:
+    async def hasty(self: Reshaper, sources: list[_Source]) -> int:
         if all(source.fenced is None for source in sources):
-            return await catch_up(self, target, sources)
+            return await catch_up(self, sources)
         for source in sources:
             assert source.fenced is not None
-            source.items, source.size_bytes = source.fenced.items, source.fenced.size_bytes
+            source.move.items, source.move.size_bytes = source.fenced.items, source.fenced.size_bytes
         return 0
 
     return mock.patch.object(Reshaper, "_catch_up", hasty)

@@ -11,7 +11,7 @@ import orjson
 from pleiad.engine.container import Container
 from pleiad.engine.feed import changes, versions
 from pleiad.keys.range import WHOLE, EpkRange
-from pleiad.store.contract import Row, Verb, Version
+from pleiad.store.rows import Row, Verb, Version
 from tests.simulation.history import History, Key, demand
 
 _PAUSE_SECONDS = 0.01

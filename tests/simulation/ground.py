@@ -21,10 +21,11 @@ import apsw
 import psycopg
 from psycopg import pq
 
-from pleiad.store.contract import Store
+from pleiad.store.checked.store import checked
 from pleiad.store.postgres.schema import schema_name
 from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.sqlite.store import SqliteStore
+from pleiad.store.store import Store
 from tests.simulation.loop import SeededLoop, SeededThreads, SocketLoop
 from tests.stores import SEGMENT_NAMES
 
@@ -78,7 +79,7 @@ class SqliteGround:
     async def open(self, loop: SeededLoop, order: random.Random) -> Store:
         self._directory.mkdir(exist_ok=True, parents=True)
         self._store = SqliteStore(self._directory, durable=False, threads=SeededThreads(loop, order))
-        return self._store
+        return checked(self._store)
 
     def survive(self, life: int, order: random.Random) -> None:
         left = self._directory.with_name(f"life{life + 1}")
@@ -160,7 +161,7 @@ class PostgresGround:
         return SocketLoop(order, now, self._lines.is_quiet)
 
     async def open(self, loop: SeededLoop, order: random.Random) -> Store:
-        return await PostgresStore.open(self._dsn)
+        return checked(await PostgresStore.open(self._dsn))
 
     def survive(self, life: int, order: random.Random) -> None:
         if order.random() < 0.5:

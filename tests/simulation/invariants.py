@@ -6,8 +6,8 @@ from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.keys.range import WHOLE
 from pleiad.partition.partition import Partition
-from pleiad.store.contract import PartitionState
 from pleiad.store.moves import Totals
+from pleiad.store.rows import PartitionState
 from tests.simulation.ground import Rows
 from tests.simulation.history import demand
 

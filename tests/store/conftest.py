@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pleiad.store.contract import Store
+from pleiad.store.store import Store
 from tests.stores import OpenStore
 
 

@@ -15,10 +15,11 @@ from pleiad.item.body import dump
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
 from pleiad.partition.governor import SYSTEM
-from pleiad.store.contract import Store, Verb
 from pleiad.store.postgres.schema import sql
 from pleiad.store.postgres.store import PostgresStore
+from pleiad.store.rows import Verb
 from pleiad.store.sqlite.store import SqliteStore
+from pleiad.store.store import Store
 from tests.postgres_server import PostgresServer
 
 LANDED = Path(__file__).parent / "landed"

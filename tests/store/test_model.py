@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pleiad.keys.range import WHOLE
-from pleiad.store.contract import (
+from pleiad.store.rows import (
     APPLIED,
     NEVER,
     NO_PRECONDITION,

@@ -10,20 +10,10 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 
 from pleiad.keys.range import WHOLE, EpkRange
-from pleiad.store.contract import (
-    Mutation,
-    PartitionState,
-    PartitionWrite,
-    Result,
-    Row,
-    Segment,
-    SegmentDroppedError,
-    Store,
-    Verb,
-    Version,
-    WholeRow,
-)
 from pleiad.store.moves import Division, Totals
+from pleiad.store.rows import Mutation, PartitionState, PartitionWrite, Result, Row, Verb, Version, WholeRow
+from pleiad.store.segments import Segment, SegmentDroppedError
+from pleiad.store.store import Store
 
 pytestmark = pytest.mark.every_store
 
@@ -287,7 +277,7 @@ async def test_a_delete_counts_for_the_range_it_happened_in(opened: Opened) -> N
         assert [row.id for row in await all_rows(target)] == ["a"]
 
 
-async def test_rows_and_versions_are_restored_as_they_were_also_twice(opened: Opened) -> None:
+async def test_rows_and_versions_are_imported_as_they_were_also_twice(opened: Opened) -> None:
     number = 5 << 36 | 7
     rows = [
         WholeRow(Row(number, epk(1), "a\0", 40, 900, 30, 11, 3, b'{"n":1}'), (b"[1.0]",)),
@@ -301,8 +291,8 @@ async def test_rows_and_versions_are_restored_as_they_were_also_twice(opened: Op
     async with opened() as store:
         segment = store.segment("s")
         for _ in range(2):
-            await segment.restore(rows, versions)
-            await segment.restore([], [])
+            await segment.import_rows(WHOLE, rows, (), versions)
+            await segment.import_rows(WHOLE, [])
         await segment.open_partition(state)
     async with opened() as store:
         segment = store.segment("s")

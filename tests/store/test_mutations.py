@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 
 from pleiad.keys.range import WHOLE
-from pleiad.store.contract import (
+from pleiad.store.rows import (
     APPLIED,
     NEVER,
     NO_PRECONDITION,
@@ -18,10 +18,10 @@ from pleiad.store.contract import (
     PartitionWrite,
     Precondition,
     Result,
-    Segment,
-    Store,
     Verb,
 )
+from pleiad.store.segments import Segment
+from pleiad.store.store import Store
 
 pytestmark = pytest.mark.every_store
 

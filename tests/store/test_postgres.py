@@ -16,11 +16,12 @@ from pleiad.errors import REQUEST_TIMEOUT, UNAVAILABLE, ErrorRow, PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.server import eager
 from pleiad.server.http.failures import status_of
-from pleiad.store.contract import Mutation, PartitionWrite, Result, Segment, SegmentDroppedError, Verb
 from pleiad.store.index_use import IndexSettings
 from pleiad.store.postgres import schema
 from pleiad.store.postgres.connections import ConnectionSettings, StoreUnreachableError
 from pleiad.store.postgres.store import PostgresStore
+from pleiad.store.rows import Mutation, PartitionWrite, Result, Verb
+from pleiad.store.segments import Segment, SegmentDroppedError
 from pleiad.store.selection import Bound, IndexedPath, PathOrder, Predicate, Selection
 from tests.postgres_server import PostgresServer
 from tests.waiting import until

@@ -17,10 +17,11 @@ import pytest
 
 from pleiad.errors import REQUEST_TIMEOUT, UNAVAILABLE, PleiadError
 from pleiad.keys.range import WHOLE
-from pleiad.store.contract import ItemKey, Mutation, PartitionWrite, Result, Segment, Verb
 from pleiad.store.postgres import company
 from pleiad.store.postgres.connections import ConnectionSettings, StoreUnreachableError
 from pleiad.store.postgres.store import PostgresStore
+from pleiad.store.rows import ItemKey, Mutation, PartitionWrite, Result, Verb
+from pleiad.store.segments import Segment
 from tests.postgres_proxy import proxy_of
 from tests.postgres_server import PostgresServer
 from tests.waiting import until

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pleiad.store.contract import ItemKey, Mutation, PartitionWrite, Result, Verb
 from pleiad.store.postgres import arrays
 from pleiad.store.postgres.connections import Connections, ConnectionSettings
 from pleiad.store.postgres.json_sql import document_of
 from pleiad.store.postgres.schema import schema_name
 from pleiad.store.postgres.snapshot import PostgresSnapshot
 from pleiad.store.postgres.store import PostgresStore
+from pleiad.store.rows import ItemKey, Mutation, PartitionWrite, Result, Verb
 from tests.postgres_server import PostgresServer
 
 EPK = b"\x20" * 16

@@ -10,7 +10,10 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 
 from pleiad.keys.range import WHOLE, EpkRange
-from pleiad.store.contract import Mutation, PartitionWrite, Record, Row, Segment, Store, Verb
+from pleiad.store.catalog import Record
+from pleiad.store.rows import Mutation, PartitionWrite, Row, Verb
+from pleiad.store.segments import Segment
+from pleiad.store.store import Store
 
 pytestmark = pytest.mark.every_store
 

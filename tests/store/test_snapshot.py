@@ -8,7 +8,9 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 
 from pleiad.keys.range import EpkRange
-from pleiad.store.contract import ItemKey, Mutation, PartitionWrite, Segment, Store, Verb
+from pleiad.store.rows import ItemKey, Mutation, PartitionWrite, Verb
+from pleiad.store.segments import Segment
+from pleiad.store.store import Store
 
 pytestmark = pytest.mark.every_store
 

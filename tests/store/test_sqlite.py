@@ -11,7 +11,9 @@ import pytest
 
 from pleiad.errors import STORE_FULL, UNAVAILABLE, PleiadError
 from pleiad.keys.range import WHOLE, EpkRange
-from pleiad.store.contract import Mutation, PartitionWrite, Record, Result, Segment, SegmentDroppedError, Verb
+from pleiad.store.catalog import Record
+from pleiad.store.rows import Mutation, PartitionWrite, Result, Verb
+from pleiad.store.segments import Segment, SegmentDroppedError
 from pleiad.store.sqlite import logical, schema
 from pleiad.store.sqlite import store as store_module
 from pleiad.store.sqlite.directory import StoreLockedError

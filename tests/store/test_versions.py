@@ -13,19 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pleiad.keys.range import WHOLE, EpkRange
-from pleiad.store.contract import (
-    ItemKey,
-    Mutation,
-    Outcome,
-    PartitionWrite,
-    Precondition,
-    Result,
-    Segment,
-    Store,
-    Verb,
-    Version,
-)
+from pleiad.store.rows import ItemKey, Mutation, Outcome, PartitionWrite, Precondition, Result, Verb, Version
+from pleiad.store.segments import Segment
 from pleiad.store.sqlite import changes as sqlite_changes
+from pleiad.store.store import Store
 from tests.stores import OpenStore
 
 pytestmark = pytest.mark.every_store

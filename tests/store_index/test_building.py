@@ -17,8 +17,9 @@ import apsw
 import pytest
 
 from pleiad.keys.range import WHOLE
-from pleiad.store.contract import Mutation, PartitionWrite, Row, Segment, Verb
 from pleiad.store.index_use import IndexSettings
+from pleiad.store.rows import Mutation, PartitionWrite, Row, Verb
+from pleiad.store.segments import Segment
 from pleiad.store.selection import Bound, IndexedPath, OrderPosition, PathOrder, Predicate, Selection
 from pleiad.store.sqlite import select
 from pleiad.store.sqlite.segment import SqliteSegment
@@ -225,7 +226,7 @@ BUILDER = """
 import asyncio, sys
 from pathlib import Path
 sys.path[:0] = {path!r}
-from pleiad.store.contract import Mutation, PartitionWrite, Verb
+from pleiad.store.rows import Mutation, PartitionWrite, Verb
 from pleiad.store.selection import IndexedPath
 from pleiad.store.index_use import IndexSettings
 from pleiad.store.sqlite.store import SqliteStore

@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 
 from pleiad.item.ttl import is_expired
 from pleiad.keys.range import WHOLE, EpkRange
-from pleiad.store.contract import Mutation, PartitionWrite, Row, Segment, Verb
 from pleiad.store.index_use import IndexSettings
 from pleiad.store.postgres import select as postgres_select
+from pleiad.store.rows import Mutation, PartitionWrite, Row, Verb
+from pleiad.store.segments import Segment
 from pleiad.store.selection import (
     Bound,
     IndexedPath,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pleiad.keys.range import WHOLE
-from pleiad.store.contract import Segment
 from pleiad.store.index_use import IndexSettings, PathUses, Score
+from pleiad.store.segments import Segment
 from pleiad.store.selection import IndexedPath, PathOrder, Selection
 from tests.store_index.test_building import built, item, put
 from tests.stores import OpenStore

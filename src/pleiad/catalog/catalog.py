@@ -19,7 +19,7 @@ from pleiad.catalog.placement import Operation, Placement
 from pleiad.catalog.resource import PARENTS, Kind, Resource, from_record, is_resource_record, new_etag
 from pleiad.item import rid as rids
 from pleiad.limits import Limits
-from pleiad.store.contract import Record, Store
+from pleiad.store.catalog import CatalogStore, Record
 
 ACCOUNT_RID = ""
 _SCRIPT_NIBBLES = {
@@ -51,7 +51,7 @@ class UnfinishedCopyError(Exception):
 class Catalog:
     """Databases, containers, scripts, offers, users, permissions, client encryption keys and the partition map."""
 
-    def __init__(self, store: Store, limits: Limits) -> None:
+    def __init__(self, store: CatalogStore, limits: Limits) -> None:
         self._store = store
         self._limits = limits
         self._by_rid: dict[tuple[Kind, str], Resource] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from pleiad.index.policy import IndexingPolicy
 from pleiad.item.ttl import check_default_ttl
 from pleiad.keys.definition import KeyDefinition, split_path
 from pleiad.limits import Limits
+from pleiad.store.rows import Row
 
 _ENCRYPTION: Final = "clientEncryptionPolicy"
 _COMPUTED: Final = "computedProperties"
@@ -169,6 +170,18 @@ def unique_keys_of(properties: dict[str, Any]) -> tuple[UniqueKey, ...]:
     keys = properties.get("uniqueKeyPolicy", {}).get("uniqueKeys", [])
     all_paths = [tuple(key["paths"]) for key in keys]
     return tuple(UniqueKey(paths, tuple(map(split_path, paths))) for paths in all_paths)
+
+
+def unique_values_of(keys: tuple[UniqueKey, ...]) -> Callable[[Row], tuple[bytes, ...]]:
+    """Gives the value of each unique key in a stored row, as it was when the row was written."""
+
+    def values(row: Row) -> tuple[bytes, ...]:
+        if not keys:
+            return ()
+        item = orjson.loads(row.body)
+        return tuple(key.value_in(item) for key in keys)
+
+    return values
 
 
 def versions_since(properties: dict[str, Any]) -> int:

@@ -12,9 +12,11 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pleiad import errors
 from pleiad.keys.definition import KeyDefinition
 from pleiad.keys.range import EpkRange, even_ranges
-from pleiad.store.contract import Record
+from pleiad.store.catalog import Record
+from pleiad.store.segments import FIRST_NODE, Segment, SegmentStore
 
 KIND = "partition"
 OPERATION = "operation"
@@ -33,6 +35,8 @@ class Placement:
     made_at: int = 0
     retired_at: int | None = None
     """When a split or merge put others in its place; None while it is live."""
+    node: str = FIRST_NODE
+    """The node that the segment is on."""
 
     @property
     def is_live(self) -> bool:
@@ -55,6 +59,8 @@ class Placement:
         }
         if self.retired_at is not None:
             body["retired"] = self.retired_at
+        if self.node != FIRST_NODE:
+            body["node"] = self.node
         return Record(KIND, f"{self.container_rid}/{self.id}", self.container_rid, str(self.id), body)
 
 
@@ -71,7 +77,17 @@ def from_record(record: Record) -> Placement:
         tuple(body["parents"]),
         body.get("made", 0),
         body.get("retired"),
+        body.get("node", FIRST_NODE),
     )
+
+
+def segment_of(placement: Placement, segments: SegmentStore) -> Segment:
+    """Where the rows of a placement are; UNAVAILABLE when they are on a node that is not the one at hand."""
+    if placement.node != segments.node:
+        raise errors.UNAVAILABLE(
+            reason=f"The rows are on the node '{placement.node}', which is not connected."
+        )
+    return segments.segment(placement.segment)
 
 
 def changes_of(history: Iterable[Placement]) -> tuple[int, int]:

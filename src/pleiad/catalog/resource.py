@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any
 
 from pleiad import errors
-from pleiad.store.contract import Record
+from pleiad.store.catalog import Record
 
 
 class Kind(Enum):

@@ -44,7 +44,8 @@ from pleiad.errors import PleiadError
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
 from pleiad.query.pace import Pace
-from pleiad.store.contract import Outcome, SegmentDroppedError
+from pleiad.store.rows import Outcome
+from pleiad.store.segments import SegmentDroppedError
 
 __all__ = ["Answer", "BatchAnswer", "Operation", "OperationKind", "charged_ru", "run_bulk", "run_transaction"]
 

@@ -13,7 +13,7 @@ from typing import Any
 from pleiad import errors
 from pleiad.catalog.catalog import Catalog
 from pleiad.catalog.container import ContainerDefinition, define, versions_since
-from pleiad.catalog.placement import Placement
+from pleiad.catalog.placement import Placement, segment_of
 from pleiad.catalog.resource import Resource
 from pleiad.engine.allotment import Allotment
 from pleiad.engine.container_scripts import ContainerScripts
@@ -36,7 +36,8 @@ from pleiad.partition.partition import Partition
 from pleiad.query import QueryContext, compile_query
 from pleiad.query.pace import Pace
 from pleiad.query.pushdown import policy_paths
-from pleiad.store.contract import Mutation, Outcome, Row, SegmentOutOfServiceError, Store
+from pleiad.store.rows import Mutation, Outcome, Row
+from pleiad.store.segments import SegmentOutOfServiceError, SegmentStore
 from pleiad.store.selection import IndexedPath
 
 _LOOK_AGAIN_SECONDS = 0.2
@@ -310,22 +311,22 @@ async def open_container(
     resource: Resource,
     database: Resource,
     catalog: Catalog,
-    store: Store,
+    segments: SegmentStore,
     limits: Limits,
     scripts: ContainerScripts,
     looks: Looks | None = None,
 ) -> Container:
     """Builds the working form of a container from its catalog records."""
-    partitions = [partition_of(placement, store) for placement in catalog.placements(resource.rid)]
+    partitions = [partition_of(placement, segments) for placement in catalog.placements(resource.rid)]
     for partition in partitions:
         with contextlib.suppress(SegmentOutOfServiceError):  # the others serve on
             await partition.load()
     return Container(resource, database, PartitionMap(partitions), catalog, limits, scripts, looks)
 
 
-def partition_of(placement: Placement, store: Store, lsn: int = 0) -> Partition:
+def partition_of(placement: Placement, segments: SegmentStore, lsn: int = 0) -> Partition:
     """The working form of a placement."""
-    segment = store.segment(placement.segment)
+    segment = segment_of(placement, segments)
     return Partition(
         placement.id, placement.span, placement.epoch, placement.parents, placement.segment, segment, lsn
     )

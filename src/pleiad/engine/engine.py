@@ -45,7 +45,8 @@ from pleiad.limits import Limits
 from pleiad.partition.governor import OBSERVE, Throttle
 from pleiad.partition.partition import Partition
 from pleiad.script.pool import ScriptPool
-from pleiad.store.contract import SegmentDroppedError, SegmentOutOfServiceError, Store
+from pleiad.store.segments import SegmentDroppedError, SegmentOutOfServiceError
+from pleiad.store.store import Store
 
 
 class Engine:
@@ -82,11 +83,11 @@ class Engine:
         self.provisioning = Provisioning(store, self.catalog, limits, throttle, serverless, self.refusals)
         self.budget = SharedBudget(store, standing, self.provisioning, self.at_work, throttle.clock)
         self.openings = Openings(
-            store, self.catalog, limits, self.at_work, self.provisioning, self.script_pool, turns
+            store, store, self.catalog, limits, self.at_work, self.provisioning, self.script_pool, turns
         )
         self.looks: Looks = self.openings
         self.offers = Offers(self.catalog, self.provisioning, self.at_work, self.openings)
-        self.reshaper = Reshaper(store, self.catalog, limits, self.faults, turns, self.openings)
+        self.reshaper = Reshaper(store, store, self.catalog, limits, self.faults, turns, self.openings)
         self.keeper = Keeper(self.reshaper, limits, self.at_work, self.offers, self.refusals)
         self.watch = Watch(self.at_work, self.refusals)
 

@@ -31,16 +31,8 @@ from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
 from pleiad.query import Query, compile_condition, compile_turn
 from pleiad.query.pace import Pace
-from pleiad.store.contract import (
-    NEVER,
-    Mutation,
-    Outcome,
-    Precondition,
-    Result,
-    Row,
-    SegmentDroppedError,
-    Verb,
-)
+from pleiad.store.rows import NEVER, Mutation, Outcome, Precondition, Result, Row, Verb
+from pleiad.store.segments import SegmentDroppedError
 
 _PATCH_ATTEMPTS = 100
 _DELETE_CHUNK = 200

@@ -24,7 +24,8 @@ from pleiad.limits import Limits
 from pleiad.partition.map import PartitionMap
 from pleiad.partition.partition import Partition
 from pleiad.script.pool import ScriptPool
-from pleiad.store.contract import SegmentDroppedError, Store
+from pleiad.store.catalog import CatalogStore
+from pleiad.store.segments import SegmentDroppedError, SegmentStore
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +35,8 @@ class Openings:
 
     def __init__(
         self,
-        store: Store,
+        store: CatalogStore,
+        segments: SegmentStore,
         catalog: Catalog,
         limits: Limits,
         at_work: AtWork,
@@ -43,6 +45,7 @@ class Openings:
         turns: MapTurns,
     ) -> None:
         self._store = store
+        self._segments = segments
         self._catalog = catalog
         self._limits = limits
         self._at_work = at_work
@@ -63,7 +66,7 @@ class Openings:
         scripts = ContainerScripts(self._catalog, self._scripts, resource.rid)
         looks = self if self._store.is_shared else None
         opened = await open_container(
-            resource, database, self._catalog, self._store, self._limits, scripts, looks
+            resource, database, self._catalog, self._segments, self._limits, scripts, looks
         )
         opened.fixed_bytes = self._provisioning.fixed_bytes(resource)
         opened.allot(self._provisioning.allotment_of(resource))
@@ -152,7 +155,7 @@ class Openings:
         for placement in placements:
             partition = known.get(_placed(placement))
             if partition is None:
-                partition = partition_of(placement, self._store)
+                partition = partition_of(placement, self._segments)
                 await partition.load()
             partitions.append(partition)
         container.adopt_map(PartitionMap(partitions))

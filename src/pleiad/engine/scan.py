@@ -21,7 +21,7 @@ from pleiad.limits import MB
 from pleiad.partition.governor import Lane
 from pleiad.partition.partition import Partition
 from pleiad.query.pace import Pace
-from pleiad.store.contract import Row
+from pleiad.store.rows import Row
 from pleiad.store.selection import Predicate, Selection
 
 _ROWS_FIRST = 100

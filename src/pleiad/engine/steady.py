@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pleiad.engine.container import Container
-from pleiad.store.contract import SegmentDroppedError
+from pleiad.store.segments import SegmentDroppedError
 
 _Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")

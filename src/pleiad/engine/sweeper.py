@@ -14,16 +14,9 @@ from pleiad import charge
 from pleiad.engine.at_work import AtWork
 from pleiad.engine.container import Container
 from pleiad.errors import PleiadError
-from pleiad.store.contract import (
-    NEVER,
-    Mutation,
-    Precondition,
-    Result,
-    SegmentDroppedError,
-    SegmentOutOfServiceError,
-    Store,
-    Verb,
-)
+from pleiad.store.catalog import CatalogStore
+from pleiad.store.rows import NEVER, Mutation, Precondition, Result, Verb
+from pleiad.store.segments import SegmentDroppedError, SegmentOutOfServiceError
 
 _log = logging.getLogger(__name__)
 _STEP_ITEMS = 100
@@ -75,7 +68,7 @@ async def forget_versions(container: Container, now: int | None = None) -> int:
     return forgotten
 
 
-async def sweep_for_ever(at_work: AtWork, store: Store) -> None:
+async def sweep_for_ever(at_work: AtWork, store: CatalogStore) -> None:
     """Sweeps all containers again and again, one server at a time; a failure is logged and tried again."""
     while True:
         await asyncio.sleep(INTERVAL_SECONDS)
@@ -88,7 +81,7 @@ async def sweep_for_ever(at_work: AtWork, store: Store) -> None:
                 _log.warning("sweeping is put off: %s", error.message)
 
 
-async def _sweep_all(at_work: AtWork, store: Store) -> None:
+async def _sweep_all(at_work: AtWork, store: CatalogStore) -> None:
     for container in at_work:
         try:
             await sweep(container)

@@ -25,7 +25,7 @@ from pleiad.engine.items import NO_CONDITIONS, Conditions, Key, NewItem, Planned
 from pleiad.errors import PleiadError
 from pleiad.partition.partition import Partition
 from pleiad.query.pace import Pace
-from pleiad.store.contract import (
+from pleiad.store.rows import (
     APPLIED,
     NO_PRECONDITION,
     ItemKey,

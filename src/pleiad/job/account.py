@@ -12,7 +12,9 @@ from pleiad.catalog import placement as placements
 from pleiad.catalog.container import UniqueKey, unique_keys_of
 from pleiad.catalog.placement import Placement
 from pleiad.catalog.resource import Kind
-from pleiad.store.contract import PartitionState, Record, Store
+from pleiad.store.catalog import Record
+from pleiad.store.rows import PartitionState
+from pleiad.store.segments import SegmentStore
 
 _CONTAINER = Kind.CONTAINER.record
 
@@ -47,7 +49,7 @@ class Account:
         return digest.hexdigest()
 
 
-async def read_account(store: Store, records: Sequence[Record]) -> Account:
+async def read_account(store: SegmentStore, records: Sequence[Record]) -> Account:
     """The account that the records of a store describe."""
     history = [placements.from_record(record) for record in records if record.kind == placements.KIND]
     history.sort(key=lambda placement: (placement.segment, placement.id))
@@ -61,10 +63,10 @@ async def read_account(store: Store, records: Sequence[Record]) -> Account:
     )
 
 
-async def _states(store: Store, placed: Iterable[Placement]) -> list[tuple[str, PartitionState]]:
+async def _states(store: SegmentStore, placed: Iterable[Placement]) -> list[tuple[str, PartitionState]]:
     found = []
     for placement in placed:
-        state = await store.segment(placement.segment).state(placement.id)
+        state = await placements.segment_of(placement, store).state(placement.id)
         # A partition that was never written has no epoch yet.
         if state.epoch:
             found.append((placement.segment, state))

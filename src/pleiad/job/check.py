@@ -22,8 +22,8 @@ import orjson
 
 from pleiad.catalog import placement as placements
 from pleiad.catalog.placement import Placement
+from pleiad.store.catalog import Record
 from pleiad.store.checksum import fields_checksum
-from pleiad.store.contract import Record
 from pleiad.store.sqlite import directory as files
 from pleiad.store.sqlite import schema
 from pleiad.store.sqlite.inspect import Seen, inspect_at_rest

@@ -16,16 +16,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-import orjson
-
 from pleiad.catalog.catalog import UNFINISHED_COPY
-from pleiad.catalog.container import UniqueKey
-from pleiad.catalog.placement import Placement
+from pleiad.catalog.container import unique_values_of
+from pleiad.catalog.placement import Placement, segment_of
 from pleiad.job.account import Account, read_account
-from pleiad.job.digest import digest_range, pages, version_pages
+from pleiad.job.digest import digest_range
 from pleiad.job.place import CopyError
 from pleiad.job.progress_record import CopyRecords, PartitionProgress
-from pleiad.store.contract import Row, SegmentOutOfServiceError, Store, WholeRow
+from pleiad.store.move import MoveAcross
+from pleiad.store.segments import SegmentOutOfServiceError
+from pleiad.store.store import Store
 
 
 class Phase(Enum):
@@ -119,26 +119,18 @@ async def _copy_partition(
     progress: CopyRecords,
     count: Callable[[int], None],
 ) -> None:
-    origin, copy = source.segment(placement.segment), target.segment(placement.segment)
-    keys = account.unique_keys[placement.container_rid]
     so_far = progress.of(placement)
-    async for rows in pages(origin, placement.span, so_far.number):
-        await copy.restore([_whole(row, keys) for row in rows], ())
-        so_far = PartitionProgress(rows[-1].number, so_far.version_lsn, so_far.items + len(rows))
-        await progress.note(placement, so_far)
-        count(len(rows))
-    async for versions in version_pages(origin, placement.span, so_far.version_lsn):
-        await copy.restore((), versions)
-        so_far = PartitionProgress(so_far.number, versions[-1].lsn, so_far.items)
-        await progress.note(placement, so_far)
-
-
-def _whole(row: Row, keys: tuple[UniqueKey, ...]) -> WholeRow:
-    """A row with its unique values; they follow from the body, and not every store keeps long ones readable."""
-    if not keys:
-        return WholeRow(row)
-    item = orjson.loads(row.body)
-    return WholeRow(row, tuple(key.value_in(item) for key in keys))
+    values_of = unique_values_of(account.unique_keys[placement.container_rid])
+    origin, copy = segment_of(placement, source), segment_of(placement, target)
+    move = MoveAcross(origin, copy, placement.id, placement.span, values_of, so_far.mark)
+    has_more = True
+    while has_more:
+        mark, rows = move.mark, move.rows
+        has_more = await move.copy_some()
+        if move.mark != mark:
+            await progress.note(placement, PartitionProgress(move.mark, so_far.items + move.rows))
+        if move.rows > rows:
+            count(move.rows - rows)
 
 
 async def _verify(
@@ -155,8 +147,8 @@ async def _verify(
         tell(Step(Phase.VERIFYING, read // 2, total))
 
     for placement in account.live:
-        expected = await digest_range(source.segment(placement.segment), placement.span, count)
-        found = await digest_range(target.segment(placement.segment), placement.span, count)
+        expected = await digest_range(segment_of(placement, source), placement.span, count)
+        found = await digest_range(segment_of(placement, target), placement.span, count)
         if found != expected:
             await progress.restart("")
             raise CopyError(

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from pleiad.keys.range import EpkRange
-from pleiad.store.contract import Row, Segment, Version
+from pleiad.store.move import PAGE_ROWS_FIRST, next_page_rows
+from pleiad.store.rows import Row, Version
+from pleiad.store.segments import Segment
 
-_ROWS_FIRST = 64
-_ROWS_MAX = 2_000
-_PAGE_BYTES = 4 << 20
 _STRING_OR_SPACE = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*")|[ \t\r\n]+')
 
 
@@ -49,25 +48,20 @@ async def digest_range(segment: Segment, span: EpkRange, tell: Callable[[int], N
 
 async def pages(segment: Segment, span: EpkRange, after: int) -> AsyncIterator[Sequence[Row]]:
     """The rows of a range behind a document number, in pages of a few megabytes, in the order of the numbers."""
-    limit = _ROWS_FIRST
+    limit = PAGE_ROWS_FIRST
     while rows := await segment.scan(span, after, limit):
         yield rows
         after = rows[-1].number
-        limit = _next_limit(len(rows), sum(len(row.body) for row in rows))
+        limit = next_page_rows(len(rows), sum(len(row.body) for row in rows))
 
 
 async def version_pages(segment: Segment, span: EpkRange, after_lsn: int) -> AsyncIterator[Sequence[Version]]:
     """The versions of a range behind an LSN in their order; a page ends with the last version of an LSN."""
-    limit = _ROWS_FIRST
+    limit = PAGE_ROWS_FIRST
     while page := await segment.versions(span, after_lsn, limit):
         yield page
         after_lsn = page[-1].lsn
-        limit = _next_limit(len(page), sum(len(each.body) + len(each.previous_body) for each in page))
-
-
-def _next_limit(rows: int, size_bytes: int) -> int:
-    """How many rows of the size of the last ones make a page."""
-    return max(1, min(_ROWS_MAX, rows * _PAGE_BYTES // max(1, size_bytes)))
+        limit = next_page_rows(len(page), sum(len(each.body) + len(each.previous_body) for each in page))
 
 
 def compact(body: bytes) -> bytes:

@@ -12,7 +12,6 @@ import apsw
 import psycopg
 
 from pleiad.errors import PleiadError
-from pleiad.store.contract import Store
 from pleiad.store.postgres.connections import StoreUnreachableError, described
 from pleiad.store.postgres.schema import SchemaError as DatabaseSchemaError
 from pleiad.store.postgres.store import PostgresStore
@@ -20,6 +19,7 @@ from pleiad.store.problems import MissingDataError
 from pleiad.store.sqlite.directory import StoreLockedError
 from pleiad.store.sqlite.schema import SchemaError
 from pleiad.store.sqlite.store import SqliteStore
+from pleiad.store.store import Store
 
 _SQLITE = "sqlite:"
 _POSTGRES = ("postgresql://", "postgres://")

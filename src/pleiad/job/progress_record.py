@@ -7,24 +7,25 @@ from dataclasses import dataclass
 
 from pleiad.catalog.catalog import UNFINISHED_COPY
 from pleiad.catalog.placement import Placement
-from pleiad.store.contract import Record, Store
+from pleiad.store.catalog import CatalogStore, Record
+from pleiad.store.moves import ExportMark
 
 _HEAD = "account"
+_NOTHING_YET = ExportMark()
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionProgress:
-    """The last document number and the last LSN of versions that were copied, and how many items that were."""
+    """How far rows and versions were copied, and how many items that were."""
 
-    number: int = 0
-    version_lsn: int = 0
+    mark: ExportMark = _NOTHING_YET
     items: int = 0
 
 
 class CopyRecords:
     """The records of one copy, in memory as in the target."""
 
-    def __init__(self, target: Store, records: Iterable[Record]) -> None:
+    def __init__(self, target: CatalogStore, records: Iterable[Record]) -> None:
         self._target = target
         self._records = {record.rid: record for record in records}
 
@@ -37,14 +38,19 @@ class CopyRecords:
     def of(self, placement: Placement) -> PartitionProgress:
         """How far the copy of a partition is."""
         record = self._records.get(_rid(placement))
-        return PartitionProgress() if record is None else PartitionProgress(**record.body)
+        if record is None or "lsn" not in record.body:
+            # A copy that an older version began noted another kind of place; what it wrote is written again.
+            return PartitionProgress()
+        body = record.body
+        return PartitionProgress(ExportMark(body["lsn"], body["version_lsn"]), body["items"])
 
     def all(self) -> list[Record]:
         return list(self._records.values())
 
     async def note(self, placement: Placement, progress: PartitionProgress) -> None:
         """Notes durably how far the copy of a partition is."""
-        body = {"number": progress.number, "version_lsn": progress.version_lsn, "items": progress.items}
+        mark = progress.mark
+        body = {"lsn": mark.lsn, "version_lsn": mark.version_lsn, "items": progress.items}
         await self._put(_record(_rid(placement), body))
 
     async def restart(self, fingerprint: str) -> None:

@@ -14,7 +14,7 @@ from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange
 from pleiad.limits import Limits
 from pleiad.partition.governor import NORMAL, Governor, Lane
-from pleiad.store.contract import (
+from pleiad.store.rows import (
     ItemKey,
     LogicalPartition,
     Mutation,
@@ -22,10 +22,9 @@ from pleiad.store.contract import (
     PartitionState,
     PartitionWrite,
     Row,
-    Segment,
-    Snapshot,
     Version,
 )
+from pleiad.store.segments import Segment, Snapshot
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 
 

@@ -73,6 +73,21 @@ class Problems:
         return sorted(self._standing.values(), key=lambda problem: problem.since)
 
 
+class JoinedProblems(Problems):
+    """The problems of two stores that one engine stands on."""
+
+    def __init__(self, *parts: Problems) -> None:
+        super().__init__()
+        self._parts = parts
+
+    def has(self, kind: str) -> bool:
+        return super().has(kind) or any(part.has(kind) for part in self._parts)
+
+    def standing(self) -> list[Problem]:
+        found = [*super().standing(), *(problem for part in self._parts for problem in part.standing())]
+        return sorted(found, key=lambda problem: problem.since)
+
+
 class Outage:
     """A problem that every request would meet anew: one line at its beginning, one a minute, one at its end."""
 

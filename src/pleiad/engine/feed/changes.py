@@ -17,7 +17,7 @@ from pleiad.engine.steady import over_moves
 from pleiad.keys.range import EpkRange
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
-from pleiad.store.contract import Row
+from pleiad.store.rows import Row
 
 
 class Origin(Enum):

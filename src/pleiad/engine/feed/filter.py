@@ -16,7 +16,7 @@ from pleiad.engine.feed.image import current_image, previous_image
 from pleiad.item.body import load
 from pleiad.query import Query, compile_query
 from pleiad.query.pace import Pace
-from pleiad.store.contract import Row, Version
+from pleiad.store.rows import Row, Version
 
 
 class ChangeFilter:

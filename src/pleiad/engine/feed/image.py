@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pleiad.store.contract import Row, Verb, Version
+from pleiad.store.rows import Row, Verb, Version
 
 
 def current_image(version: Version) -> Row | None:

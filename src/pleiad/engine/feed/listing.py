@@ -15,7 +15,7 @@ from pleiad.keys.range import EpkRange
 from pleiad.partition.governor import NORMAL, Lane, spend_all
 from pleiad.partition.partition import Partition
 from pleiad.query.pace import Pace
-from pleiad.store.contract import Row
+from pleiad.store.rows import Row
 
 _CHUNK_ROWS = 100
 

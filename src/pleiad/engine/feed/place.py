@@ -28,7 +28,7 @@ from pleiad.keys.range import EpkRange
 from pleiad.partition.governor import Lane, admit_all, spend_all
 from pleiad.partition.partition import Partition
 from pleiad.query.pace import Pace
-from pleiad.store.contract import Row, Version
+from pleiad.store.rows import Row, Version
 
 _CHUNK = 100
 _CHUNK_FIRST = 16

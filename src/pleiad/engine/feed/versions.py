@@ -20,7 +20,7 @@ from pleiad.engine.steady import over_moves
 from pleiad.keys.range import EpkRange
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
-from pleiad.store.contract import Version
+from pleiad.store.rows import Version
 
 
 @dataclass(frozen=True, slots=True)

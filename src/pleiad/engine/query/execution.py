@@ -39,7 +39,7 @@ from pleiad.partition.partition import Partition
 from pleiad.query import Query, compile_query, compile_turn
 from pleiad.query.pace import Pace
 from pleiad.query.run import LONG_TEXT_CHARS
-from pleiad.store.contract import Row
+from pleiad.store.rows import Row
 
 BETWEEN_PAGES = "between pages"
 """The part of a charge that pages pay for each other, so that each pays something and all together what is due."""

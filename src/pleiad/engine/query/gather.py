@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from pleiad.engine.pages.query import Pause
 from pleiad.engine.query.job import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.scan import Piece, Scan, is_read, spans_begun
-from pleiad.store.contract import Row
+from pleiad.store.rows import Row
 from pleiad.store.selection import Predicate
 
 

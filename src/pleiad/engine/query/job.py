@@ -42,7 +42,7 @@ from pleiad.query.pushdown import PathOrder, Pushdown, path_order, pushdown
 from pleiad.query.rank import more_is_nearer
 from pleiad.query.routing import key_values
 from pleiad.query.values import hash_key
-from pleiad.store.contract import ItemKey, Row
+from pleiad.store.rows import ItemKey, Row
 from pleiad.store.selection import IndexedPath, Predicate, Selection
 
 _Answer = TypeVar("_Answer")

@@ -34,7 +34,7 @@ from pleiad.partition.partition import Partition
 from pleiad.query import plan
 from pleiad.query.sorting import Descending, paced_sort
 from pleiad.query.values import order_key, type_rank
-from pleiad.store.contract import Row
+from pleiad.store.rows import Row
 from pleiad.store.selection import OrderPosition, PathOrder, Selection
 from pleiad.values.ranks import ARRAY_RANK, BOOLEAN_RANK, NULL_RANK, UNDEFINED_RANK
 

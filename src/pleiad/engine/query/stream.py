@@ -22,7 +22,7 @@ from pleiad.engine.scan import Scan
 from pleiad.query.measure import size_of
 from pleiad.query.pace import Pace
 from pleiad.query.values import hash_key
-from pleiad.store.contract import Row
+from pleiad.store.rows import Row
 
 _SEEN_BYTES = 200
 """What one result that was met takes in memory, roughly."""

@@ -16,7 +16,7 @@ from pleiad.engine.query.job import ROUTE_TEXT_CHARS_MAX, ROUTES_MAX, SLICE_ROWS
 from pleiad.partition.partition import Partition
 from pleiad.query import Query, compile_query, plan
 from pleiad.query.pushdown import equality, pushdown
-from pleiad.store.contract import Row
+from pleiad.store.rows import Row
 from pleiad.store.selection import IndexedPath, Selection
 
 

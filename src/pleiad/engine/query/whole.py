@@ -29,7 +29,7 @@ from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan
 from pleiad.query.measure import rendered
 from pleiad.query.sorting import paced_sort
-from pleiad.store.contract import Row
+from pleiad.store.rows import Row
 
 _TEXT_BYTES = 50
 _ROW_BYTES = 150

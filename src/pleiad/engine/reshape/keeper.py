@@ -23,7 +23,7 @@ from pleiad.errors import PleiadError
 from pleiad.keys.range import share
 from pleiad.limits import Limits
 from pleiad.partition.partition import Partition
-from pleiad.store.contract import SegmentDroppedError, SegmentOutOfServiceError
+from pleiad.store.segments import SegmentDroppedError, SegmentOutOfServiceError
 
 _log = logging.getLogger(__name__)
 INTERVAL_SECONDS = 1.0

@@ -32,7 +32,8 @@ from typing import Protocol
 
 from pleiad import errors
 from pleiad.catalog.catalog import Catalog
-from pleiad.catalog.placement import Operation, Placement, segment_name
+from pleiad.catalog.container import unique_values_of
+from pleiad.catalog.placement import Operation, Placement, segment_name, segment_of
 from pleiad.engine.container import Container, partition_of
 from pleiad.engine.faults import Faults, Rule
 from pleiad.engine.phase import Phase
@@ -44,12 +45,14 @@ from pleiad.keys.range import EpkRange, midpoint
 from pleiad.limits import Limits
 from pleiad.partition.map import PartitionMap
 from pleiad.partition.partition import Partition
-from pleiad.store.contract import PartitionState, Segment, Store
+from pleiad.store.catalog import CatalogStore
+from pleiad.store.move import Move, move_between
 from pleiad.store.moves import Division
+from pleiad.store.rows import PartitionState
+from pleiad.store.segments import Segment, SegmentStore
 
 _log = logging.getLogger(__name__)
 
-_COPY_ROWS = 10_000
 _REST = 0.8
 """How long a copy rests after each piece of it, as a part of the time that took, while somebody writes: the clients
 go before the copy."""
@@ -75,14 +78,10 @@ class Maps(Protocol):
 
 @dataclass(slots=True)
 class _Source:
-    """A partition whose rows are being copied: how far, and what the copy must hold."""
+    """A partition whose rows are being copied, and its counters once nobody writes to it any more."""
 
     partition: Partition
-    segment: Segment
-    lsn: int
-    last_delete: int = 0
-    items: int = 0
-    size_bytes: int = 0
+    move: Move
     fenced: PartitionState | None = None
 
 
@@ -90,9 +89,17 @@ class Reshaper:
     """Splits, merges and rehomes physical partitions."""
 
     def __init__(
-        self, store: Store, catalog: Catalog, limits: Limits, faults: Faults, turns: MapTurns, maps: Maps
+        self,
+        store: CatalogStore,
+        segments: SegmentStore,
+        catalog: Catalog,
+        limits: Limits,
+        faults: Faults,
+        turns: MapTurns,
+        maps: Maps,
     ) -> None:
         self._store = store
+        self._segments = segments
         self._catalog = catalog
         self._limits = limits
         self._faults = faults
@@ -167,7 +174,7 @@ class Reshaper:
             del self._unsettled[container.resource.rid]
             lsns = [state.lsn for state in halves]
             left, right = (
-                partition_of(child, self._store, lsn) for child, lsn in zip(children, lsns, strict=True)
+                partition_of(child, self._segments, lsn) for child, lsn in zip(children, lsns, strict=True)
             )
             self._adopt(container, [parent], [left, right])
             _log.info(
@@ -209,7 +216,14 @@ class Reshaper:
             id = 1 + max(placement.id for placement in self._catalog.history(rid))
             span = EpkRange(sources[0].span.min, sources[-1].span.max)
             new = Placement(
-                rid, id, span, _segment_name(container, id), 1, tuple(sorted(ancestors)), int(time.time())
+                rid,
+                id,
+                span,
+                _segment_name(container, id),
+                1,
+                tuple(sorted(ancestors)),
+                int(time.time()),
+                node=old[0].node,
             )
             merged = await self._relocate(container, "merge", sources, old, new)
             _log.info("merged %s ranges %s into %s", container.path, ", ".join(range_ids), merged.range_id)
@@ -242,7 +256,7 @@ class Reshaper:
         new: Placement,
     ) -> Partition:
         """Copies partitions into a new segment, and puts one partition over it in their place."""
-        target = self._store.segment(new.segment)
+        target = segment_of(new, self._segments)
         segments = {partition.segment_name: partition.segment for partition in partitions}
         sources: list[_Source] = []
         operation = await self._begin(container, kind, partitions, {new.segment, *segments})
@@ -251,17 +265,18 @@ class Reshaper:
                 await segment.track_deletes(True)
             await self._enter(container, Phase.COPYING)
             for partition in partitions:
-                sources.append(await self._copy(target, partition))
+                sources.append(await self._copy(container, target, partition))
             await self._enter(container, Phase.CATCHING_UP)
             for _ in range(_CATCH_UP_ROUNDS_MAX):
-                if await self._catch_up(target, sources) <= _DELTA_ROWS_MAX:
+                if await self._catch_up(sources) <= _DELTA_ROWS_MAX:
                     break
             for source in sources:
-                source.fenced = await source.segment.fence(source.partition.id, source.partition.epoch)
+                partition = source.partition
+                source.fenced = await partition.segment.fence(partition.id, partition.epoch)
                 if source.fenced is None:
                     raise OvertakenError
             await self._enter(container, Phase.FENCED)
-            await self._catch_up(target, sources)
+            await self._catch_up(sources)
             state = _together(new, sources)
             await target.open_partition(state)
             await self._enter(container, Phase.COMMITTING)
@@ -269,7 +284,7 @@ class Reshaper:
         except Exception:
             await self._try_to_undo(container)
             raise
-        result = partition_of(new, self._store, state.lsn)
+        result = partition_of(new, self._segments, state.lsn)
         self._adopt(container, partitions, [result])
         try:
             await self.report(container, Phase.CLEANING)
@@ -277,32 +292,21 @@ class Reshaper:
             await self._try_to_clean(container, segments)
         return result
 
-    async def _copy(self, target: Segment, partition: Partition) -> _Source:
-        source = _Source(partition, partition.segment, (await partition.state()).lsn)
-        after: int | None = 0
-        while after is not None:
+    async def _copy(self, container: Container, target: Segment, partition: Partition) -> _Source:
+        values_of = unique_values_of(container.definition.unique_keys)
+        move = move_between(partition.segment, target, partition.id, partition.span, values_of)
+        has_more = True
+        while has_more:
             self._check_going()
             seen, began = partition.lsn, time.monotonic()
-            after = await target.copy_from(source.segment, partition.span, after, _COPY_ROWS)
+            has_more = await move.copy_some()
             if partition.lsn > seen:
                 await asyncio.sleep((time.monotonic() - began) * _REST)
-        totals = await target.totals(partition.span)
-        source.items, source.size_bytes = totals.items, totals.size_bytes
-        return source
+        return _Source(partition, move)
 
-    async def _catch_up(self, target: Segment, sources: Sequence[_Source]) -> int:
+    async def _catch_up(self, sources: Sequence[_Source]) -> int:
         """Repeats what happened at the sources since the last time; how many rows that were."""
-        rows = 0
-        for source in sources:
-            partition = source.partition
-            reached = (await partition.state()).lsn
-            done = await target.catch_up(source.segment, partition.span, source.lsn, source.last_delete)
-            source.lsn = reached
-            source.last_delete = done.last_delete
-            source.items += done.items_change
-            source.size_bytes += done.size_bytes_change
-            rows += done.rows
-        return rows
+        return sum([await source.move.catch_up() for source in sources])
 
     async def _try_to_clean(self, container: Container, segments: Iterable[str]) -> None:
         """Frees what a change has left; where the store does not answer, `mend` does it."""
@@ -318,9 +322,9 @@ class Reshaper:
         live = self._catalog.segment_names()
         for name in sorted(segments):
             if name in live:
-                await self._store.segment(name).track_deletes(False)
+                await self._segments.segment(name).track_deletes(False)
             else:
-                await self._store.drop_segments([name])
+                await self._segments.drop_segments([name])
 
     # -- what every change does --------------------------------------------------------------------
 
@@ -439,7 +443,7 @@ class Reshaper:
             if not await self._catalog.change_map(container.resource.rid, operation, [old], [new]):
                 raise OvertakenError
         state = await partition.segment.reopen(partition.id, new.epoch)
-        return partition_of(new, self._store, state.lsn)
+        return partition_of(new, self._segments, state.lsn)
 
 
 def _live(container: Container, range_id: str) -> Partition:
@@ -477,11 +481,11 @@ def _together(new: Placement, sources: Sequence[_Source]) -> PartitionState:
     """The counters of the partition over a finished copy, which must hold what the sources count."""
     states = []
     for source in sources:
-        fenced = source.fenced
+        fenced, move = source.fenced, source.move
         assert fenced is not None
-        if (source.items, source.size_bytes) != (fenced.items, fenced.size_bytes):
+        if (move.items, move.size_bytes) != (fenced.items, fenced.size_bytes):
             raise MismatchError(
-                f"the copy of partition {fenced.partition} holds {source.items} items of {source.size_bytes} bytes "
+                f"the copy of partition {fenced.partition} holds {move.items} items of {move.size_bytes} bytes "
                 f"and not {fenced.items} of {fenced.size_bytes}"
             )
         states.append(fenced)

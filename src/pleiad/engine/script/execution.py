@@ -34,7 +34,8 @@ from pleiad.item.body import load
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
 from pleiad.script.process import ScriptProcess
-from pleiad.store.contract import Outcome, SegmentDroppedError
+from pleiad.store.rows import Outcome
+from pleiad.store.segments import SegmentDroppedError
 
 _ATTEMPTS = 20
 _SCRIPTS_TURN = ""

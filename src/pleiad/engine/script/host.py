@@ -37,7 +37,8 @@ from pleiad.partition.partition import Partition
 from pleiad.query.pace import Pace
 from pleiad.script.failure import NUMBERS
 from pleiad.script.process import ScriptProcess
-from pleiad.store.contract import ItemKey, Outcome, Row, SegmentDroppedError, Snapshot
+from pleiad.store.rows import ItemKey, Outcome, Row
+from pleiad.store.segments import SegmentDroppedError, Snapshot
 
 _PROVISIONAL_PARTITION = 2**rids.PARTITION_BITS - 1
 _PROVISIONAL_LSN_HIGH = 0xFFFF

@@ -30,7 +30,8 @@ from pleiad.query.order_rules import check_order_by
 from pleiad.query.pace import Pace
 from pleiad.query.pushdown import pushdown
 from pleiad.script.process import ScriptProcess
-from pleiad.store.contract import Row, Snapshot
+from pleiad.store.rows import Row
+from pleiad.store.segments import Snapshot
 
 _CHUNK_ROWS = 200
 _CHUNK_BYTES = 2 * MB

@@ -14,6 +14,7 @@ from typing import Any
 from pleiad import errors
 from pleiad.catalog import throughput
 from pleiad.catalog.catalog import Catalog
+from pleiad.catalog.placement import segment_of
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import History, Throughput
 from pleiad.engine.allotment import Allotment, Pool
@@ -22,7 +23,7 @@ from pleiad.engine.container import Container
 from pleiad.engine.refusals import Refusals
 from pleiad.limits import Limits
 from pleiad.partition.governor import Buckets, Governor, Throttle
-from pleiad.store.contract import Store
+from pleiad.store.segments import SegmentStore
 
 BUCKETS = "throughputBuckets"
 SHARES = "physicalPartitionThroughput"
@@ -58,7 +59,7 @@ class Provisioning:
 
     def __init__(
         self,
-        store: Store,
+        segments: SegmentStore,
         catalog: Catalog,
         limits: Limits,
         throttle: Throttle,
@@ -67,7 +68,7 @@ class Provisioning:
     ) -> None:
         self._catalog = catalog
         self._limits = limits
-        self._store = store
+        self._segments = segments
         self._refusals = refusals
         self._pools: dict[str, Pool] = {}
         self._stored_bytes: dict[str, int] = {}
@@ -232,7 +233,7 @@ class Provisioning:
         stored_bytes = 0
         for container in payees:
             for placement in self._catalog.placements(container.rid):
-                state = await self._store.segment(placement.segment).state(placement.id)
+                state = await segment_of(placement, self._segments).state(placement.id)
                 stored_bytes += state.size_bytes
         is_shared = self._catalog.by_rid(Kind.CONTAINER, offer.properties["offerResourceId"]) is None
         highest = throughput.highest_ru(offer.properties["content"])

@@ -25,7 +25,7 @@ from pleiad.engine.throughput.provisioning import Provisioning
 from pleiad.errors import PleiadError
 from pleiad.partition.governor import CHUNK, SHARE_SECONDS, Governor
 from pleiad.store.budget import BudgetClaim, BudgetParts
-from pleiad.store.contract import Store
+from pleiad.store.catalog import CatalogStore
 
 _log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class SharedBudget:
 
     def __init__(
         self,
-        store: Store,
+        store: CatalogStore,
         standing: Standing,
         provisioning: Provisioning,
         at_work: AtWork,

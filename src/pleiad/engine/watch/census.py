@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pleiad.engine.container import Container
 from pleiad.partition.partition import Partition
-from pleiad.store.contract import PartitionState
+from pleiad.store.rows import PartitionState
 
 
 class Census:

@@ -31,7 +31,7 @@ from pleiad.query import compile_turn
 from pleiad.query.pace import Pace
 from pleiad.server.http.failures import BAD_HEADER
 from pleiad.server.http.message import Response
-from pleiad.store.contract import Row, Verb, Version
+from pleiad.store.rows import Row, Verb, Version
 
 _LATEST = ("incremental feed", "incremental-feed", "incremental")
 _ALL_VERSIONS = ("full-fidelity feed", "full fidelity feed")

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from pleiad.errors import UNAVAILABLE, PleiadError
 from pleiad.store.commits import CommitCounts
-from pleiad.store.contract import Mutation, Outcome, PartitionWrite, Row
+from pleiad.store.rows import Mutation, Outcome, PartitionWrite, Row
 
 _log = logging.getLogger(__name__)
 

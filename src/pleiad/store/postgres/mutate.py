@@ -7,31 +7,13 @@ from hashlib import sha256
 from typing import Any
 
 from pleiad.store.checksum import content_checksum
-from pleiad.store.contract import APPLIED, NEVER, Mutation, Outcome, PartitionWrite, Result, Row, Verb
 from pleiad.store.postgres import segment_sql
 from pleiad.store.postgres.arrays import byteas, int4s, int8s, texts
 from pleiad.store.postgres.json_sql import document_of, to_text
+from pleiad.store.rows import APPLIED, NEVER, Mutation, Outcome, PartitionWrite, Result, Row, Verb
 
 _VALUE_BYTES_MAX = 1_000
 _LSN_MAX = 2**63 - 1
-_VERBS = {
-    Verb.CREATE: segment_sql.CREATE,
-    Verb.UPSERT: segment_sql.UPSERT,
-    Verb.REPLACE: segment_sql.REPLACE,
-    Verb.DELETE: segment_sql.DELETE,
-}
-_RESULTS = {
-    segment_sql.GONE: Result.GONE,
-    segment_sql.CREATED: Result.CREATED,
-    segment_sql.REPLACED: Result.REPLACED,
-    segment_sql.DELETED: Result.DELETED,
-    segment_sql.EXISTS: Result.EXISTS,
-    segment_sql.MISSING: Result.MISSING,
-    segment_sql.PRECONDITION_FAILED: Result.PRECONDITION_FAILED,
-    segment_sql.UNIQUE_CONFLICT: Result.UNIQUE_CONFLICT,
-    segment_sql.FULL: Result.LOGICAL_PARTITION_FULL,
-    segment_sql.PARTITION_FULL: Result.PARTITION_FULL,
-}
 _CASTS = (
     *("bigint",) * 6,
     "boolean",
@@ -53,7 +35,7 @@ def arguments(write: PartitionWrite, mutations: Sequence[Mutation]) -> tuple[Any
         write.logical_partition_bytes,
         write.partition_bytes,
         write.keep_versions,
-        int4s([_VERBS[mutation.verb] for mutation in mutations]),
+        int4s([segment_sql.VERBS[mutation.verb] for mutation in mutations]),
         byteas([mutation.epk for mutation in mutations]),
         texts([to_text(mutation.id) for mutation in mutations]),
         byteas([mutation.body for mutation in mutations]),
@@ -80,10 +62,9 @@ def _checksum(write: PartitionWrite, mutation: Mutation) -> int:
     """The checksum of what a mutation leaves, without the number and the LSN that the database gives it."""
     if mutation.verb is Verb.DELETE:
         return 0
-    id = mutation.id if mutation.new_id is None else mutation.new_id
     return content_checksum(
         mutation.epk,
-        id.encode(),
+        mutation.id_after.encode(),
         write.now,
         mutation.ttl,
         mutation.size_bytes,
@@ -127,17 +108,5 @@ def _outcome(write: PartitionWrite, mutation: Mutation, answer: tuple[Any, ...])
         old = Row(
             old_number, mutation.epk, mutation.id, old_lsn, old_ts, old_ttl, old_size, old_terms, old_body
         )
-    row = None
-    if number is not None:
-        row = Row(
-            number,
-            mutation.epk,
-            mutation.id if mutation.new_id is None else mutation.new_id,
-            lsn,
-            write.now,
-            mutation.ttl,
-            mutation.size_bytes,
-            mutation.terms,
-            mutation.body,
-        )
-    return Outcome(_RESULTS[result], lsn, row, old, key)
+    row = None if number is None else mutation.row_after(number, lsn, write.now)
+    return Outcome(segment_sql.RESULTS[result], lsn, row, old, key)

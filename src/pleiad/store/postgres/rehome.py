@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from pleiad.keys.range import EpkRange
-from pleiad.store.contract import PartitionState
 from pleiad.store.moves import CaughtUp, Division
 from pleiad.store.postgres import statements
 from pleiad.store.postgres.connections import Connection
 from pleiad.store.postgres.schema import sql
+from pleiad.store.rows import PartitionState
 
-_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 _NUMBER_MAX = 2**63 - 1
 
 
@@ -75,7 +75,7 @@ async def copy_chunk(
 ) -> int | None:
     """Copies the next rows of a range; the last number, or None at the end."""
     async with connection.transaction():
-        await _rows(connection, _SNAPSHOT)
+        await _rows(connection, SNAPSHOT)
         bounds = (after, span.min, span.max, limit)
         ((upto,),) = await _rows(connection, statements.CHUNK_END.format(s=source), bounds)
         # Rows that were deleted have left versions, also with numbers behind the last row.
@@ -96,7 +96,7 @@ async def catch_up(
     All rows concerned go before any comes: an id or a unique value may have passed from one to another.
     """
     async with connection.transaction():
-        await _rows(connection, _SNAPSHOT)
+        await _rows(connection, SNAPSHOT)
         bounds = (span.min, span.max)
         deleted = await _rows(connection, statements.DELETED.format(s=source), (after_delete, *bounds))
         gone = await _remove(connection, target, [number for _, number in deleted])

@@ -24,8 +24,8 @@ from typing import Any, LiteralString
 
 import psycopg
 
-from pleiad.store.contract import SegmentOutOfServiceError
 from pleiad.store.postgres import budget_sql, segment_sql
+from pleiad.store.segments import SegmentOutOfServiceError
 
 VERSION = 3
 SERVER_VERSION_MIN = 150_000

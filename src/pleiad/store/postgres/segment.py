@@ -18,7 +18,21 @@ from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange
 from pleiad.store.checksum import DamagedRowError
 from pleiad.store.commits import CommitCounts
-from pleiad.store.contract import (
+from pleiad.store.index_use import IndexSettings
+from pleiad.store.moves import CaughtUp, Division, Export, ExportMark, Totals, TotalsChange
+from pleiad.store.postgres import exchange, mutate, rehome, schema, statements
+from pleiad.store.postgres.arrays import byteas, texts
+from pleiad.store.postgres.connections import Connection, Connections
+from pleiad.store.postgres.group import ReadQueue, WriteQueue
+from pleiad.store.postgres.json_sql import Sql, to_text
+from pleiad.store.postgres.path_index import PathIndexes
+from pleiad.store.postgres.schema import schema_name, sql
+from pleiad.store.postgres.segment_sql import NOT_READY
+from pleiad.store.postgres.select import ROW_COLUMNS_COUNT, Selecting, row_of, version_of
+from pleiad.store.postgres.snapshot import PostgresSnapshot
+from pleiad.store.predicate import merged_selection
+from pleiad.store.problems import OUT_OF_SERVICE
+from pleiad.store.rows import (
     ItemKey,
     LogicalPartition,
     Mutation,
@@ -27,28 +41,10 @@ from pleiad.store.contract import (
     PartitionWrite,
     Result,
     Row,
-    Segment,
-    SegmentDroppedError,
-    SegmentOutOfServiceError,
-    Verb,
     Version,
     WholeRow,
 )
-from pleiad.store.index_use import IndexSettings
-from pleiad.store.moves import CaughtUp, Division, Totals
-from pleiad.store.postgres import mutate, rehome, schema, statements
-from pleiad.store.postgres import restore as restoring
-from pleiad.store.postgres.arrays import byteas, texts
-from pleiad.store.postgres.connections import Connection, Connections
-from pleiad.store.postgres.group import ReadQueue, WriteQueue
-from pleiad.store.postgres.json_sql import Sql, from_text, to_text
-from pleiad.store.postgres.path_index import PathIndexes
-from pleiad.store.postgres.schema import schema_name, sql
-from pleiad.store.postgres.segment_sql import NOT_READY
-from pleiad.store.postgres.select import ROW_COLUMNS_COUNT, Selecting, row_of
-from pleiad.store.postgres.snapshot import PostgresSnapshot
-from pleiad.store.predicate import merged_selection
-from pleiad.store.problems import OUT_OF_SERVICE
+from pleiad.store.segments import Segment, SegmentDroppedError, SegmentOutOfServiceError
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 
 _log = logging.getLogger(__name__)
@@ -252,7 +248,7 @@ class PostgresSegment:
         self, span: EpkRange, after_lsn: int, limit: int, partition: int | None = None
     ) -> Sequence[Version]:
         rows = await self._fetch(statements.VERSIONS, (after_lsn, span.min, span.max, partition, limit))
-        return [_version(row) for row in rows]
+        return [version_of(row) for row in rows]
 
     async def forget_versions(self, before_ts: int, limit: int) -> int:
         if not await self._fetch(statements.HAS_OLD_VERSIONS, (before_ts,)):
@@ -401,6 +397,9 @@ class PostgresSegment:
     async def track_deletes(self, on: bool) -> None:
         await self._change(lambda connection: rehome.track_deletes(connection, self._schema, on))
 
+    def can_copy_from(self, source: Segment) -> bool:
+        return isinstance(source, PostgresSegment) and source._connections is self._connections
+
     async def copy_from(self, source: Segment, span: EpkRange, after: int, limit: int) -> int | None:
         if not await _beside(source)._look():
             return None
@@ -423,8 +422,25 @@ class PostgresSegment:
         rows = await self._fetch(statements.TOTALS, (span.min, span.max))
         return Totals(*rows[0]) if rows else Totals(0, 0)
 
-    async def restore(self, rows: Sequence[WholeRow], versions: Sequence[Version]) -> None:
-        await self._change(lambda connection: restoring.restore(connection, self._schema, rows, versions))
+    async def export(self, span: EpkRange, after: ExportMark, limit: int) -> Export:
+        if not await self._look():
+            return Export((), (), (), after)
+        return await self._guarded(
+            self._connections.read(
+                lambda connection: exchange.export(connection, self._schema, span, after, limit, self._row)
+            )
+        )
+
+    async def import_rows(
+        self,
+        span: EpkRange,
+        rows: Sequence[WholeRow],
+        deletes: Sequence[int] = (),
+        versions: Sequence[Version] = (),
+    ) -> TotalsChange:
+        return await self._change(
+            lambda connection: exchange.import_rows(connection, self._schema, span, rows, deletes, versions)
+        )
 
     # -- the end -------------------------------------------------------------------------------
 
@@ -443,11 +459,6 @@ class PostgresSegment:
     def mark_dropped(self) -> None:
         """Every later call fails, and so do those that run."""
         self._dropped = True
-
-
-def _version(columns: Sequence[Any]) -> Version:
-    version = Version._make(columns)
-    return version._replace(verb=Verb(version.verb), id=from_text(version.id))
 
 
 def _beside(segment: Segment) -> PostgresSegment:

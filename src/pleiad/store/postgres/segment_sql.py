@@ -12,12 +12,27 @@ server writes from then on has no checksum.
 from __future__ import annotations
 
 from pleiad.store.checksum import LSN_SHIFT
+from pleiad.store.refusal import REFUSALS, Demand
+from pleiad.store.rows import Result, Verb
 
 GONE, CREATED, REPLACED, DELETED, EXISTS, MISSING, PRECONDITION_FAILED, UNIQUE_CONFLICT, FULL = range(9)
 PARTITION_FULL = 9
+RESULTS = {
+    GONE: Result.GONE,
+    CREATED: Result.CREATED,
+    REPLACED: Result.REPLACED,
+    DELETED: Result.DELETED,
+    EXISTS: Result.EXISTS,
+    MISSING: Result.MISSING,
+    PRECONDITION_FAILED: Result.PRECONDITION_FAILED,
+    UNIQUE_CONFLICT: Result.UNIQUE_CONFLICT,
+    FULL: Result.LOGICAL_PARTITION_FULL,
+    PARTITION_FULL: Result.PARTITION_FULL,
+}
 """How a mutation ended, as the functions tell it."""
 
 CREATE, UPSERT, REPLACE, DELETE = range(4)
+VERBS = {Verb.CREATE: CREATE, Verb.UPSERT: UPSERT, Verb.REPLACE: REPLACE, Verb.DELETE: DELETE}
 """What a mutation does, as the functions are told it."""
 
 MUST_EXIST, MUST_BE_ABSENT = 1, 2
@@ -121,6 +136,27 @@ def _expired(row: str) -> str:
     )
 
 
+_BROKEN = {
+    Demand.MUST_EXIST: f"m.flags & {MUST_EXIST} <> 0",
+    Demand.MUST_BE_ABSENT: f"m.flags & {MUST_BE_ABSENT} <> 0",
+    Demand.LSN: "m.lsn <> old.lsn",
+    Demand.NOT_LSN: "m.not_lsn = old.lsn",
+}
+"""When a demand of a precondition is broken; NULL, which demands nothing, breaks nothing."""
+
+
+def _refused() -> str:
+    """The table of refusals as an expression: why the mutation may not touch the row, or NULL."""
+    codes = {result: code for code, result in RESULTS.items()}
+    cases = []
+    for rule in REFUSALS:
+        verbs = ", ".join(str(VERBS[verb]) for verb in rule.verbs)
+        found = "IS NOT NULL" if rule.finds_row else "IS NULL"
+        demand = "" if rule.broken is None else f" AND {_BROKEN[rule.broken]}"
+        cases.append(f"WHEN m.verb IN ({verbs}) AND old.number {found}{demand} THEN {codes[rule.result]}")
+    return f"CASE {' '.join(cases)} END"
+
+
 _LSN = "(CASE WHEN a_atomic THEN v_start ELSE p.lsn END + 1)"
 """The LSN of the next change; those of an atomic write share one."""
 
@@ -183,15 +219,7 @@ BEGIN
       {_remove("old", is_expiry=True)}
       old := NULL;
     END IF;
-    IF m.verb = {CREATE} THEN
-      IF old.number IS NOT NULL THEN result := {EXISTS}; END IF;
-    ELSIF old.number IS NULL AND m.verb <> {UPSERT} THEN
-      result := {MISSING};
-    ELSIF old.number IS NULL THEN
-      IF m.flags & {MUST_EXIST} <> 0 THEN result := {PRECONDITION_FAILED}; END IF;
-    ELSIF m.flags & {MUST_BE_ABSENT} <> 0 OR m.lsn <> old.lsn OR m.not_lsn = old.lsn THEN
-      result := {PRECONDITION_FAILED};
-    END IF;
+    result := {_refused()};
     IF result IS NULL AND m.verb = {DELETE} THEN
       {_remove("old", is_expiry=False)}
       result := {DELETED};

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from pleiad.keys.range import WHOLE
 from pleiad.store.checksum import DamagedRowError, content_checksum, row_checksum
-from pleiad.store.contract import Row
+from pleiad.store.path_index import PathIndex
 from pleiad.store.postgres.json_sql import DOCUMENT, Sql, from_text, member, to_text
 from pleiad.store.postgres.predicate_sql import (
     Entries,
@@ -30,6 +30,7 @@ from pleiad.store.postgres.predicate_sql import (
     tag_of,
 )
 from pleiad.store.predicate import RANK_BOOLEAN, RANK_NUMBER, RANK_STRING, ROW_COLUMNS, is_addressable
+from pleiad.store.rows import Row, Verb, Version
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Predicate, Selection
 
 FEW_MATCHES = 2_000
@@ -46,8 +47,8 @@ Fetch = Callable[[Sql], Awaitable[Sequence[tuple[Any, ...]]]]
 class Indexes(Protocol):
     """The indexes of a segment as this server knows them."""
 
-    def ready(self, path: IndexedPath) -> int | None:
-        """The id of the index of a path if it may be used."""
+    def ready(self, path: IndexedPath) -> PathIndex | None:
+        """The index of a path if it may be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,12 @@ def row_of(found: Sequence[Any]) -> Row:
         if row_checksum(content, number, lsn) != checksum:
             raise DamagedRowError(f"the row with number {number} is not what was written")
     return Row(number, epk, name, lsn, ts, ttl, size_bytes, terms, body)
+
+
+def version_of(columns: Sequence[Any]) -> Version:
+    """The version of a whole row of its table."""
+    version = Version._make(columns)
+    return version._replace(verb=Verb(version.verb), id=from_text(version.id))
 
 
 class Selecting:
@@ -136,7 +143,7 @@ class Selecting:
         if plan.few is not None:
             statement = self._sorted_few(plan, selection, order, place, limit)
         else:
-            statement = self._in_order(index, selection, order, place, limit)
+            statement = self._in_order(index.id, selection, order, place, limit)
         found = await self._fetch(statement)
         if any(is_long(row[ROW_COLUMNS_COUNT]) for row in found):
             return None
@@ -179,7 +186,7 @@ class Selecting:
             rest = predicates[:position] + predicates[position + 1 :]
             if not all(term.is_exact for term in terms):
                 rest = (*rest, predicate)
-            found.append(_Candidate(index, terms, rest))
+            found.append(_Candidate(index.id, terms, rest))
         return found
 
     def _key_numbers(self, selection: Selection) -> Sql | None:

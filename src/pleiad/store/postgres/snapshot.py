@@ -15,13 +15,13 @@ import psycopg
 from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange
-from pleiad.store.contract import ItemKey, Row
 from pleiad.store.postgres import statements
 from pleiad.store.postgres.arrays import byteas, texts
 from pleiad.store.postgres.connections import Connection, Connections
 from pleiad.store.postgres.json_sql import to_text
 from pleiad.store.postgres.schema import sql
 from pleiad.store.postgres.select import ROW_COLUMNS_COUNT, row_of
+from pleiad.store.rows import ItemKey, Row
 
 
 class PostgresSnapshot:

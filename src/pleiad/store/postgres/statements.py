@@ -115,16 +115,25 @@ ENTER = (
     "SELECT {t}.index_1(item.number, NULL, item) FROM {t}.item AS item "
     "WHERE number = ANY(%s::bigint[]) AND EXISTS (SELECT FROM {t}.path_index)"
 )
-RESTORE_ITEMS = (
+TRACKS_DELETES = "SELECT tracks_deletes FROM {s}.setting"
+IN_THE_WAY_OF_IMPORT = (
+    "SELECT number FROM {t}.item WHERE number = ANY(%s::bigint[]) AND epk >= %s AND epk < %s UNION "
+    "SELECT number FROM {t}.item WHERE number = ANY(%s::bigint[]) UNION "
+    "SELECT own.number FROM unnest(%b::bytea[], %s::text[]) AS wanted(epk, id) "
+    "JOIN {t}.item AS own ON own.epk = wanted.epk AND own.id = wanted.id UNION "
+    "SELECT own.number FROM unnest(%b::bytea[], %s::int[], %b::bytea[]) AS wanted(epk, key, value) "
+    "JOIN {t}.unique_value AS own ON own.epk = wanted.epk AND own.key = wanted.key AND own.value = wanted.value"
+)
+IMPORT_ITEMS = (
     "INSERT INTO {t}.item SELECT number, epk, id, lsn, ts, ttl, size_bytes, terms, body, doc::jsonb, checksum "
     "FROM unnest(%s::bigint[], %b::bytea[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], "
     "%s::bigint[], %b::bytea[], %s::text[], %s::bigint[]) "
     "AS item(number, epk, id, lsn, ts, ttl, size_bytes, terms, body, doc, checksum)"
 )
-RESTORE_UNIQUE_VALUES = (
+IMPORT_UNIQUE_VALUES = (
     "INSERT INTO {t}.unique_value SELECT * FROM unnest(%b::bytea[], %s::int[], %b::bytea[], %s::bigint[])"
 )
-RESTORE_VERSIONS = (
+IMPORT_VERSIONS = (
     "INSERT INTO {t}.version SELECT * FROM unnest(%s::bigint[], %b::bytea[], %s::int[], %s::text[], %s::boolean[], "
     "%s::bigint[], %s::bigint[], %s::text[], %s::bigint[], %b::bytea[], %s::bigint[], %s::bigint[], %b::bytea[]) "
     "ON CONFLICT DO NOTHING"

@@ -18,8 +18,8 @@ import psycopg
 
 from pleiad import errors
 from pleiad.store.budget import BudgetClaim, BudgetParts
+from pleiad.store.catalog import Record
 from pleiad.store.commits import CommitCounts
-from pleiad.store.contract import Record
 from pleiad.store.index_use import DEFAULT_INDEX_SETTINGS, IndexSettings
 from pleiad.store.postgres import agreement, schema
 from pleiad.store.postgres import reconcile as reconciling
@@ -29,6 +29,7 @@ from pleiad.store.postgres.connections import Connection, Connections, Connectio
 from pleiad.store.postgres.schema import schema_name
 from pleiad.store.postgres.segment import PostgresSegment
 from pleiad.store.problems import SETTINGS_DIFFER, Problems, SettingsDifferError
+from pleiad.store.segments import FIRST_NODE
 
 _log = logging.getLogger(__name__)
 
@@ -45,9 +46,10 @@ _AGREE_AGAIN_SECONDS = 0.5
 
 
 class PostgresStore:
-    """The contract's Store over one database; `open` makes one that is ready."""
+    """Both contracts over one database; `open` makes one that is ready."""
 
     is_shared = True
+    node = FIRST_NODE
 
     def __init__(
         self,
@@ -69,6 +71,7 @@ class PostgresStore:
         self.commits = CommitCounts()
         self._segments: dict[str, PostgresSegment] = {}
         self._last_drop = 0
+        self._is_closed = False
 
     @classmethod
     async def open(
@@ -281,6 +284,9 @@ class PostgresStore:
         """The database looks after its own pages; rows are verified when they are read, and by `pleiad check`."""
 
     async def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
         for segment in list(self._segments.values()):
             await segment.settle()
         for task in list(self._dropping):

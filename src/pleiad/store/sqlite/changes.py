@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 
 from pleiad.keys.range import EpkRange
-from pleiad.store.contract import Mutation, PartitionWrite, Row, Version
+from pleiad.store.rows import Mutation, PartitionWrite, Row, Version
 from pleiad.store.sqlite.rows import ROW, VERSION, VERSION_CHECKSUM, checked_row, checked_version
 from pleiad.store.sqlite.select import Read
 
@@ -70,6 +70,31 @@ _FORGET = (
     "DELETE FROM version WHERE rowid IN (SELECT rowid FROM version INDEXED BY version_ts WHERE ts < ?1 "
     "ORDER BY ts LIMIT ?2)"
 )
+
+
+def rows_behind(connection: apsw.Connection, span: EpkRange, after_lsn: int, limit: int) -> list[Row]:
+    """Rows of a range by the LSN of their last change, in one statement however long it takes."""
+    bounds = (span.min, span.max, 0)
+    found: list[Any] = connection.execute(_CHANGES, (after_lsn, *bounds, _LSN_MAX, limit)).fetchall()
+    rows = list(map(checked_row, found))
+    if len(rows) >= limit:
+        last = rows[-1]
+        more: Any = connection.execute(_CHANGES_ALONGSIDE, (last.lsn, *bounds, last.number)).fetchall()
+        rows += map(checked_row, more)
+    return rows
+
+
+def versions_behind(connection: apsw.Connection, span: EpkRange, after_lsn: int, limit: int) -> list[Version]:
+    """Versions of a range in their order, in one statement however long it takes."""
+    bounds = (span.min, span.max)
+    found: list[Any] = connection.execute(_VERSIONS, (after_lsn, *bounds, _LSN_MAX, limit)).fetchall()
+    versions = list(map(checked_version, found))
+    if len(versions) >= limit:
+        last = versions[-1]
+        place = (last.lsn, *bounds, last.epk, last.position)
+        more: Any = connection.execute(_VERSIONS_ALONGSIDE, place).fetchall()
+        versions += map(checked_version, more)
+    return versions
 
 
 async def changes(
@@ -161,9 +186,10 @@ class VersionLog:
         self, write: PartitionWrite, mutation: Mutation, body: bytes, lsn: int, number: int, is_new: bool
     ) -> None:
         """Remembers a row that is about to be inserted or overwritten with a body in its stored form."""
-        id = mutation.id if mutation.new_id is None else mutation.new_id
         place = (lsn, mutation.epk, self._position, write.now, number)
-        self._execute(_CREATED if is_new else _REPLACED, (*place, id, mutation.size_bytes, body))
+        self._execute(
+            _CREATED if is_new else _REPLACED, (*place, mutation.id_after, mutation.size_bytes, body)
+        )
         self._position += 1
 
     def note_removal(self, write: PartitionWrite, number: int, lsn: int, is_expiry: bool) -> None:

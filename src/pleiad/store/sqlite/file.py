@@ -29,14 +29,10 @@ import apsw
 from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.store.commits import CommitCounts
-from pleiad.store.contract import (
-    Outcome,
-    PartitionWrite,
-    SegmentDroppedError,
-    SegmentOutOfServiceError,
-)
 from pleiad.store.index_use import IndexSettings, PathUses
 from pleiad.store.problems import OUT_OF_SERVICE
+from pleiad.store.rows import Outcome, PartitionWrite
+from pleiad.store.segments import SegmentDroppedError, SegmentOutOfServiceError
 from pleiad.store.sqlite import schema, statements
 from pleiad.store.sqlite.failure import READ_FAILURES, damage_of, is_disk
 from pleiad.store.sqlite.mutate import Counters

@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from pleiad.keys.range import EpkRange
-from pleiad.store.contract import LogicalPartition
+from pleiad.store.rows import LogicalPartition
 from pleiad.store.sqlite import schema
 
 SLICE_ROWS = 20_000

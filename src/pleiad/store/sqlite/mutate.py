@@ -14,13 +14,13 @@ import apsw
 
 from pleiad.item.ttl import is_expired
 from pleiad.keys.range import EpkRange
-from pleiad.store.contract import (
+from pleiad.store.refusal import refusal
+from pleiad.store.rows import (
     APPLIED,
     Mutation,
     Outcome,
     PartitionState,
     PartitionWrite,
-    Precondition,
     Result,
     Row,
     Verb,
@@ -147,9 +147,9 @@ class Applier:
         if old is not None and is_expired(old.ts, old.ttl, write.default_ttl, write.now):
             self._expire(counters, write, old)
             old = None
-        refusal = _refusal(mutation, old)
-        if refusal is not None:
-            return Outcome(refusal, old=old)
+        refused = refusal(mutation, old)
+        if refused is not None:
+            return Outcome(refused, old=old)
         if mutation.verb is Verb.DELETE:
             assert old is not None
             if write.keep_versions:
@@ -192,17 +192,7 @@ class Applier:
     def _put(self, counters: Counters, write: PartitionWrite, mutation: Mutation, old: Row | None) -> Outcome:
         lsn = counters.lsn + 1
         new_number = counters.partition << SEQUENCE_BITS | counters.next_sequence
-        row = Row(
-            new_number if old is None else old.number,
-            mutation.epk,
-            mutation.id if mutation.new_id is None else mutation.new_id,
-            lsn,
-            write.now,
-            mutation.ttl,
-            mutation.size_bytes,
-            mutation.terms,
-            mutation.body,
-        )
+        row = mutation.row_after(new_number if old is None else old.number, lsn, write.now)
         body = stored_body(self._execute, mutation.body)
         checksum = checksum_of(row, body)
         if write.keep_versions:
@@ -274,26 +264,3 @@ class Applier:
 
 def _growth(mutation: Mutation, old: Row | None) -> int:
     return mutation.size_bytes - (old.size_bytes if old is not None else 0)
-
-
-def _refusal(mutation: Mutation, old: Row | None) -> Result | None:
-    """Why the mutation may not touch the row it found, or None."""
-    verb = mutation.verb
-    if verb is Verb.CREATE:
-        return Result.EXISTS if old is not None else None
-    if old is None and verb is not Verb.UPSERT:
-        return Result.MISSING
-    if not _holds(mutation.precondition, old):
-        return Result.PRECONDITION_FAILED
-    return None
-
-
-def _holds(precondition: Precondition, old: Row | None) -> bool:
-    if old is None:
-        # Only an upsert comes here without a row: it creates, whichever version it would have replaced.
-        return not precondition.must_exist
-    if precondition.must_be_absent:
-        return False
-    if precondition.lsn is not None and precondition.lsn != old.lsn:
-        return False
-    return precondition.not_lsn is None or precondition.not_lsn != old.lsn

@@ -11,11 +11,12 @@ from typing import Any
 
 import apsw
 
-from pleiad.store.contract import Row
+from pleiad.store.path_index import State
 from pleiad.store.predicate import RANK_NUMBER, RANK_STRING, ROW_COLUMNS, merged_selection
+from pleiad.store.rows import Row
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Predicate, Selection
 from pleiad.store.sqlite.json_sql import json_path, rank_of, value_of
-from pleiad.store.sqlite.path_index import PathIndex, State
+from pleiad.store.sqlite.path_index import SqliteIndex
 from pleiad.store.sqlite.predicate_sql import Entries, Place, Sql, all_of, entries
 from pleiad.store.sqlite.rows import ROW, ROW_COLUMNS_COUNT, checked_row
 from pleiad.store.sqlite.select import (
@@ -103,7 +104,7 @@ def _order_keys(path: tuple[str, ...]) -> tuple[Sql, Sql]:
 async def _walk(
     read: Read,
     selection: Selection,
-    index: PathIndex,
+    index: SqliteIndex,
     order: PathOrder,
     after: OrderPosition | None,
     limit: int,

@@ -20,8 +20,8 @@ from typing import Any
 import apsw
 
 from pleiad.keys.range import EpkRange
-from pleiad.store.contract import PartitionState
 from pleiad.store.moves import CaughtUp, Division, Totals
+from pleiad.store.rows import PartitionState
 from pleiad.store.sqlite import schema, statements
 from pleiad.store.sqlite.mutate import Applier, Watch
 from pleiad.store.sqlite.rows import checked_state, state_columns

@@ -19,7 +19,7 @@ from pleiad.store.checksum import (
     row_checksum,
     state_checksum,
 )
-from pleiad.store.contract import PartitionState, Row, Verb, Version
+from pleiad.store.rows import PartitionState, Row, Verb, Version
 
 ROW = "item.number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB), body, checksum"
 ROW_COLUMNS_COUNT = 11

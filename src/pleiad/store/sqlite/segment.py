@@ -12,23 +12,15 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
+from pleiad import errors
 from pleiad.keys.range import EpkRange
-from pleiad.store.contract import (
-    ItemKey,
-    LogicalPartition,
-    PartitionState,
-    Row,
-    Segment,
-    SegmentDroppedError,
-    Version,
-    WholeRow,
-)
-from pleiad.store.moves import CaughtUp, Division, Totals
+from pleiad.store.moves import CaughtUp, Division, Export, ExportMark, Totals, TotalsChange
+from pleiad.store.rows import ItemKey, LogicalPartition, PartitionState, Row, Version, WholeRow
+from pleiad.store.segments import Segment, SegmentDroppedError
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 from pleiad.store.sqlite import changes as changing
-from pleiad.store.sqlite import logical, relocate, schema, statements
+from pleiad.store.sqlite import exchange, logical, relocate, schema, statements
 from pleiad.store.sqlite import order as ordering
-from pleiad.store.sqlite import restore as restoring
 from pleiad.store.sqlite import select as selecting
 from pleiad.store.sqlite.failure import READ_FAILURES
 from pleiad.store.sqlite.file import SegmentFile
@@ -204,7 +196,7 @@ class SqliteSegment(SegmentFile):
 
     def note_use(self, paths: Iterable[IndexedPath], found: bool = False) -> None:
         file = self._opened_existing()
-        if file is not None and file.indexes.note_use(paths, found):
+        if file is not None and file.indexes.count_use(paths, found):
             self._wake()
 
     def index_progress(self) -> float:
@@ -214,7 +206,7 @@ class SqliteSegment(SegmentFile):
     def drop_indexes(self, keep: Callable[[IndexedPath], bool]) -> None:
         file = self._opened_existing()
         if file is not None:
-            file.indexes.drop(keep)
+            file.indexes.discard_all_but(keep)
             self._wake()
 
     # -- split, merge and move -------------------------------------------------------------------
@@ -226,9 +218,6 @@ class SqliteSegment(SegmentFile):
     @guarded
     async def totals(self, span: EpkRange) -> Totals:
         return await self._beside(lambda reader: relocate.totals(reader, span)) or Totals(0, 0)
-
-    async def restore(self, rows: Sequence[WholeRow], versions: Sequence[Version]) -> None:
-        await self._alone_on_writer(lambda file: restoring.restore(file.writer, rows, versions))
 
     async def fence(self, partition: int, epoch: int) -> PartitionState | None:
         return await self._alone_on_writer(lambda file: relocate.fence(file.writer, partition, epoch))
@@ -263,6 +252,29 @@ class SqliteSegment(SegmentFile):
             file.applier.deleted = [] if on else None
 
         await self._alone_on_writer(track)
+
+    @guarded
+    async def export(self, span: EpkRange, after: ExportMark, limit: int) -> Export:
+        file = self._file or self._open_existing()
+        deleted = None if file is None else file.applier.deleted
+        if file is not None and deleted is None and after.delete is not None:
+            raise errors.UNAVAILABLE(reason="The deletes of the segment are not tracked.")
+        piece = await self._beside(lambda reader: exchange.export(reader, span, after, limit, deleted))
+        return piece or Export((), (), (), after)
+
+    async def import_rows(
+        self,
+        span: EpkRange,
+        rows: Sequence[WholeRow],
+        deletes: Sequence[int] = (),
+        versions: Sequence[Version] = (),
+    ) -> TotalsChange:
+        return await self._alone_on_writer(
+            lambda file: exchange.import_rows(file.writer, span, rows, deletes, versions)
+        )
+
+    def can_copy_from(self, source: Segment) -> bool:
+        return isinstance(source, SqliteSegment) and source._path.parent == self._path.parent
 
     async def copy_from(self, source: Segment, span: EpkRange, after: int, limit: int) -> int | None:
         assert isinstance(source, SqliteSegment)

@@ -23,10 +23,11 @@ from typing import Any, NamedTuple
 import apsw
 
 from pleiad.keys.range import WHOLE, EpkRange
-from pleiad.store.contract import Row
+from pleiad.store.path_index import State
 from pleiad.store.predicate import ROW_COLUMNS, merged_selection
+from pleiad.store.rows import Row
 from pleiad.store.selection import IndexedPath, Predicate, Selection
-from pleiad.store.sqlite.path_index import PathIndex, PathIndexes, State
+from pleiad.store.sqlite.path_index import PathIndexes, SqliteIndex
 from pleiad.store.sqlite.predicate_sql import (
     Entries,
     Place,
@@ -74,7 +75,7 @@ class RowPlan:
     """Where the rows of a selection come from, and the predicates that are left to test on each row."""
 
     rest: tuple[Predicate, ...]
-    index: PathIndex | None = None
+    index: SqliteIndex | None = None
     few: Sql | None = None
     """Finds few numbers."""
     one_value: Sql | None = None
@@ -177,7 +178,7 @@ def plan_rows(reading: Reading, selection: Selection, except_path: tuple[str, ..
     return best or one_value or RowPlan(predicates)
 
 
-def _numbers_of(index: PathIndex, terms: Sequence[Entries]) -> Sql:
+def _numbers_of(index: SqliteIndex, terms: Sequence[Entries]) -> Sql:
     wheres = [term.where for term in terms] or [Sql("0")]
     text = " UNION ALL ".join(f"SELECT number FROM {index.table} WHERE {where.text}" for where in wheres)
     return Sql(text, tuple(value for where in wheres for value in where.params))
@@ -373,7 +374,7 @@ def _is_sparse(connection: apsw.Connection, numbers: Sql) -> bool:
 
 def _count_piece(
     connection: apsw.Connection,
-    index: PathIndex,
+    index: SqliteIndex,
     term: Entries,
     place: Place | None,
     tests: list[Sql],

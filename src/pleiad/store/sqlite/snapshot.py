@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 
 from pleiad.keys.range import EpkRange
-from pleiad.store.contract import ItemKey, Row
+from pleiad.store.rows import ItemKey, Row
 from pleiad.store.sqlite import statements
 from pleiad.store.sqlite.failure import READ_FAILURES
 from pleiad.store.sqlite.rows import checked_row

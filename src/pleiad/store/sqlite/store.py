@@ -20,11 +20,12 @@ import orjson
 
 from pleiad import errors
 from pleiad.store.budget import ALL_TO_ONE, BudgetClaim, BudgetParts
+from pleiad.store.catalog import Record
 from pleiad.store.checksum import fields_checksum
 from pleiad.store.commits import CommitCounts
-from pleiad.store.contract import Record
 from pleiad.store.index_use import DEFAULT_INDEX_SETTINGS, IndexSettings
 from pleiad.store.problems import OUT_OF_SERVICE, Problems
+from pleiad.store.segments import FIRST_NODE
 from pleiad.store.sqlite import directory as files
 from pleiad.store.sqlite import reconcile, schema
 from pleiad.store.sqlite.failure import is_disk
@@ -49,9 +50,10 @@ _log = logging.getLogger(__name__)
 
 
 class SqliteStore:
-    """The contract's Store over files in one directory."""
+    """Both contracts over files in one directory."""
 
     is_shared = False
+    node = FIRST_NODE
 
     def __init__(
         self,
@@ -86,6 +88,7 @@ class SqliteStore:
         self.commits = CommitCounts()
         self._segments: dict[str, SqliteSegment] = {}
         self._open: list[SegmentFile] = []
+        self._is_closed = False
 
     def _open_catalog(self, path: Path) -> tuple[apsw.Connection, Registry]:
         """The catalog, looked through whole: it is small, and everything hangs on it."""
@@ -249,6 +252,9 @@ class SqliteStore:
             self.segment(name).take_out_of_service(fault)
 
     async def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
         reached: dict[str, int] = {}
         for name, segment in list(self._segments.items()):
             await segment.settle()

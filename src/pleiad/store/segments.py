@@ -1,9 +1,9 @@
-"""What a store promises to the rooms above it.
+"""The contract of a segment store: the rows of physical partitions, in segments that are known by their names.
 
-A store remembers catalog records (few, small, read whole at start) and segments (the items of physical partitions). It
-knows neither HTTP nor JSON: bodies are opaque texts, partition keys are epk bytes, an item's identity is (epk, id).
+It knows neither HTTP nor JSON, nor containers: a segment is where rows sit, and who may write there is decided by the
+epochs of the partitions in it. In a cluster every node has one.
 
-Invariants every store keeps:
+Invariants every segment store keeps; `store.checked` tests on each call what a call can show of them:
 1. `commit` returns only after its mutations would survive the death of the process and of the machine.
 2. The mutations of one `PartitionWrite` are applied in order, each one whole or not at all; when `atomic` is set,
    all of them or none.
@@ -21,209 +21,39 @@ Invariants every store keeps:
    that of an atomic write. Replayed in order, versions give the rows. Without it such removals take no LSN.
 9. A row is verified when it is read, and never given out when it is not what was written. A segment that is found to
    be damaged, or gone although it held something, raises SegmentOutOfServiceError on every later call; others go on.
-10. Nothing is removed but what `drop_segments` or the `drops` of `save_records` name.
+10. Nothing is removed but what `drop_segments` or the `drops` of the catalog's `save_records` name.
+11. A page has rows of its range only, in the order its call names, none before the place that was asked for, and no
+    more than its limit; changes and versions go beyond it as far as the last LSN in the page does.
+12. Whether a mutation may touch the row it finds is decided by `store.refusal` and nothing else.
+13. A read that begins after a write was answered sees it.
+14. A snapshot shows one moment, however long it is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from typing import Protocol
 
 from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange
-from pleiad.store.budget import BudgetClaim, BudgetParts
 from pleiad.store.commits import CommitCounts
-from pleiad.store.moves import CaughtUp, Division, Totals
+from pleiad.store.moves import CaughtUp, Division, Export, ExportMark, Totals, TotalsChange
 from pleiad.store.problems import Problems
+from pleiad.store.rows import (
+    ItemKey,
+    LogicalPartition,
+    Outcome,
+    PartitionState,
+    PartitionWrite,
+    Row,
+    Version,
+    WholeRow,
+)
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 
-
-class Row(NamedTuple):
-    """One stored item. `body` is the client's JSON text without system properties."""
-
-    number: int
-    epk: bytes
-    id: str
-    lsn: int
-    ts: int
-    ttl: int | None
-    size_bytes: int
-    terms: int
-    body: bytes
-
-
-class WholeRow(NamedTuple):
-    """A row with what the store keeps beside it: the value of each unique key, in their order."""
-
-    row: Row
-    unique_values: tuple[bytes, ...] = ()
-
-
-class ItemKey(NamedTuple):
-    """What names an item in its segment."""
-
-    epk: bytes
-    id: str
-
-
-class Verb(Enum):
-    """What a mutation does to the row at (epk, id)."""
-
-    CREATE = "create"
-    UPSERT = "upsert"
-    REPLACE = "replace"
-    DELETE = "delete"
-
-
-class Precondition(NamedTuple):
-    """What must hold of the row before a mutation; the empty precondition always holds."""
-
-    lsn: int | None = None
-    """The row's LSN must be this one; NEVER matches no row."""
-    not_lsn: int | None = None
-    must_exist: bool = False
-    must_be_absent: bool = False
-
-
-NO_PRECONDITION = Precondition()
-NEVER = -1
-
-
-class Mutation(NamedTuple):
-    """One change of one item, decided by the store against the row as it is at that moment."""
-
-    verb: Verb
-    epk: bytes
-    id: str
-    body: bytes = b""
-    size_bytes: int = 0
-    terms: int = 0
-    ttl: int | None = None
-    unique_values: tuple[bytes, ...] = ()
-    precondition: Precondition = NO_PRECONDITION
-    new_id: str | None = None
-    """REPLACE only: the id the item has afterwards."""
-
-
-class Result(Enum):
-    """How a mutation ended."""
-
-    CREATED = "created"
-    REPLACED = "replaced"
-    DELETED = "deleted"
-    EXISTS = "exists"
-    MISSING = "missing"
-    PRECONDITION_FAILED = "precondition failed"
-    UNIQUE_CONFLICT = "unique conflict"
-    LOGICAL_PARTITION_FULL = "logical partition full"
-    PARTITION_FULL = "partition full"
-    GONE = "gone"
-    ABANDONED = "abandoned"
-    """Another mutation of the same atomic write failed."""
-
-
-APPLIED = frozenset({Result.CREATED, Result.REPLACED, Result.DELETED})
-
-
-class Outcome(NamedTuple):
-    """The end of one mutation: its LSN, the row it left, the row it found, the unique key that stood in the way.
-
-    The LSN of a mutation that was not applied is 0, or that of the last expired row it removed with a version.
-    """
-
-    result: Result
-    lsn: int = 0
-    row: Row | None = None
-    old: Row | None = None
-    unique_key: int = 0
-
-
-class PartitionWrite(NamedTuple):
-    """Mutations of one physical partition, fenced by the epoch its owner knows."""
-
-    partition: int
-    epoch: int
-    now: int
-    mutations: tuple[Mutation, ...]
-    default_ttl: int | None = None
-    logical_partition_bytes: int = 0
-    atomic: bool = False
-    keep_versions: bool = False
-    """Whether each change is to be remembered as a `Version`."""
-    partition_bytes: int = 0
-    """What the physical partition may hold where it can never be split; 0 is no limit."""
-
-
-class Version(NamedTuple):
-    """One change of one item, with the item before and after it.
-
-    (lsn, epk, position) names a version in its segment, also when the versions of several partitions meet there; it
-    is their order too. Everything about a change is in its version, so versions may be copied between segments as
-    they are.
-    """
-
-    lsn: int
-    epk: bytes
-    position: int
-    """The place among the changes of one write; those of an atomic write share an LSN."""
-    verb: Verb
-    """CREATE, REPLACE or DELETE: what happened, not what was asked for."""
-    is_expiry: bool
-    """A DELETE because the time to live was over."""
-    ts: int
-    """When it happened: `now` of the write."""
-    number: int
-    id: str
-    """The id after the change; of a DELETE the id the item had."""
-    size_bytes: int
-    """Of both images together."""
-    body: bytes
-    """The item after the change; empty for DELETE."""
-    previous_lsn: int
-    """LSN and time of the version before, both 0 for CREATE."""
-    previous_ts: int
-    previous_body: bytes
-    """The item before the change; empty for CREATE."""
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionState:
-    """The durable counters of one physical partition."""
-
-    partition: int
-    epoch: int
-    lsn: int
-    next_sequence: int
-    items: int
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class LogicalPartition:
-    """Size of one logical partition, and one of its items to name its key by."""
-
-    epk: bytes
-    items: int
-    size_bytes: int
-    sample_body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One catalog record: a database, container, offer, user, permission, physical partition or counter.
-
-    `body` is a JSON value; (kind, rid) is its identity and (kind, parent, name) is unique.
-    """
-
-    kind: str
-    rid: str
-    parent: str
-    name: str
-    body: dict[str, Any] = field(default_factory=dict)
+FIRST_NODE = ""
+"""The node that an account begins with; placements of older versions name none, and mean it."""
 
 
 class SegmentDroppedError(PleiadError):
@@ -384,7 +214,32 @@ class Segment(Protocol):
         """
 
     def track_deletes(self, on: bool) -> Awaitable[None]:
-        """From now on remembers which rows are deleted, for `catch_up`; off forgets them."""
+        """From now on remembers which rows are deleted, for `export` and `catch_up`; off forgets them."""
+
+    def export(self, span: EpkRange, after: ExportMark, limit: int) -> Awaitable[Export]:
+        """The next piece of what a range holds, behind a mark: rows as they are now, deletes, and versions.
+
+        At least `limit` rows and as many versions where there are so many; fewer mean that there are no more at that
+        moment. Rows and versions with one LSN stay together. Deletes are all those that were tracked behind the mark;
+        the segment tracks them since before the first piece, or UNAVAILABLE says that it does not.
+        """
+
+    def import_rows(
+        self,
+        span: EpkRange,
+        rows: Sequence[WholeRow],
+        deletes: Sequence[int] = (),
+        versions: Sequence[Version] = (),
+    ) -> Awaitable[TotalsChange]:
+        """Writes what another segment exported as it is, in one durable commit; how that changed the range.
+
+        First everything goes that was deleted, or stands in the way of a row by number, id or unique value: of that
+        the pieces to come tell. A version that is there stays. No counter changes: `open_partition` sets them at the
+        end. The same piece once more changes nothing.
+        """
+
+    def can_copy_from(self, source: Segment) -> bool:
+        """Whether rows can come from a segment without leaving the database: by `copy_from` and `catch_up`."""
 
     def copy_from(self, source: Segment, span: EpkRange, after: int, limit: int) -> Awaitable[int | None]:
         """Copies about `limit` rows of the range with a document number above `after` from another segment.
@@ -407,20 +262,13 @@ class Segment(Protocol):
     def totals(self, span: EpkRange) -> Awaitable[Totals]:
         """What the range holds now."""
 
-    def restore(self, rows: Sequence[WholeRow], versions: Sequence[Version]) -> Awaitable[None]:
-        """Writes rows and versions of another store as they are, in one durable commit.
 
-        Rows replace those with their numbers, and a version that is there stays. No counter changes: `open_partition`
-        sets them at the end.
-        """
-
-
-class Store(Protocol):
-    """One account's durable state."""
+class SegmentStore(Protocol):
+    """The segments of one node."""
 
     @property
-    def is_shared(self) -> bool:
-        """Whether other servers may work on the same data."""
+    def node(self) -> str:
+        """The name of the node, as placements name it."""
 
     @property
     def problems(self) -> Problems:
@@ -429,48 +277,6 @@ class Store(Protocol):
     @property
     def commits(self) -> CommitCounts:
         """How many writes shared each commit of items."""
-
-    def load_records(self) -> Awaitable[Sequence[Record]]:
-        """Every catalog record."""
-
-    def save_records(
-        self,
-        puts: Iterable[Record],
-        deletes: Iterable[Record],
-        expected: Iterable[Record] = (),
-        unless_behind: bool = False,
-        drops: Iterable[str] = (),
-    ) -> Awaitable[bool]:
-        """Writes catalog changes in one durable transaction, and which segments nobody needs after it.
-
-        False, and no change, unless each expected record is stored exactly as given; with `unless_behind` also when
-        another server changed records since this one last loaded them.
-        """
-
-    def is_behind(self) -> Awaitable[bool]:
-        """Whether another server changed catalog records since this one last loaded them."""
-
-    def watch(self, changed: Callable[[], None]) -> None:
-        """Calls `changed` soon after another server may have changed catalog records: a hint, not the truth."""
-
-    def lease(self, name: str) -> AbstractAsyncContextManager[bool]:
-        """Keeps a name from all other servers for the length of a block; inside it, False when one of them has it.
-
-        A server that dies loses its names after a while. They only save work that two would do: whatever must not be
-        done twice is guarded by epochs and expected records.
-        """
-
-    def alone(self) -> AbstractAsyncContextManager[bool]:
-        """Keeps all other servers from the data for the length of a block; inside it, False when one is at work."""
-
-    def share_budgets(
-        self, claims: Sequence[BudgetClaim], holds_all: bool, seconds: float
-    ) -> Awaitable[BudgetParts]:
-        """Tells the other servers which shares of budgets this one uses, and takes what nobody has; for so long.
-
-        What it held of budgets it names no more is free at once. A server that `holds_all` goes on using all of every
-        budget; while there is one, no other gets anything.
-        """
 
     def segment(self, name: str) -> Segment:
         """The segment of that name, made on its first write."""
@@ -487,9 +293,6 @@ class Store(Protocol):
         MissingDataError when something is gone that held items, unless the operator has accepted that.
         """
 
-    def agree(self, settings: Mapping[str, str], may_differ: bool) -> Awaitable[None]:
-        """SettingsDifferError names settings that other servers here have otherwise; who is alone decides."""
-
     def is_there(self) -> Awaitable[bool]:
         """Whether the data can be reached at this moment; a short look."""
 
@@ -497,4 +300,4 @@ class Store(Protocol):
         """Looks for damage that no read has met, again and again beside everything else."""
 
     def close(self) -> Awaitable[None]:
-        """Finishes running writes and releases everything."""
+        """Finishes running writes and releases everything; to close it again does nothing."""
