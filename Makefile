@@ -77,16 +77,16 @@ start-page: $(READY)  ## the programs of docs/start.md, each with its client, ov
 	$(BIN)/python -m conformance.start_page
 
 crash: $(READY)  ## kill -9 the real server, and PostgreSQL beneath two, a hundred times under load and in splits
-	PLEIAD_CRASH_KILLS=100 $(BIN)/python -m pytest tests/crash tests/splits/test_kills.py --store both
+	PLEIAD_CRASH_KILLS=100 $(BIN)/python -m pytest tests/proofs/crash tests/proofs/splits/test_kills.py --store both
 
 simulate: $(READY)  ## 1,000 seeds of splits, merges, rehomes and crashes under load, 200 on PostgreSQL; PLEIAD_SEED=n repeats one
-	$(BIN)/python -m pytest -m long tests/simulation
+	$(BIN)/python -m pytest -m long tests/proofs/simulation
 
 truth: $(READY)  ## 100,000 random queries, 10,000 on PostgreSQL: oracle, compiled query and engine must agree; takes hours
-	$(BIN)/python -m pytest -m long tests/query tests/query_engine
+	$(BIN)/python -m pytest -m long tests/rooms/query tests/rooms/query_engine
 
 isolation: $(READY)  ## a minute of concurrent clients in one logical partition, and the check of what they were told
-	$(BIN)/python -m pytest -m long tests/isolation --store both
+	$(BIN)/python -m pytest -m long tests/proofs/isolation --store both
 
 requirements: $(READY)  ## which of R1-R170 are shown by a passing test, documented, or open
 	$(BIN)/python tools/requirements.py

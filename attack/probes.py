@@ -1,7 +1,7 @@
 """Every route of the server as a request that would do something there, and the headers that change its meaning.
 
 The list is the suite's own and not the server's table, so that a route the server reads otherwise than its documents
-is seen; `tests/attack` compares the two, so that no route is forgotten.
+is seen; `tests/proofs/attack` compares the two, so that no route is forgotten.
 """
 
 from __future__ import annotations

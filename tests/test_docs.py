@@ -222,7 +222,7 @@ def test_every_promise_of_the_security_page_names_a_class_of_attack_with_a_test(
     assert set(rows) == set(classes)
     for name in classes:
         assert (ROOT / "attack" / "classes" / f"{name}.py").is_file()
-        assert (ROOT / "tests" / "attack" / f"test_{name}.py").is_file()
+        assert (ROOT / "tests" / "proofs" / "attack" / f"test_{name}.py").is_file()
 
 
 def test_there_are_170_requirements_with_a_text_each(requirements_tool: ModuleType) -> None:

@@ -23,7 +23,7 @@ from attack.target import MASTER, Launch, Target, is_well, serving
 from attack.watch import Watch
 from attack.wire import LOOPBACK, Connection, NoAnswerError, path_of, request_bytes, trusting
 from bench.process import resident_mb
-from tests.query.generator import Generator
+from tests.rooms.query.generator import Generator
 
 GROWTH_MB_MAX = 150.0
 """How much more memory the second half of a run may take than the first left it with."""

@@ -9,7 +9,7 @@ import random
 from typing import Any
 
 from pleiad.query.functions.registry import REGISTRY
-from tests.query.generator import Generator
+from tests.rooms.query.generator import Generator
 
 PIECES = (
     "SELECT", "VALUE", "FROM", "WHERE", "GROUP", "BY", "ORDER", "JOIN", "IN", "AS", "TOP", "OFFSET", "LIMIT",

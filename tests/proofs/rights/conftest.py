@@ -1,0 +1,31 @@
+"""The account that rights are tried on, opened anew for each test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from pleiad.account.keys import AccountKeys, KeysInForce
+from pleiad.engine.engine import Engine
+from pleiad.limits import Limits
+from tests.proofs.rights.account import MASTER_KEY, READ_ONLY_KEY, Account, OpenAccount, fill
+from tests.stores import OpenStore
+
+
+@pytest.fixture
+def account(tmp_path: Path, open_store: OpenStore) -> OpenAccount:
+    """`async with account() as a:` opens an account with two containers; a second block with `name` another one."""
+
+    @asynccontextmanager
+    async def opened(name: str = "data") -> AsyncIterator[Account]:
+        engine = Engine(await open_store(tmp_path / name), Limits())
+        await engine.open()
+        try:
+            yield await fill(Account(engine, KeysInForce(AccountKeys(MASTER_KEY, READ_ONLY_KEY))))
+        finally:
+            await engine.close()
+
+    return opened

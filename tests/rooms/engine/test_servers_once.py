@@ -1,0 +1,203 @@
+"""What several servers on one PostgreSQL database do once: chores by one of them at a time, and each effect once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import orjson
+import psycopg
+import pytest
+
+from pleiad import errors
+from pleiad.catalog.resource import Kind
+from pleiad.engine import items
+from pleiad.engine.container import Container
+from pleiad.engine.engine import Engine
+from pleiad.engine.phase import Phase
+from pleiad.engine.script import definition, execution
+from pleiad.errors import PleiadError
+from pleiad.partition.partition import Partition
+from pleiad.store.postgres.store import PostgresStore
+from pleiad.store.segments import SegmentDroppedError
+from tests.postgres_server import PostgresServer
+from tests.rooms.engine.test_scripts import COUNT
+from tests.rooms.engine.test_servers import names, opened, put, seen
+from tests.waiting import until
+
+
+@pytest.fixture
+def database(postgres_server: PostgresServer) -> Iterator[str]:
+    dsn = postgres_server.new_database()
+    yield dsn
+    postgres_server.give_back(dsn)
+
+
+async def made(engine: Engine, **more: Any) -> Container:
+    await engine.create_database({"id": "db"}, None)
+    body = {"id": "c", "partitionKey": {"paths": ["/pk"], "version": 2}, **more}
+    await engine.create_container(engine.database("db"), body, None)
+    return await engine.container("db", "c")
+
+
+async def stored(container: Container) -> int:
+    """The rows there are, expired or not."""
+    return sum([(await partition.state()).items for partition in container.map.partitions])
+
+
+async def until_swept(container: Container) -> None:
+    async def is_swept() -> bool:
+        return await stored(container) == 0
+
+    assert await until(is_swept)
+
+
+async def test_sweeping_is_the_work_of_whoever_has_the_lease_and_a_dead_server_loses_it(
+    database: str,
+) -> None:
+    async with AsyncExitStack() as stack:
+        one = await opened(stack, database)
+        container = await made(one, defaultTtl=1)
+        await opened(stack, database)
+        dead = await PostgresStore.open(database)
+        stack.push_async_callback(dead.close)
+        async with asyncio.timeout(60):
+            lease = dead.lease("sweep")
+            while not await stack.enter_async_context(lease):
+                lease = dead.lease("sweep")
+        for n in range(5):
+            await put(container, "k", f"i{n}", n)
+        await asyncio.sleep(3.5)
+        assert await names(container) == set()
+        assert await stored(container) == 5  # hidden, and left to the server that has the lease
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute("UPDATE pleiad.lease SET expires = now() WHERE name = 'sweep'")
+        await until_swept(container)
+
+
+async def test_a_server_sweeps_what_one_that_is_gone_has_made(database: str) -> None:
+    async with AsyncExitStack() as stack:
+        other = await opened(stack, database)
+        async with AsyncExitStack() as life:
+            container = await made(await opened(life, database), defaultTtl=1)
+            await put(container, "k", "a", 1)
+        assert await until(lambda: other.containers)
+        await until_swept(other.containers[0])
+
+
+async def test_the_halves_of_a_split_are_given_their_homes_once(database: str) -> None:
+    async with AsyncExitStack() as stack:
+        one, other = await opened(stack, database), await opened(stack, database)
+        container = await made(one)
+        for n in range(40):
+            await put(container, f"k{n}", "i", n)
+        twin = await seen(other)
+        begun: list[tuple[str, Phase]] = []
+        for name, engine in (("one", one), ("other", other)):
+
+            async def note(_: Container, phase: Phase, name: str = name) -> None:
+                begun.append((name, phase))
+                await asyncio.sleep(0.05)  # time for the other one to come
+
+            engine.reshaper.report = note
+        await one.split(container, "0")
+        for _ in range(2):
+            await asyncio.gather(one.keeper.settled(), other.keeper.settled())
+        assert [phase for _, phase in begun].count(Phase.COPYING) == 2
+        for engine, place in ((one, container), (other, twin)):
+            await engine.openings.look()
+            assert [partition.id for partition in place.map.partitions] == [1, 2]
+            assert not engine.reshaper.homeless(place)
+            assert await names(place) == {"i"}
+        with psycopg.connect(database) as connection:
+            found = connection.execute(
+                "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'pleiad\\_%'"
+            ).fetchall()
+        assert found == [(2,)]
+
+
+async def test_a_script_at_two_servers_takes_effect_once_for_each_call(database: str) -> None:
+    async with AsyncExitStack() as stack:
+        one, other = await opened(stack, database), await opened(stack, database)
+        container = await made(one)
+        body = {"id": "count", "body": COUNT.replace("pk: null", "pk: 'k'")}
+        procedure, _ = await definition.create(one, Kind.STORED_PROCEDURE, container.resource, body)
+        twin = await seen(other)
+
+        async def work(place: Container) -> None:
+            for _ in range(10):
+                await execution.execute(place, procedure, ("k",), b"[]")
+
+        await asyncio.gather(work(container), work(twin))
+        answer = await items.read(twin, "count", ("k",))
+        assert answer.row is not None
+        assert orjson.loads(answer.row.body)["n"] == 20
+        assert await names(container) == {"count", *(f"log-{n}" for n in range(1, 21))}
+
+
+async def test_a_server_that_missed_every_notice_is_put_right_by_the_fence(database: str) -> None:
+    async with AsyncExitStack() as stack:
+        one, other = await opened(stack, database), await opened(stack, database)
+        container = await made(one)
+        for n in range(20):
+            await put(container, f"k{n}", f"i{n}", 0)
+        twin = await seen(other)
+        await other.keeper.stop()
+        other.store.watch(lambda: None)
+        await asyncio.sleep(0.1)
+        go_on = asyncio.Event()
+
+        async def hold(_: Container, phase: Phase) -> None:
+            if phase is Phase.COPYING:
+                await go_on.wait()
+
+        one.reshaper.report = hold
+        await one.split(container, "0")
+        assert [partition.id for partition in twin.map.partitions] == [0]  # nobody told it
+        for n in range(20):
+            await put(twin, f"k{n}", f"i{n}", 1)
+        assert [partition.id for partition in twin.map.partitions] == [1, 2]
+        old_segment = twin.map.partitions[0].segment_name
+        go_on.set()
+        await one.keeper.settled()
+        assert [partition.segment_name for partition in twin.map.partitions] == [old_segment] * 2
+        for n in range(20):
+            try:
+                await put(twin, f"k{n}", f"i{n}", 2)
+            except SegmentDroppedError as error:  # what every head asks then, before it answers
+                if not await other.second_look(error):
+                    raise
+                await put(twin, f"k{n}", f"i{n}", 2)
+        for n in range(20):
+            answer = await items.read(container, f"i{n}", (f"k{n}",))
+            assert answer.row is not None
+            assert orjson.loads(answer.row.body)["n"] == 2
+
+
+async def test_a_look_that_failed_half_way_is_made_again(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with AsyncExitStack() as stack:
+        one, other = await opened(stack, database), await opened(stack, database)
+        container = await made(one)
+        for n in range(10):
+            await put(container, f"k{n}", "i", 0)
+        twin = await seen(other)
+        await other.keeper.stop()
+        other.store.watch(lambda: None)
+        await asyncio.sleep(0.1)
+        await one.split(container, "0")
+        await one.keeper.settled()
+
+        async def fail(_: Partition) -> None:
+            raise errors.UNAVAILABLE(reason="The store cannot be reached.")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(Partition, "load", fail)
+            with pytest.raises(PleiadError):
+                await other.openings.look()
+        assert await other.openings.look()
+        assert [partition.id for partition in twin.map.partitions] == [1, 2]
+        await put(twin, "k1", "i", 1)
