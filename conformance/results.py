@@ -75,7 +75,7 @@ def read(path: Path) -> RunResults:
             message=record["message"],
             duration_s=float(record["duration_s"]),
         )
-    return RunResults(tuple(tests.rooms.values()))
+    return RunResults(tuple(tests.values()))
 
 
 def _share(part: int, whole: int) -> float | None:
