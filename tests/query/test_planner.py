@@ -22,7 +22,7 @@ from pleiad.query.run import Query
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 RECORDS = SHARED / "reference"
-FRESH_EXPRESSIONS, FRESH_QUERIES = 1_500, 800
+FRESH_EXPRESSIONS, FRESH_QUERIES, FRESH_WILD = 1_500, 800, 800
 REACHED = {
     "constants": 0.999,
     "acceptance": 0.999,
@@ -71,6 +71,16 @@ def test_fresh_texts_have_the_same_answers(seed: int) -> None:
     assert tally.rate("acceptance") >= 0.995
     assert tally.rate("plan") >= 0.98
     assert tally.rate("ranges") >= 0.98
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(not is_here(SHARED), reason="the planner does not lie beside the checkout")
+def test_wild_texts_have_mostly_the_same_answers() -> None:
+    tally = Tally()
+    with Planner(SHARED) as planner:
+        fresh.check_wild(planner, 1, FRESH_WILD, tally)
+    short = {name: tally.rate(name) for name, least in fresh.WILD_RATES.items() if tally.rate(name) < least}
+    assert short == {}, "\n".join(report(tally, 1))
 
 
 def test_a_cause_that_the_page_does_not_name_is_unknown() -> None:
