@@ -240,7 +240,6 @@ def test_a_random_query_is_routed_to_all_its_items(seed: int, context: QueryCont
 @pytest.mark.parametrize("seed", range(4))
 def test_a_wild_query_has_the_same_rows_where_it_is_routed_to(seed: int) -> None:
     made, items = Wild(seed), random_items(Random(seed), 6)
-    # Functions that a user defined, and one moment for all calls of the clock.
     context = QueryContext(limits=LIMITS, udfs={"f": lambda value: value, "g": lambda value: value})
     tried = 0
     while tried < 250:
