@@ -42,7 +42,7 @@ attack: $(READY)  ## every class of attack on real servers, both stores; 1,000,0
 	$(BIN)/python -m attack
 
 oracle: $(READY)  ## the service's own query planner and Pleiad on recorded and fresh random texts, differences by cause; needs ../shared
-	$(BIN)/python -W ignore -m differential --expressions 200000 --queries 100000
+	$(BIN)/python -W ignore -m differential --expressions 200000 --queries 100000 --wild 50000
 
 conformance: $(READY)  ## the official Python, Go and Rust clients' own tests against Pleiad; writes docs/compatibility.md
 	$(BIN)/python -m conformance.python_suite --select all --write

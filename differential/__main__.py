@@ -2,7 +2,7 @@
 
 First the recorded answers, then, where the planner itself lies beside the checkout, fresh random expressions and
 queries. Differences are grouped by cause and shown by their shortest text. The exit code is 1 when a cause is not
-named, with its reason, on the page of compatibility.
+named, with its reason, on the page of compatibility, or when wild queries agree less often than they have to.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ def main() -> int:
     parser.add_argument("--show", type=int, default=1, help="texts shown for each cause")
     parser.add_argument("--expressions", type=int, default=20_000, help="fresh expressions")
     parser.add_argument("--queries", type=int, default=10_000, help="fresh queries")
+    parser.add_argument("--wild", type=int, default=5_000, help="fresh wild queries")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="repeats a run")
     given = parser.parse_args()
     known = known_causes()
@@ -93,9 +94,13 @@ def main() -> int:
         fresh.check_expressions(planner, given.seed, given.expressions, tally)
         fresh.check_queries(planner, given.seed, given.queries, tally)
         shrink_each(tally, planner, given.show)
+        wild = Tally()
+        fresh.check_wild(planner, given.seed, given.wild, wild)
     print(f"\nfresh texts, seed {given.seed}")
     failed |= show(tally, known, given.show)
-    return int(failed)
+    print(f"\nwild texts, seed {given.seed}")
+    print("\n".join(report(wild, given.show)))
+    return int(failed or any(wild.rate(measure) < least for measure, least in fresh.WILD_RATES.items()))
 
 
 def show(tally: Tally, known: list[str], shown: int) -> bool:

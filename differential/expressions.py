@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
+from differential import words
 from pleiad.query.functions import REGISTRY
 
 _NUMBERS = (
+    *words.NUMBERS,
     *(
         "0",
         "1",
@@ -46,6 +48,8 @@ _NUMBERS = (
     ),
 )
 _STRINGS = (
+    *words.TEXTS,
+    *words.DATES,
     *(
         '""',
         '"a"',
@@ -180,6 +184,8 @@ class Expressions:
             lambda: f"({self.atom()} ? {self.atom()} : {self.atom()})",
             lambda: f"[{self.expression(depth + 1)}, {self.atom()}][{self._random.choice('01')}]",
             lambda: f"{{a: {self.expression(depth + 1)}}}.a",
+            lambda: f"(LET v = {self.expression(depth + 1)} IN [{self.atom()}, v][1])",
+            lambda: f"ARRAY(SELECT VALUE {self.expression(depth + 1)} WHERE {self.expression(depth + 1)})",
         )
         return self._random.choice(forms)()
 

@@ -11,10 +11,13 @@ from differential.ours import EVERYTHING, Answer, Case, answer_of, planner_answe
 from differential.planner import Planner
 from differential.queries import Queries
 from differential.recorded import function_of
+from differential.wild import Wild
 from pleiad.errors import PleiadError
 from pleiad.keys.undefined import UNDEFINED
 
 _EXACT = 2**53
+WILD_RATES = {"acceptance": 0.995, "code": 0.99, "text": 0.98, "place": 0.97, "plan": 0.985, "ranges": 0.975}
+"""What wild queries have to come to, by measure."""
 
 
 class NotShown:
@@ -76,7 +79,15 @@ def note_expression(planner: Planner, expression: str, tally: Tally) -> None:
 
 def check_queries(planner: Planner, seed: int, count: int, tally: Tally) -> None:
     """Compare the answers to random queries."""
-    made = Queries(seed)
+    _check(planner, Queries(seed), count, tally)
+
+
+def check_wild(planner: Planner, seed: int, count: int, tally: Tally) -> None:
+    """Compare the answers to wild queries."""
+    _check(planner, Wild(seed), count, tally)
+
+
+def _check(planner: Planner, made: Queries | Wild, count: int, tally: Tally) -> None:
     for _ in range(count):
         case = made.case()
         document = planner.ask(case)

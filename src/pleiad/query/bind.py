@@ -63,7 +63,7 @@ class Binder(ExpressionBinder):
         self.is_sound = not any(each.code not in _OF_GROUPS for each in self.complaints)
         top = None
         if is_sound or is_single or not is_grouped:
-            self._check_star(query, is_grouped)
+            self._check_star(query, is_grouped, scope)
             top = self._top(query, is_top)
         offset, limit = self._cut(query, is_top)
         if not self.complaints and order_by and is_top:
@@ -212,19 +212,22 @@ class Binder(ExpressionBinder):
         for number, (name, item) in enumerate(zip(output_names(selection), selection.items, strict=True)):
             is_free = is_rid_free and number == 0
             pairs.append((name, plan.Constant("") if is_free else self.bind(item.expression, scope)))
-            if name in seen:
-                self.complain("SC2022", _name_place(item), name=name)
-            seen.add(name)
+            written = "" if item.alias == "" else name
+            if written in seen:
+                self.complain("SC2022", _name_place(item), name=written)
+            seen.add(written)
         return plan.MakeObject(tuple(pairs))
 
-    def _check_star(self, query: ast.Query, is_grouped: bool) -> None:
+    def _check_star(self, query: ast.Query, is_grouped: bool, scope: Scope) -> None:
         star = query.selection
         if not isinstance(star, ast.SelectStar):
             return
         if is_grouped:
             self.complain("SC2041" if query.group_by else "SC2040", star)
-        elif len(query.sources) > 1 or any(
-            source.iterates and isinstance(source.collection, ast.Query) for source in query.sources
+        elif (
+            len(query.sources) > 1
+            or any(source.iterates and isinstance(source.collection, ast.Query) for source in query.sources)
+            or (not query.sources and scope.names_around() > 1)
         ):
             self.complain("SC2042", star)
 
@@ -297,14 +300,14 @@ def _is_rewritten(query: ast.Query, root: str | None = None) -> bool:
 
 
 def output_names(selection: ast.SelectList) -> list[str]:
-    """The names of a select list: alias, last property of a path, or ``$1``, ``$2`` for the others."""
+    """The names of a select list: alias, last property of a path, or ``$1``, ``$2`` for others and an empty alias."""
     names: list[str] = []
     taken: set[str] = set()
     unnamed = 0
     for item in selection.items:
-        if item.alias is not None:
+        if item.alias:
             name = item.alias
-        elif isinstance(item.expression, ast.Property | ast.Identifier):
+        elif item.alias is None and isinstance(item.expression, ast.Property | ast.Identifier):
             name = item.expression.name
         else:
             unnamed += 1

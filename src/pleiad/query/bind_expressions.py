@@ -15,6 +15,7 @@ from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 from pleiad.query import ast, errors, plan
 from pleiad.query.bind_calls import CallRules
+from pleiad.query.bind_order import reduced
 from pleiad.query.functions import REGISTRY
 from pleiad.query.pace import worked
 from pleiad.query.parameters import parameter_problems
@@ -53,6 +54,14 @@ class Scope:
                 return scope
             scope = scope.outer
         return None
+
+    def names_around(self) -> int:
+        """How many aliases the blocks around this one have."""
+        found, scope = 0, self.outer
+        while scope is not None:
+            found += len(scope.names)
+            scope = scope.outer
+        return found
 
     def grouped(self, group_shapes: dict[Hashable, int], is_single: bool) -> Scope:
         """The scope of the select list over the groups of this scope's rows."""
@@ -240,7 +249,11 @@ class ExpressionBinder:
         block = self.block(query, scope, root_allowed=False)
         # With a fault before or in it an aggregate is not seen.
         if kind is ast.SubqueryKind.SCALAR and _gives_many(query, self.is_sound):
-            self.complain("SC2201", node)
+            problem = errors.complaint("SC2201", node.start, node.end)
+            if scope.group_shapes is None or scope.is_single:
+                self.complaints.append(problem)
+            else:
+                self.group_complaints.append((scope.number, problem))
         return plan.Subquery(kind, block)
 
     # -- paths -----------------------------------------------------------------------------------
@@ -248,13 +261,14 @@ class ExpressionBinder:
     def _path(self, node: ast.Expression, scope: Scope) -> plan.Expression:
         """A name with its members: a slot, a part of a group's key, or a complaint."""
         steps: list[plan.Expression] = []
-        current = node
+        current, before = node, self.references
         while True:
             if isinstance(current, ast.Property):
                 steps.append(plan.Constant(current.name))
             elif isinstance(current, ast.Element):
                 index = self._index(current, scope)
                 if index is None:
+                    self.references = before
                     return NOTHING
                 steps.append(index)
             else:
@@ -281,14 +295,19 @@ class ExpressionBinder:
         self, node: ast.Expression, base: ast.Expression, steps: list[plan.Expression], scope: Scope
     ) -> plan.Expression:
         """Members of something that is no name; of what is no part of a group it is told as a whole."""
-        before = len(self.group_complaints)
+        before, known = len(self.group_complaints), self.references
         bound = self.bind(base, scope)
         shown = _without_numbers(node)
         if len(self.group_complaints) > before and isinstance(shown, ast.Property):
             holder = self.group_complaints[before][0]
             del self.group_complaints[before:]
             self._complain_of_group(shown, scope, holder)
-        return with_steps(bound, steps)
+        whole = with_steps(bound, steps)
+        if isinstance(bound, plan.MakeArray | plan.MakeObject):
+            taken = reduced(whole)
+            if not any(isinstance(each, plan.Slot | plan.GroupKey) for each in plan.walk(taken)):
+                self.references = known
+        return whole
 
     def _index(self, node: ast.Element, scope: Scope) -> plan.Expression | None:
         """The key between brackets: a number, or a parameter that is checked when its value is known."""
@@ -335,9 +354,11 @@ class ExpressionBinder:
         name = node.name.upper()
         if name in AGGREGATES:
             return self._aggregate(node, AGGREGATES[name], scope)
+        before = self.references
         arguments = self.bind_all(node.arguments, scope)
         function = INTERNAL_FUNCTIONS.get(name) or REGISTRY.get(name)
         if not self._call_rules.hold(node, function) or function is None:
+            self.references = before
             return NOTHING
         if function.name in INTERNAL_FUNCTIONS:
             arguments = (plan.Constant(self.path_text(arguments[0])), *arguments)

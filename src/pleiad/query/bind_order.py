@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, TypeGuard
 
+from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import ast, errors, plan
 from pleiad.query.fold import Folder
 from pleiad.query.pace import in_turns
@@ -42,13 +43,12 @@ def reduced(node: plan.Expression, blocks: dict[int, plan.Block] | None = None) 
     target = reduced(node.target, blocks)
     key = node.key
     if isinstance(target, plan.MakeObject) and isinstance(key, plan.Constant):
-        for name, value in target.properties:
-            if name == key.value:
-                return reduced(value, blocks)
+        return reduced(dict(target.properties).get(key.value, plan.Constant(UNDEFINED)), blocks)
     if isinstance(target, plan.MakeArray) and isinstance(key, plan.Constant):
         place = key.value
         if type(place) is int and 0 <= place < len(target.items):
             return reduced(target.items[place], blocks)
+        return plan.Constant(UNDEFINED)
     return plan.Member(target, key)
 
 

@@ -100,8 +100,10 @@ def row_conditions(block: plan.Block, is_whole: bool = True) -> list[plan.Expres
                 found += row_conditions(source.block)
             elif source.block.is_value:
                 found.append(is_defined(source.block.selection))
-            if source.kind is plan.SourceKind.ROW_ELEMENTS and not source.block.is_grouped:
-                found.append(plan.Call(_IS_ARRAY, (source.block.selection,)))
+            if source.kind is plan.SourceKind.ROW_ELEMENTS and not (
+                source.block.is_value or source.block.is_star
+            ):
+                found.append(plan.Constant(False))
     if is_whole and block.is_value:
         found.append(is_defined(block.selection))
     return found
@@ -209,9 +211,13 @@ class Folder:
             return plan.Constant(values.member(target.value, key.value))
         if isinstance(target, plan.MakeObject) and isinstance(key.value, str):
             return dict(target.properties).get(key.value, plan.Constant(UNDEFINED))
-        if isinstance(target, plan.MakeArray) and key.value == 0 and len(target.items) == 1:
+        if isinstance(target, plan.MakeArray) and values.is_number(key.value):
+            place = values.array_index(key.value)
+            if place >= len(target.items):
+                return plan.Constant(UNDEFINED)
             # Only a place alone is sure: what is undefined before another one moves it.
-            return target.items[0]
+            if place == 0 and len(target.items) == 1:
+                return target.items[0]
         return plan.Member(target, key)
 
     def _binary(self, operator: str, left: plan.Expression, right: plan.Expression) -> plan.Expression:

@@ -171,7 +171,7 @@ def _is_beyond(operator: str, left: plan.Expression, right: plan.Expression) -> 
     if not isinstance(right, plan.Constant) or not isinstance(right.value, float):
         return False
     if right.value != right.value:
-        return operator in ("=", "<", "<=", ">", ">=")
+        return operator in ("<", "<=", ">", ">=") or (operator == "=" and path_of(left) is not None)
     return (operator, right.value) in ((">", math.inf), ("<", -math.inf))
 
 

@@ -21,7 +21,7 @@ from pleiad.query.run import Query
 from tests.project import SHARED
 
 RECORDS = SHARED / "reference"
-FRESH_EXPRESSIONS, FRESH_QUERIES = 1_500, 800
+FRESH_EXPRESSIONS, FRESH_QUERIES, FRESH_WILD = 1_500, 800, 800
 REACHED = {
     "constants": 0.999,
     "acceptance": 0.999,
@@ -68,6 +68,16 @@ def test_fresh_texts_have_the_same_answers(seed: int) -> None:
     assert tally.rate("acceptance") >= 0.995
     assert tally.rate("plan") >= 0.98
     assert tally.rate("ranges") >= 0.98
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(not is_here(SHARED), reason="the planner does not lie beside the checkout")
+def test_wild_texts_have_mostly_the_same_answers() -> None:
+    tally = Tally()
+    with Planner(SHARED) as planner:
+        fresh.check_wild(planner, 1, FRESH_WILD, tally)
+    short = {name: tally.rate(name) for name, least in fresh.WILD_RATES.items() if tally.rate(name) < least}
+    assert short == {}, "\n".join(report(tally, 1))
 
 
 def test_a_cause_that_the_page_does_not_name_is_unknown() -> None:
@@ -201,6 +211,12 @@ def codes(text: str, **given: Any) -> list[Any]:
         ("SELECT * FROM c ORDER BY ST_DISTANCE(c.l, {type: 'Point', coordinates: [0, 0]})", {}, []),
         ("SELECT * FROM c ORDER BY ST_DISTANCE(c.l, c.m), c.a", {}, [2206]),
         ("SELECT * FROM c ORDER BY COUNT(1)", {}, ["SC2040"]),
+        ("SELECT (SELECT *) FROM c JOIN t IN c.t", {}, ["SC2042"]),
+        ("SELECT c.a FROM c GROUP BY LEFT(c.a)", {}, ["SC2050", "SC2110"]),
+        ("SELECT c.a FROM c GROUP BY [c.a, 1][1]", {}, ["SC2110"]),
+        ("SELECT (SELECT VALUE 1 FROM x IN c.t) n, 1 n FROM c GROUP BY c.t", {}, ["SC2022"]),
+        ("SELECT 5 AS '', c.a AS '' FROM c", {}, ["SC2022"]),
+        ("SELECT 5 AS '', c.a FROM c", {}, []),
         ("SELECT VALUE VECTORDISTANCE(c.a, c.b, 'A', 1) FROM c", {}, ["SC2212"]),
         ("SELECT x.n FROM x IN (SELECT VALUE [c.a] FROM c) ORDER BY x.n", {}, [2206]),
     ],

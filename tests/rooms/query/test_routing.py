@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from differential.queries import Queries
+from differential.wild import Wild
 from pleiad.errors import PleiadError
 from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
@@ -234,3 +235,32 @@ def test_a_random_query_is_routed_to_all_its_items(seed: int, context: QueryCont
         is_counted = block.is_grouped or block.offset is not None
         if not is_counted and query.reads_items:
             assert lost(query, parameters, paths, items, context) == [], case.text
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_wild_query_has_the_same_rows_where_it_is_routed_to(seed: int) -> None:
+    made, items = Wild(seed), random_items(Random(seed), 6)
+    context = QueryContext(limits=LIMITS, udfs={"f": lambda value: value, "g": lambda value: value})
+    tried = 0
+    while tried < 250:
+        case = made.case()
+        if "RAND" in case.text.upper() or "GETCURRENT" in case.text.upper():
+            continue
+        try:
+            parameters = parameter_values(case.parameters)
+            query = Query(case.text, LIMITS)
+            whole = query.run(items, parameters, context)
+        except PleiadError:
+            continue
+        tried += 1
+        paths = [tuple(path.strip("/").split("/")) for path in case.paths]
+        keys = key_values(query.plan, parameters, paths)
+        if keys is not None:
+            kept = [
+                item
+                for item in items
+                if any(is_routed(key, tuple(key_of(item, path) for path in paths)) for key in keys)
+            ]
+            assert query.run(kept, parameters, context) == whole, case.text
+        if gives_nothing(query.plan, parameters):
+            assert query.run([], parameters, context) == whole, case.text

@@ -108,9 +108,9 @@ def last_index_of(text: Any, part: Any, *start_value: Any) -> Any:
     start = whole(start_value[0])
     if start is None:
         return UNDEFINED
-    if not 0 <= start < len(text):
+    if not 0 <= start <= len(text):
         return -1
-    return text.rfind(part, 0, start + 1) if part else start
+    return text.rfind(part, 0, start + 1) if part else min(start, max(0, len(text) - 1))
 
 
 @register(_FAMILY, "LEFT", 2, 2)
