@@ -25,6 +25,7 @@ from pleiad.keys.undefined import UNDEFINED
 KIND: Final = "y"
 NUMBER_END: Final = 2**62
 """Counts, document numbers and LSNs are below it."""
+_NUMBER_MAX: Final = NUMBER_END - 1
 _TEXT_CHARS_MAX: Final = 64
 _SORT_VALUE_DEPTH_MAX: Final = 200
 """Items nest less deeply; to compare a value, and to write it into the next token, is to go down into it."""
@@ -48,9 +49,8 @@ class Fields:
     def bad(self) -> PleiadError:
         return bad(self._token)
 
-    def has(self, letters: str) -> bool:
-        """Whether there are members of all these names."""
-        return all(letter in self._given for letter in letters)
+    def has(self, letter: str) -> bool:
+        return letter in self._given
 
     def flag(self, letter: str) -> bool:
         """Whether something is so; only what is so is written."""
@@ -69,20 +69,23 @@ class Fields:
             raise self.bad()
         return value
 
-    def number(self, letter: str, low: int = 0, high: int = NUMBER_END - 1) -> int:
+    def number(self, letter: str, low: int = 0, high: int = _NUMBER_MAX) -> int:
         return self._number(self._given.get(letter), low, high)
 
     def number_or_none(self, letter: str) -> int | None:
         return self.number(letter) if letter in self._given else None
 
-    def _number(self, value: Any, low: int, high: int) -> int:
+    def _number(self, value: Any, low: int = 0, high: int = _NUMBER_MAX) -> int:
         if type(value) is not int or not low <= value <= high:
             raise self.bad()
         return value
 
-    def numbers(self, letter: str, count: int, low: int = 0, high: int = NUMBER_END - 1) -> list[int]:
+    def numbers(self, letter: str, count: int, low: int = 0, high: int = _NUMBER_MAX) -> list[int]:
         """So many numbers."""
-        return [self._number(each, low, high) for each in self._row(self._given.get(letter), count)]
+        given = self._row(self._given.get(letter), count)
+        if set(map(type, given)) != {int} or min(given) < low or max(given) > high:
+            raise self.bad()
+        return given
 
     def _row(self, value: Any, count: int) -> list[Any]:
         if type(value) is not list or len(value) != count:
@@ -98,11 +101,10 @@ class Fields:
 
     def pairs(self, letter: str) -> Pairs:
         """Numbers by number, none where there is no such member."""
+        if letter not in self._given:
+            return ()
         rows = [self._row(each, 2) for each in self.entries(letter)]
-        return tuple(
-            (self._number(first, 0, NUMBER_END - 1), self._number(second, 0, NUMBER_END - 1))
-            for first, second in rows
-        )
+        return tuple([(self._number(first), self._number(second)) for first, second in rows])
 
     def pieces(self, letter: str) -> tuple[Piece, ...]:
         """A position: parts of the hash space in their order, one at least."""
@@ -112,7 +114,7 @@ class Fields:
             span = EpkRange(self.epk(low), self.epk(high))
             if span.min >= span.max or (pieces and span.min < pieces[-1].span.max):
                 raise self.bad()
-            pieces.append(Piece(span, self._number(after, 0, NUMBER_END - 1)))
+            pieces.append(Piece(span, self._number(after)))
         if not pieces:
             raise self.bad()
         return tuple(pieces)

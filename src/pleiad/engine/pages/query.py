@@ -76,8 +76,7 @@ class StreamPageState:
 
     @classmethod
     def from_state(cls, fields: Fields) -> Self:
-        remainder = Remainder.from_state(fields)
-        return cls(fields.pieces("p"), fields.flag("d"), remainder, fields.text("w"))
+        return cls(fields.pieces("p"), fields.flag("d"), Remainder.from_state(fields), fields.text("w"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,8 +291,10 @@ class Scope(NamedTuple):
     @classmethod
     def of(cls, span: EpkRange) -> Self:
         low, high = span.min, span.max
+        if low == b"":
+            return cls(low, high)
         after_low = int.from_bytes(low, "big") + 1
-        is_one_key = low != b"" and (high.startswith(low) or int.from_bytes(high, "big") == after_low)
+        is_one_key = high.startswith(low) or int.from_bytes(high, "big") == after_low
         return cls(low, None if is_one_key else high)
 
     def covers(self, span: EpkRange) -> bool:
@@ -336,7 +337,7 @@ class QueryState:
 def _page_from_state(fields: Fields) -> QueryPageState:
     name = fields.text(KIND)
     if name is None:
-        kind = next((kind for letters, kind in _TOLD_BY if fields.has(letters)), None)
+        kind = next((kind for letters, kind in _TOLD_BY if all(map(fields.has, letters))), None)
     else:
         kind = _KINDS.get(name)
     if kind is None:

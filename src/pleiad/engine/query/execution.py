@@ -45,6 +45,10 @@ BETWEEN_PAGES = "between pages"
 """The part of a charge that pages pay for each other, so that each pays something and all together what is due."""
 
 
+_BEHIND_FIRST_RESULTS = (OrderedPageState, NumberedPageState, WholePageState)
+"""Pages behind the first results of an order or of groups: they find again what the first one has paid for."""
+
+
 class QueryPage(NamedTuple):
     """One page of results as JSON texts, and what it cost."""
 
@@ -140,8 +144,7 @@ def _begun_with(job: QueryJob) -> QueryPageState:
     job.check_scope(state)
     job.loaded_before = state.charged
     job.left_ru = state.left_hundredths / 100
-    # A page behind the first results of an order or of groups finds again what the first one has paid for.
-    job.pays_steps = not isinstance(state.page, OrderedPageState | NumberedPageState | WholePageState)
+    job.pays_steps = not isinstance(state.page, _BEHIND_FIRST_RESULTS)
     return state.page
 
 

@@ -117,6 +117,8 @@ class QueryJob:
     """1 where documents with equal sort keys come by rising number, and -1 where they come by falling number."""
     is_part: bool = False
     """Whether the token was issued for a range of which this one is a part."""
+    _mark: int | None = None
+    """The mark, once it was asked for: a page opens one token with it and makes the next."""
 
     @property
     def mark(self) -> int:
@@ -125,10 +127,11 @@ class QueryJob:
         A client that merges partitions puts a filter of its own into the query when it goes on, so that the rest of
         an ordered query is another text; a place in the order means the same for both.
         """
-        request = self.request
-        parameters = sorted(request.parameters.items(), key=str)
-        text = self.query.text_without_filter or request.text
-        return fingerprint(self.container.resource.rid, text, parameters)
+        if self._mark is None:
+            parameters = sorted(self.request.parameters.items(), key=str)
+            text = self.query.text_without_filter or self.request.text
+            self._mark = fingerprint(self.container.resource.rid, text, parameters)
+        return self._mark
 
     @property
     def rows_mark(self) -> int:

@@ -157,10 +157,10 @@ class StreamPage:
 async def page(job: QueryJob, state: QueryPageState | None) -> tuple[list[bytes], QueryPageState | None]:
     """The next results, and the state of the page after them."""
     if job.lookups is not None:
-        if not isinstance(state, LookupPageState | None):
+        if state is not None and not isinstance(state, LookupPageState):
             raise job.bad_token()
         return await _page_of_lookups(job, state)
-    if not isinstance(state, StreamPageState | None):
+    if state is not None and not isinstance(state, StreamPageState):
         raise job.bad_token()
     return await _page_of_walk(job, state)
 
