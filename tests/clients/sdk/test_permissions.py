@@ -75,7 +75,7 @@ def test_a_read_token_reads_the_container_and_its_items_and_changes_nothing(
             write()
 
 
-def test_an_all_token_changes_items_but_not_the_container(
+def test_an_all_token_changes_items_and_deletes_the_container_but_does_not_change_it(
     pleiad_server: RunningServer, pleiad_database: DatabaseProxy, container: ContainerProxy, refused: Any
 ) -> None:
     client = client_with(pleiad_server, pleiad_database, container.container_link, "all")
@@ -83,8 +83,11 @@ def test_an_all_token_changes_items_but_not_the_container(
     writer.create_item({"id": "1", "pk": "a"})
     writer.replace_item("1", {"id": "1", "pk": "a", "n": 1})
     writer.delete_item("1", "a")
+    database = client.get_database_client(pleiad_database.id)
     with refused(403):
-        client.get_database_client(pleiad_database.id).delete_container(container.id)
+        database.replace_container(container.id, PartitionKey("/pk"), default_ttl=1)
+    database.delete_container(container.id)
+    assert not list(pleiad_database.list_containers())
 
 
 def test_a_token_is_for_its_own_container(

@@ -88,7 +88,6 @@ def test_the_invariants_hold_for_every_seed(tmp_path: Path, grounds: Grounds, st
 
 
 @pytest.mark.every_store
-@pytest.mark.timeout(300)
 def test_the_invariants_hold_when_rows_move_as_if_between_nodes(
     tmp_path: Path, grounds: Grounds, store_kind: str
 ) -> None:

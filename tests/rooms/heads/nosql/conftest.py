@@ -24,6 +24,8 @@ from tests.coroutines import LoopThread
 from tests.stores import StartServer, StoreOf
 
 PARTITION_KEY = "x-ms-documentdb-partitionkey"
+IDLE_SECONDS_MAX = 60
+"""A server closes connections that nobody uses, and other tests may take a while."""
 _numbers = itertools.count(1)
 
 
@@ -55,6 +57,7 @@ class Wire:
         self.server = server
         self._store_of = store_of
         self._connection: http.client.HTTPConnection | None = None
+        self._used_at = 0.0
 
     def close(self) -> None:
         if self._connection is not None:
@@ -115,8 +118,11 @@ class Wire:
 
     def send_raw(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
         """Sends exactly these headers."""
+        if time.monotonic() - self._used_at > IDLE_SECONDS_MAX:
+            self.close()
         if self._connection is None:
-            self._connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=10)
+            self._connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+        self._used_at = time.monotonic()
         try:
             self._connection.request(method, path, body, dict(headers))
             response = self._connection.getresponse()
