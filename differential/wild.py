@@ -165,7 +165,8 @@ class Wild:
             return f" FROM x IN ({self._body((root,), f' FROM {root}', 1)})", ("x",)
         if kind < 0.34:
             return "", (root,)
-        source, aliases = (f" FROM items AS {root}" if kind < 0.4 else f" FROM {root}"), (root,)
+        source = f" FROM items AS {root}" if kind < 0.4 else f" FROM {root}"
+        aliases: Aliases = (root,)
         while self._chance(0.25):
             alias = self._alias()
             joined = f"{alias} IN {self._path(aliases)}"

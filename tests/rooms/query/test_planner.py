@@ -70,7 +70,7 @@ def test_fresh_texts_have_the_same_answers(seed: int) -> None:
     assert tally.rate("ranges") >= 0.98
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.skipif(not is_here(SHARED), reason="the planner does not lie beside the checkout")
 def test_wild_texts_have_mostly_the_same_answers() -> None:
     tally = Tally()
