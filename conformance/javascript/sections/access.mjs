@@ -61,14 +61,15 @@ async function tokens(database, container) {
     await refused(403, () => reader.items.create({ id: "2", pk: "a" }));
     await refused(403, () => reader.item("1", "a").delete());
   });
-  await check("tokens: a full token writes items and may not delete the container", async () => {
-    const writer = await guarded("all", { permissionMode: "all" });
-    assert.equal((await writer.items.create({ id: "2", pk: "a" })).statusCode, 201);
-    await refused(403, () => writer.delete());
-  });
   await check("tokens: a token for one partition key reaches no other", async () => {
     const bound = await guarded("bound", { permissionMode: "read", resourcePartitionKey: ["a"] });
     assert.equal((await bound.item("1", "a").read()).statusCode, 200);
     await refused(403, () => bound.item("1", "b").read());
+  });
+  await check("tokens: a full token writes items and deletes the container, and does not change it", async () => {
+    const writer = await guarded("all", { permissionMode: "all" });
+    assert.equal((await writer.items.create({ id: "2", pk: "a" })).statusCode, 201);
+    await refused(403, () => writer.replace({ id: writer.id, partitionKey: { paths: ["/pk"] }, defaultTtl: 1 }));
+    assert.equal((await writer.delete()).statusCode, 204);
   });
 }
