@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from differential.ours import Answer
-from pleiad.keys.undefined import UNDEFINED
+from pleiad.values.undefined import UNDEFINED
 
 MEASURES = ("acceptance", "code", "text", "place", "plan", "ranges")
 

@@ -13,7 +13,7 @@ from differential.queries import Queries
 from differential.recorded import function_of
 from differential.wild import Wild
 from pleiad.errors import PleiadError
-from pleiad.keys.undefined import UNDEFINED
+from pleiad.values.undefined import UNDEFINED
 
 _EXACT = 2**53
 WILD_RATES = {"acceptance": 0.995, "code": 0.99, "text": 0.98, "place": 0.97, "plan": 0.985, "ranges": 0.975}

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pleiad.errors import PleiadError
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 from pleiad.query import QueryContext
 from pleiad.query.gateway_plan import gateway_plan
 from pleiad.query.parameters import parameter_values
 from pleiad.query.run import Query
+from pleiad.values.undefined import UNDEFINED
 
 LIMITS: Final = Limits()
 CONTEXT: Final = QueryContext(limits=LIMITS)

@@ -10,7 +10,7 @@ from typing import Any
 from differential.compare import Tally, note_answer, same_value
 from differential.ours import Case, answer_of, planner_answer, value_of
 from pleiad.errors import PleiadError
-from pleiad.keys.undefined import UNDEFINED
+from pleiad.values.undefined import UNDEFINED
 
 CONSTANTS = "oracle_constants.jsonl"
 QUERIES = "oracle_queries.jsonl"

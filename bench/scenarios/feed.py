@@ -24,7 +24,7 @@ from bench.report import Bar, FamilyReport
 from bench.settings import Settings
 from pleiad.account.keys import AccountKeys, KeysInForce
 from pleiad.engine import batch
-from pleiad.engine.batch import Operation, OperationKind
+from pleiad.engine.batch import ItemOperation, ItemVerb
 from pleiad.engine.desk import Desk
 from pleiad.engine.engine import Engine
 from pleiad.heads.nosql.auth import Authenticator
@@ -94,7 +94,7 @@ async def _load_items(engine: Engine, count: int) -> None:
         await engine.create_container(database, definition, None)
     container = await engine.container("bench", "feed")
     upserts = [
-        Operation(OperationKind.UPSERT, body=item.body, key=(item.pk,)) for item in items("feed", count)
+        ItemOperation(ItemVerb.UPSERT, body=item.body, key=(item.pk,)) for item in items("feed", count)
     ]
     for start in range(0, count, PAGE_ITEMS):
         await batch.run_bulk(container, upserts[start : start + PAGE_ITEMS])

@@ -26,7 +26,7 @@ from bench.report import Bar, FamilyReport, Line
 from bench.settings import Settings
 from pleiad.engine import batch
 from pleiad.engine import items as item_operations
-from pleiad.engine.batch import Operation, OperationKind
+from pleiad.engine.batch import ItemOperation, ItemVerb
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS
@@ -105,7 +105,7 @@ async def _filled(engine: Engine, count: int) -> tuple[Container, list[Item]]:
     known = items("split", count)
     for start in range(0, count, _BULK):
         chunk = [
-            Operation(OperationKind.UPSERT, body=item.body, key=(item.pk,)) for item in known[start:][:_BULK]
+            ItemOperation(ItemVerb.UPSERT, body=item.body, key=(item.pk,)) for item in known[start:][:_BULK]
         ]
         answer = await batch.run_bulk(container, chunk)
         if answer.has_failure:

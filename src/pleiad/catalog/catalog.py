@@ -15,7 +15,7 @@ from typing import Any
 
 from pleiad import errors
 from pleiad.catalog import placement as placements
-from pleiad.catalog.placement import Operation, Placement
+from pleiad.catalog.placement import MapChange, Placement
 from pleiad.catalog.resource import PARENTS, Kind, Resource, from_record, is_resource_record, new_etag
 from pleiad.item import rid as rids
 from pleiad.limits import Limits
@@ -143,7 +143,7 @@ class Catalog:
         """Whether a change of a container's partition map has begun and not ended."""
         return container_rid in self._operations
 
-    def operation(self, container_rid: str) -> Operation | None:
+    def operation(self, container_rid: str) -> MapChange | None:
         """The change of a container's partition map that has begun and not ended."""
         record = self._operations.get(container_rid)
         return placements.operation_from_record(record) if record is not None else None
@@ -253,7 +253,7 @@ class Catalog:
             or self.is_unfinished(resource.rid)
         ]
 
-    async def begin_operation(self, container_rid: str, operation: Operation) -> bool:
+    async def begin_operation(self, container_rid: str, operation: MapChange) -> bool:
         """Notes that a change of a container's map begins, before it fences anything.
 
         False, and no change, when another one is under way, or when another server changed the catalog.
@@ -267,7 +267,7 @@ class Catalog:
         self._operations[container_rid] = record
         return True
 
-    async def take_over(self, container_rid: str, operation: Operation) -> bool:
+    async def take_over(self, container_rid: str, operation: MapChange) -> bool:
         """Puts an operation in place of the one that is under way; False when that is not as it was."""
         record = operation.to_record(container_rid)
         if not await self._store.save_records([record], [], [self._operations[container_rid]]):
@@ -278,7 +278,7 @@ class Catalog:
     async def change_map(
         self,
         container_rid: str,
-        operation: Operation,
+        operation: MapChange,
         old: Sequence[Placement],
         new: Sequence[Placement],
         ends: bool = False,

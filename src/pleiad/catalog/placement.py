@@ -106,7 +106,7 @@ def changes_of(history: Iterable[Placement]) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class MapChange:
     """A change of a container's map that is under way: the partitions it may fence, the segments it uses or makes.
 
     The token is that of the one who makes the change, or has taken it over to undo it.
@@ -126,11 +126,11 @@ class Operation:
         return Record(OPERATION, container_rid, container_rid, self.kind, body)
 
 
-def operation_from_record(record: Record) -> Operation:
+def operation_from_record(record: Record) -> MapChange:
     """The operation a catalog record holds."""
     body = record.body
     segments = tuple(body.get("segments", ()))
-    return Operation(record.name, tuple(body["partitions"]), segments, body.get("token", ""))
+    return MapChange(record.name, tuple(body["partitions"]), segments, body.get("token", ""))
 
 
 def segment_name(container_number: int, id: int) -> str:

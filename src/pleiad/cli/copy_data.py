@@ -11,8 +11,8 @@ import click
 import psycopg
 
 from pleiad.errors import PleiadError
-from pleiad.job.copy_data import Copied, Phase, Step, copy_account
-from pleiad.job.place import CopyError, Place, opened_alone, parse_place
+from pleiad.job.copy_data import Copied, CopyProgress, CopyStage, copy_account
+from pleiad.job.place import CopyError, DataPlace, opened_alone, parse_place
 from pleiad.store.postgres.schema import SchemaError as DatabaseSchemaError
 from pleiad.store.sqlite.schema import SchemaError
 
@@ -79,7 +79,7 @@ def copy_data(source: str, target: str) -> None:
     )
 
 
-async def _copy(source: Place, target: Place) -> Copied:
+async def _copy(source: DataPlace, target: DataPlace) -> Copied:
     meter = Meter(sys.stderr.isatty())
     async with (
         opened_alone(source, must_exist=True) as origin,
@@ -97,11 +97,11 @@ class Meter:
 
     def __init__(self, is_terminal: bool) -> None:
         self._is_terminal = is_terminal
-        self._phase: Phase | None = None
+        self._phase: CopyStage | None = None
         self._began = self._shown = 0.0
         self._done_at_first = 0
 
-    def tell(self, step: Step) -> None:
+    def tell(self, step: CopyProgress) -> None:
         """Takes note of a step, and shows it unless the last one was shown a moment ago."""
         now = time.monotonic()
         if step.phase is not self._phase:
@@ -125,13 +125,13 @@ class Meter:
             click.echo("", err=True)
 
 
-def bar(step: Step) -> str:
+def bar(step: CopyProgress) -> str:
     """A bar as full as the phase is done."""
     full = _BAR_CHARACTERS * min(step.done, step.total) // step.total if step.total else _BAR_CHARACTERS
     return f"[{'#' * full}{'.' * (_BAR_CHARACTERS - full)}]"
 
 
-def progress_text(step: Step, new: int, seconds: float) -> str:
+def progress_text(step: CopyProgress, new: int, seconds: float) -> str:
     """How far a phase is; with its speed and the time left once something was done."""
     text = f"{step.phase.value} {step.done:,} of {step.total:,} items"
     if new <= 0 or seconds <= 0:

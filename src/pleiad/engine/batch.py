@@ -32,11 +32,11 @@ from pleiad.engine.items import NO_CONDITIONS, ItemAnswer, Key
 from pleiad.engine.session import Session
 from pleiad.engine.transaction import (
     VERBS,
-    Operation,
-    OperationKind,
+    AllowedOperation,
+    ItemOperation,
+    ItemVerb,
     Plan,
     Refusal,
-    Step,
     Transaction,
     plan_operation,
 )
@@ -47,7 +47,7 @@ from pleiad.query.pace import Pace
 from pleiad.store.rows import Outcome
 from pleiad.store.segments import SegmentDroppedError
 
-__all__ = ["Answer", "BatchAnswer", "Operation", "OperationKind", "charged_ru", "run_bulk", "run_transaction"]
+__all__ = ["Answer", "BatchAnswer", "ItemOperation", "ItemVerb", "charged_ru", "run_bulk", "run_transaction"]
 
 _ATTEMPTS = 100
 
@@ -80,7 +80,7 @@ def charged_ru(answer: Answer) -> float:
 
 async def run_bulk(
     container: Container,
-    operations: Sequence[Operation],
+    operations: Sequence[ItemOperation],
     partition: Partition | None = None,
     seen: Session = (),
     continue_on_error: bool = True,
@@ -117,7 +117,7 @@ async def run_bulk(
 
 
 def _refuse_surplus_reads(
-    container: Container, operations: Sequence[Operation], answers: list[Answer]
+    container: Container, operations: Sequence[ItemOperation], answers: list[Answer]
 ) -> None:
     """Reads past the size of a response fail, and clients then send them again in smaller requests."""
     limit = container.limits.response_bytes
@@ -126,7 +126,7 @@ def _refuse_surplus_reads(
         if isinstance(answer, PleiadError) or answer.row is None or answer.not_modified:
             continue
         size_bytes += len(answer.row.body)
-        if size_bytes > limit and operations[index].kind is OperationKind.READ:
+        if size_bytes > limit and operations[index].kind is ItemVerb.READ:
             too_large = errors.BATCH_RESPONSE_TOO_LARGE(limit=limit)
             answers[index] = items.failed(container, answer.partition, too_large, answer.charge)
 
@@ -168,12 +168,12 @@ async def _single(container: Container, plan: Plan, seen: Session, multiplier: i
     kind, id, _, conditions, key = plan.operation
     try:
         if plan.item is not None:
-            renamed = id if kind is OperationKind.REPLACE else None
-            conditions = NO_CONDITIONS if kind is OperationKind.CREATE else conditions
+            renamed = id if kind is ItemVerb.REPLACE else None
+            conditions = NO_CONDITIONS if kind is ItemVerb.CREATE else conditions
             return await items.put(container, VERBS[kind], plan.item, key, conditions, lane, renamed)
         if plan.patch is not None:
             return await items.patch_as_planned(container, id, plan.patch, key, conditions, lane)
-        if kind is OperationKind.DELETE:
+        if kind is ItemVerb.DELETE:
             return await items.delete(container, id, key, conditions, lane)
         return await items.read(container, id, key, conditions, seen, multiplier, lane)
     except PleiadError as error:
@@ -186,7 +186,7 @@ async def _single(container: Container, plan: Plan, seen: Session, multiplier: i
 async def run_transaction(
     container: Container,
     key: Key | None,
-    operations: Sequence[Operation],
+    operations: Sequence[ItemOperation],
     seen: Session = (),
     multiplier: int = 1,
     lane: Lane = NORMAL,
@@ -194,7 +194,7 @@ async def run_transaction(
     """Runs operations in the logical partition of a key, all or none of them."""
     epk = container.epk_of(container.full_key(key))
     partition = container.map.find(epk)
-    if seen and any(each.kind is OperationKind.READ for each in operations):
+    if seen and any(each.kind is ItemVerb.READ for each in operations):
         session.check(seen, partition, container.resource.number)
     with Pace.of_request(container.limits) as pace:
         plans = []
@@ -238,7 +238,7 @@ async def _transact(
 
 async def _attempt(transaction: Transaction, plans: Sequence[Plan]) -> list[Answer] | None:
     """How each operation ended, or None when the snapshot was overtaken."""
-    steps: list[Step] = []
+    steps: list[AllowedOperation] = []
     for index, plan in enumerate(plans):
         try:
             steps.append(await transaction.step(plan))
@@ -255,7 +255,7 @@ async def _attempt(transaction: Transaction, plans: Sequence[Plan]) -> list[Answ
     return [_answer(transaction, step, outcomes) for step in steps]
 
 
-def _answer(transaction: Transaction, step: Step, outcomes: Sequence[Outcome]) -> ItemAnswer:
+def _answer(transaction: Transaction, step: AllowedOperation, outcomes: Sequence[Outcome]) -> ItemAnswer:
     container, partition = transaction.container, transaction.partition
     outcome = None if step.mutation is None else outcomes[step.mutation]
     if step.row is not None:
@@ -272,11 +272,11 @@ def _answer(transaction: Transaction, step: Step, outcomes: Sequence[Outcome]) -
     return ItemAnswer(partition, cost, outcome.row, created=outcome.old is None)
 
 
-def _ids_changed_after_a_look(operations: Sequence[Operation]) -> set[str]:
+def _ids_changed_after_a_look(operations: Sequence[ItemOperation]) -> set[str]:
     """The items whose new state depends on the old one: those who change them take turns."""
-    patched = {each.id for each in operations if each.kind is OperationKind.PATCH}
-    read = {each.id for each in operations if each.kind is OperationKind.READ}
-    changed = {each.id for each in operations if each.kind is not OperationKind.READ}
+    patched = {each.id for each in operations if each.kind is ItemVerb.PATCH}
+    read = {each.id for each in operations if each.kind is ItemVerb.READ}
+    changed = {each.id for each in operations if each.kind is not ItemVerb.READ}
     return patched | read & changed
 
 

@@ -28,7 +28,6 @@ from pleiad.item.system import etag_of, item_template, link_of_container, lsn_of
 from pleiad.item.ttl import is_expired
 from pleiad.keys.hash import V1_STRING_BYTES_MAX, epk
 from pleiad.keys.range import EpkRange, prefix_range
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.keys.value import KeyValue, check_size, same, to_json_text
 from pleiad.limits import Limits
 from pleiad.partition.map import PartitionMap
@@ -39,6 +38,7 @@ from pleiad.query.pushdown import policy_paths
 from pleiad.store.rows import Mutation, Outcome, Row
 from pleiad.store.segments import SegmentOutOfServiceError, SegmentStore
 from pleiad.store.selection import IndexedPath
+from pleiad.values.undefined import UNDEFINED
 
 _LOOK_AGAIN_SECONDS = 0.2
 _log = logging.getLogger("pleiad.engine")

@@ -45,7 +45,7 @@ _STALE = frozenset({Result.EXISTS, Result.MISSING, Result.PRECONDITION_FAILED})
 ReadRows = Callable[[Sequence[ItemKey]], Awaitable[Sequence[Row | None]]]
 
 
-class OperationKind(Enum):
+class ItemVerb(Enum):
     """What one operation does; the values are the names clients send."""
 
     CREATE = "Create"
@@ -57,18 +57,18 @@ class OperationKind(Enum):
 
 
 VERBS = {
-    OperationKind.CREATE: Verb.CREATE,
-    OperationKind.UPSERT: Verb.UPSERT,
-    OperationKind.REPLACE: Verb.REPLACE,
-    OperationKind.PATCH: Verb.REPLACE,
-    OperationKind.DELETE: Verb.DELETE,
+    ItemVerb.CREATE: Verb.CREATE,
+    ItemVerb.UPSERT: Verb.UPSERT,
+    ItemVerb.REPLACE: Verb.REPLACE,
+    ItemVerb.PATCH: Verb.REPLACE,
+    ItemVerb.DELETE: Verb.DELETE,
 }
 
 
-class Operation(NamedTuple):
+class ItemOperation(NamedTuple):
     """One operation: the item it names, the text of its body, and its key where it has one of its own."""
 
-    kind: OperationKind
+    kind: ItemVerb
     id: str = ""
     body: bytes = b""
     conditions: Conditions = NO_CONDITIONS
@@ -78,7 +78,7 @@ class Operation(NamedTuple):
 class Plan(NamedTuple):
     """An operation with all that can be decided before any item is read."""
 
-    operation: Operation
+    operation: ItemOperation
     demanded: Precondition
     item: NewItem | None = None
     patch: PlannedPatch | None = None
@@ -92,25 +92,25 @@ class Plan(NamedTuple):
         return (self.operation.id,) if self.item is None else (self.operation.id, self.item.id)
 
 
-async def plan_operation(container: Container, key: Key | None, operation: Operation, pace: Pace) -> Plan:
+async def plan_operation(container: Container, key: Key | None, operation: ItemOperation, pace: Pace) -> Plan:
     """Checks and measures an operation; what is wrong with it is kept in the plan until its turn."""
     demanded = items.precondition(container, operation.conditions)
     kind = operation.kind
     try:
-        if kind is OperationKind.PATCH:
+        if kind is ItemVerb.PATCH:
             return Plan(operation, demanded, patch=await items.plan_patch(container, operation.body, pace))
-        if kind is OperationKind.READ or kind is OperationKind.DELETE:
+        if kind is ItemVerb.READ or kind is ItemVerb.DELETE:
             return Plan(operation, demanded)
         item = await beside(len(operation.body), items.measure, container, operation.body, container.limits)
         container.key_of(item.value, key)
     except PleiadError as error:
         return Plan(operation, demanded, error=error)
-    if kind is not OperationKind.REPLACE:
+    if kind is not ItemVerb.REPLACE:
         operation = operation._replace(id=item.id)
     return Plan(operation, demanded, item)
 
 
-class Step(NamedTuple):
+class AllowedOperation(NamedTuple):
     """An operation that the moment allows: a row to show, or the mutation (by its index) that will make one."""
 
     plan: Plan
@@ -197,18 +197,18 @@ class Transaction:
             return Refusal(index, self._failed(refusal))
         return outcomes
 
-    async def step(self, plan: Plan) -> Step:
+    async def step(self, plan: Plan) -> AllowedOperation:
         """Does one operation as far as the transaction sees it; raises what the store would answer."""
         if plan.error is not None:
             raise plan.error
         operation = plan.operation
         row = await self.row(operation.id)
-        if operation.kind is OperationKind.READ:
+        if operation.kind is ItemVerb.READ:
             return self._read(plan, row)
         self._refuse(plan, row)
-        if operation.kind is OperationKind.DELETE:
+        if operation.kind is ItemVerb.DELETE:
             mutation = Mutation(Verb.DELETE, self.epk, operation.id)
-            return Step(plan, self._write(mutation, plan, row), old=row)
+            return AllowedOperation(plan, self._write(mutation, plan, row), old=row)
         item = plan.item
         if plan.patch is not None:
             assert row is not None
@@ -222,9 +222,9 @@ class Transaction:
             if await self.row(item.id) is not None:
                 raise self._failed(errors.ITEM_EXISTS(id=item.id))
             mutation = mutation._replace(id=operation.id, new_id=item.id)
-        return Step(plan, self._write(mutation, plan, row), item=item, old=row)
+        return AllowedOperation(plan, self._write(mutation, plan, row), item=item, old=row)
 
-    def _read(self, plan: Plan, row: Row | None) -> Step:
+    def _read(self, plan: Plan, row: Row | None) -> AllowedOperation:
         operation = plan.operation
         if row is None:
             raise items.failed(
@@ -237,16 +237,16 @@ class Transaction:
         self._count(len(row.body))
         unless = operation.conditions.if_none_match
         not_modified = unless is not None and unless in ("*", self.container.etag(row))
-        return Step(plan, self._writer_of.get(operation.id), row, not_modified=not_modified)
+        return AllowedOperation(plan, self._writer_of.get(operation.id), row, not_modified=not_modified)
 
     def _refuse(self, plan: Plan, row: Row | None) -> None:
         """Raises what the store would answer, were the row as the transaction sees it now."""
         kind, id = plan.operation.kind, plan.operation.id
-        if kind is OperationKind.CREATE:
+        if kind is ItemVerb.CREATE:
             if row is not None:
                 raise self._failed(errors.ITEM_EXISTS(id=id))
             return
-        if row is None and kind is not OperationKind.UPSERT:
+        if row is None and kind is not ItemVerb.UPSERT:
             raise self._failed(errors.ITEM_NOT_FOUND(id=id))
         if not items.holds(plan.demanded, row):
             raise self._failed(errors.PRECONDITION_FAILED())
@@ -281,7 +281,7 @@ class Transaction:
 
     def _known(self, id: str, plan: Plan, row: Row | None) -> Precondition:
         if row is None:
-            is_bound = self._binds_every_write and plan.operation.kind is OperationKind.UPSERT
+            is_bound = self._binds_every_write and plan.operation.kind is ItemVerb.UPSERT
             return Precondition(must_be_absent=True) if is_bound else plan.demanded
         is_bound = self._binds_every_write or id in self._looked_into
         return Precondition(lsn=row.lsn) if is_bound else plan.demanded
@@ -310,7 +310,7 @@ class Transaction:
         return items.failed(self.container, self.partition, error, charge.failed())
 
 
-def step_charge(container: Container, step: Step) -> Charge:
+def step_charge(container: Container, step: AllowedOperation) -> Charge:
     """What one operation costs, by the rows the transaction knows."""
     if step.row is not None:
         return charge.read(step.row.size_bytes)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 
 from pleiad import errors
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
+from pleiad.values.undefined import UNDEFINED
 
 _FORBIDDEN_IN_ITEM_ID = re.compile(r"[\\\x00\ud800-\udfff]")
 _FORBIDDEN_IN_NAME = re.compile(r"[/\\#?\x00-\x1f\x7f\ud800-\udfff]")

@@ -28,7 +28,7 @@ from pleiad.store.segments import SegmentOutOfServiceError
 from pleiad.store.store import Store
 
 
-class Phase(Enum):
+class CopyStage(Enum):
     """What a copy is doing."""
 
     COPYING = "copying"
@@ -36,10 +36,10 @@ class Phase(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CopyProgress:
     """How far a phase is, in items."""
 
-    phase: Phase
+    phase: CopyStage
     done: int
     total: int
 
@@ -56,7 +56,7 @@ class Copied:
     """Items that an earlier, interrupted run had copied."""
 
 
-Tell = Callable[[Step], None]
+Tell = Callable[[CopyProgress], None]
 
 
 async def copy_account(source: Store, target: Store, tell: Tell) -> Copied:
@@ -73,12 +73,12 @@ async def _copy_account(source: Store, target: Store, tell: Tell) -> Copied:
     progress = await _begin(account, target)
     resumed = sum(progress.of(placement).items for placement in account.live)
     done = resumed
-    tell(Step(Phase.COPYING, done, account.items))
+    tell(CopyProgress(CopyStage.COPYING, done, account.items))
 
     def count(items: int) -> None:
         nonlocal done
         done += items
-        tell(Step(Phase.COPYING, done, account.items))
+        tell(CopyProgress(CopyStage.COPYING, done, account.items))
 
     for placement in account.live:
         await _copy_partition(source, target, placement, account, progress, count)
@@ -139,12 +139,12 @@ async def _verify(
     """Compares both stores partition by partition; how many items and versions there are."""
     items = versions = read = 0
     total = account.items
-    tell(Step(Phase.VERIFYING, 0, total))
+    tell(CopyProgress(CopyStage.VERIFYING, 0, total))
 
     def count(rows: int) -> None:
         nonlocal read
         read += rows
-        tell(Step(Phase.VERIFYING, read // 2, total))
+        tell(CopyProgress(CopyStage.VERIFYING, read // 2, total))
 
     for placement in account.live:
         expected = await digest_range(segment_of(placement, source), placement.span, count)

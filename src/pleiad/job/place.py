@@ -33,7 +33,7 @@ class CopyError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DataPlace:
     """A data directory, or a PostgreSQL database by its connection string."""
 
     directory: Path | None
@@ -48,10 +48,10 @@ class Place:
         return self.dsn if self.directory is None else str(self.directory.resolve())
 
 
-def parse_place(text: str) -> Place:
+def parse_place(text: str) -> DataPlace:
     """The place a text names; CopyError when it names none."""
     if text.startswith(_SQLITE) and text != _SQLITE:
-        return Place(Path(text.removeprefix(_SQLITE)), "")
+        return DataPlace(Path(text.removeprefix(_SQLITE)), "")
     if not text.startswith(_POSTGRES):
         raise CopyError(
             "a place is a data directory as sqlite:DIR, or a database as postgresql://user@host/database"
@@ -60,11 +60,11 @@ def parse_place(text: str) -> Place:
         psycopg.conninfo.conninfo_to_dict(text)
     except psycopg.ProgrammingError as error:
         raise CopyError("the connection string of the PostgreSQL database cannot be read") from error
-    return Place(None, text)
+    return DataPlace(None, text)
 
 
 @contextlib.asynccontextmanager
-async def opened_alone(place: Place, must_exist: bool) -> AsyncIterator[Store]:
+async def opened_alone(place: DataPlace, must_exist: bool) -> AsyncIterator[Store]:
     """The store of a place, kept from every server for the length of a block."""
     try:
         store = await _open(place, must_exist)
@@ -81,7 +81,7 @@ async def opened_alone(place: Place, must_exist: bool) -> AsyncIterator[Store]:
         await store.close()
 
 
-async def _open(place: Place, must_exist: bool) -> Store:
+async def _open(place: DataPlace, must_exist: bool) -> Store:
     if place.directory is not None:
         if must_exist and not (place.directory / "catalog.sqlite").is_file():
             raise CopyError(f"there is no data of Pleiad in {place.directory}")
@@ -103,7 +103,7 @@ def _has_segments_only(directory: Path) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def _alone(place: Place, store: Store) -> AsyncIterator[None]:
+async def _alone(place: DataPlace, store: Store) -> AsyncIterator[None]:
     """Waits a little for a server that is about to end, or whose end the database has not yet noticed."""
     for _ in range(_ALONE_TRIES):
         async with store.alone() as is_alone:

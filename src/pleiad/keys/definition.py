@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from pleiad import errors
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.keys.value import KeyValue
 from pleiad.limits import Limits
+from pleiad.values.undefined import UNDEFINED
 
 Kind = Literal["Hash", "MultiHash"]
 Version = Literal[1, 2]

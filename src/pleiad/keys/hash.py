@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import mmh3
 
-from pleiad.keys.undefined import Undefined
 from pleiad.keys.value import KeyValue
+from pleiad.values.undefined import Undefined
 
 if TYPE_CHECKING:
     from pleiad.keys.definition import KeyDefinition

@@ -13,8 +13,8 @@ from math import copysign
 from typing import TYPE_CHECKING
 
 from pleiad import errors
-from pleiad.keys.undefined import UNDEFINED, Undefined
 from pleiad.limits import Limits
+from pleiad.values.undefined import UNDEFINED, Undefined
 
 if TYPE_CHECKING:
     from pleiad.keys.definition import KeyDefinition

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol, Self
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.functions.registry import ARRAY_ELEMENTS_MAX, check_array_elements
 from pleiad.query.measure import size_of
 from pleiad.query.plan import AggregateKind
 from pleiad.query.values import as_double, hash_key, is_number, normal, order_key
+from pleiad.values.undefined import UNDEFINED
 
 Count = Callable[[int], None]
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import ast
 from pleiad.query.functions.dates import is_timespan
 from pleiad.query.functions.registry import Function
 from pleiad.query.vector_options import option_problems
+from pleiad.values.undefined import UNDEFINED
 
 if TYPE_CHECKING:
     from pleiad.query.bind_expressions import ExpressionBinder

@@ -11,7 +11,6 @@ import math
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 from pleiad.query import ast, errors, plan
 from pleiad.query.bind_calls import CallRules
@@ -23,6 +22,7 @@ from pleiad.query.print import print_expression
 from pleiad.query.rank import INTERNAL_FUNCTIONS
 from pleiad.query.shape import shape
 from pleiad.query.values import is_number, member, neg3
+from pleiad.values.undefined import UNDEFINED
 
 AGGREGATES: Final = {kind.name: kind for kind in plan.AggregateKind}
 _EXPRESSION_STEPS: Final = 8

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final, TypeGuard
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import ast, errors, plan
 from pleiad.query.fold import Folder
 from pleiad.query.pace import in_turns
 from pleiad.query.values import is_number
+from pleiad.values.undefined import UNDEFINED
 
 _SCORES: Final = ("VECTORDISTANCE", "_FULLTEXTSCORE", "_VECTORSCORE")
 

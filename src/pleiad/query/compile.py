@@ -14,13 +14,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import errors, plan
 from pleiad.query.aggregate import LIST_STATES
 from pleiad.query.compile_expressions import BUILDING, ExpressionEmitter
 from pleiad.query.pace import worked
 from pleiad.query.plan import SourceKind
 from pleiad.query.rank import nearness
+from pleiad.values.undefined import UNDEFINED
 
 _CHUNK_CHARS: Final = 4_000
 _CHARS_STEPS: Final = 1

@@ -19,13 +19,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan
 from pleiad.query.ast import SubqueryKind
 from pleiad.query.compile_support import ENVIRONMENT, membership, tag_of
 from pleiad.query.functions.registry import LARGE, Function
 from pleiad.query.pace import worked
 from pleiad.query.values import all_finite, array_index, is_number
+from pleiad.values.undefined import UNDEFINED
 
 _NESTING_MAX: Final = 12
 _TEXT_CHARS_MAX: Final = 1_500

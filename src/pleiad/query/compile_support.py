@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import errors, values
 from pleiad.query.aggregate import grouped
 from pleiad.query.context import QueryContext
@@ -15,6 +14,7 @@ from pleiad.query.like import like3, like_matcher
 from pleiad.query.measure import size_of
 from pleiad.query.pace import carry
 from pleiad.query.values import EXACT_INT, hash_key
+from pleiad.values.undefined import UNDEFINED
 
 _NOTHING: Final = object()
 

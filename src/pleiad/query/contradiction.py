@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan
 from pleiad.query.kinds import Path, path_of
 from pleiad.query.like import literal_of, prefix_of
 from pleiad.query.pace import in_turns, worked
 from pleiad.query.values import eq3, ge3, gt3, le3, lt3, member, ne3
+from pleiad.values.undefined import UNDEFINED
 
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {

@@ -12,8 +12,8 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.pace import tick
+from pleiad.values.undefined import UNDEFINED
 
 Halves = tuple[int, int]
 """The low and the high half, each of 64 bits."""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from pleiad.errors import PleiadError
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan, values
 from pleiad.query.ast import SubqueryKind
 from pleiad.query.context import QueryContext
@@ -20,6 +19,7 @@ from pleiad.query.functions import REGISTRY
 from pleiad.query.functions.numbers import whole
 from pleiad.query.like import prefix_of
 from pleiad.query.pace import in_turns
+from pleiad.values.undefined import UNDEFINED
 
 _BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "+": values.add3,

@@ -9,7 +9,6 @@ import math
 from collections.abc import Collection
 from typing import Any, Final
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan
 from pleiad.query.ast import SubqueryKind
 from pleiad.query.pace import in_turns
@@ -28,6 +27,7 @@ from pleiad.query.signatures import (
     call_kinds,
 )
 from pleiad.query.values import array_index, is_number
+from pleiad.values.undefined import UNDEFINED
 
 _AGGREGATES: Final = {
     plan.AggregateKind.COUNT: NUMBER,

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import errors
 from pleiad.query.functions.registry import CHARS_OF_A_STEP, LARGE
 from pleiad.query.pace import tick, worked
+from pleiad.values.undefined import UNDEFINED
 
 Matcher = Callable[[Any], Any]
 PATTERN_CHARS_MAX: Final = 65_536

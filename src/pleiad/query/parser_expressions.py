@@ -12,11 +12,11 @@ import dataclasses
 from typing import TYPE_CHECKING, Final
 
 from pleiad.errors import PleiadError
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 from pleiad.query import ast, errors
 from pleiad.query.pace import worked
 from pleiad.query.tokens import Kind, Token, number_of
+from pleiad.values.undefined import UNDEFINED
 
 _COMPARISON, _CONCAT, _SUM, _PRODUCT = 1, 2, 3, 4
 _POWERS: Final[dict[str, int]] = {

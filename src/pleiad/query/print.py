@@ -11,11 +11,11 @@ import math
 import re
 from typing import Any, Final
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import ast
 from pleiad.query.functions.numbers import number_text
 from pleiad.query.pace import worked
 from pleiad.query.tokens import KEYWORDS, LITERAL_WORDS
+from pleiad.values.undefined import UNDEFINED
 
 _IDENTIFIER: Final = re.compile(r"[^\W\d]\w*")
 _INDENT: Final = "    "

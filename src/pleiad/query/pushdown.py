@@ -28,7 +28,6 @@ from typing import Any, Final
 
 from pleiad.index.policy import ELEMENT, Steps
 from pleiad.item.body import SYSTEM_PROPERTIES
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan
 from pleiad.query.ast import SubqueryKind
 from pleiad.query.like import like_parts, literal_of
@@ -36,6 +35,7 @@ from pleiad.query.pace import in_turns
 from pleiad.query.places import IsIndexed, Places, item_block, policy_paths
 from pleiad.query.values import EXACT_INT, hash_key, is_number, normal
 from pleiad.store.selection import Bound, PathOrder, Predicate, Scalar
+from pleiad.values.undefined import UNDEFINED
 
 __all__ = [
     "Bound",

@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.bind_rank import weights_error
 from pleiad.query.context import QueryContext
 from pleiad.query.functions import fulltext, vector
 from pleiad.query.functions.registry import Function
 from pleiad.query.plan import Constant, Expression, Parameter, Rank, RankComponent
 from pleiad.query.values import and3, finite, hash_key, is_number, or3
+from pleiad.values.undefined import UNDEFINED
 
 
 def _metric(context: QueryContext, path: str | None, options: Any) -> str:

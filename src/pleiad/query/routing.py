@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import product
 from typing import Any, Final, TypeGuard
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import demands, plan
 from pleiad.query.ast import SubqueryKind
 from pleiad.query.contradiction import is_contradiction
@@ -26,6 +25,7 @@ from pleiad.query.pace import STEPS_OF_A_LOOK, in_turns, worked
 from pleiad.query.places import item_block
 from pleiad.query.signatures import ANYTHING, ARRAY, BOOLEAN, FALSE, MISSING, OBJECT, TESTS, TRUE
 from pleiad.query.values import div3, eq3, ge3, gt3, hash_key, is_number, le3, lt3, mul3, neg3
+from pleiad.values.undefined import UNDEFINED
 
 KEYS_MAX: Final = 20_000
 _BOXES_MAX: Final = 2_000

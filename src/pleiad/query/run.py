@@ -19,7 +19,6 @@ from typing import Any, Final
 import orjson
 
 from pleiad.errors import PleiadError
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import MB, Limits
 from pleiad.query import ast, errors, plan
 from pleiad.query.aggregate import Groups
@@ -37,6 +36,7 @@ from pleiad.query.rank import Ranking
 from pleiad.query.sorting import Descending, paced_sort
 from pleiad.query.tree import checked_text
 from pleiad.query.values import hash_key, order_key
+from pleiad.values.undefined import UNDEFINED
 
 Row = tuple[Any, ...]
 _VARIANTS_MAX: Final = 16

@@ -9,9 +9,9 @@ import dataclasses
 from collections.abc import Hashable
 from typing import Any
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import ast
 from pleiad.query.pace import worked
+from pleiad.values.undefined import UNDEFINED
 
 _NODE_STEPS = 4
 

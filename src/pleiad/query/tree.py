@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Final
 
-from pleiad.keys.undefined import Undefined
 from pleiad.limits import Limits
 from pleiad.query import ast, errors
 from pleiad.query.pace import worked
@@ -19,6 +18,7 @@ from pleiad.query.shape import counts
 from pleiad.query.tokens import Kind, tokenize
 from pleiad.query.values import INT64_MAX, INT64_MIN, is_number
 from pleiad.values.stored import to_stored
+from pleiad.values.undefined import Undefined
 
 _NODE_STEPS: Final = 4
 _FIELDS: Final[dict[type, tuple[str, ...]]] = {

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.distinct_hash import final, mixed, number_bytes, turned
 from pleiad.query.pace import tick
 from pleiad.query.values import exact
+from pleiad.values.undefined import UNDEFINED
 
 _MASK: Final = 2**64 - 1
 _NULL: Final = 0xC9A62CDE5E5E46A9

@@ -18,7 +18,6 @@ import math
 from collections.abc import Iterable
 from typing import Any, Final
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.distinct_hash import distinct_hash, ordered_bytes
 from pleiad.query.pace import paced, tick
 from pleiad.values.ranks import (
@@ -33,6 +32,7 @@ from pleiad.values.ranks import (
     UNDEFINED_RANK,
 )
 from pleiad.values.text import surrogates
+from pleiad.values.undefined import UNDEFINED
 
 EXACT_INT: Final = 2**53
 INT64_MIN: Final = -(2**63)

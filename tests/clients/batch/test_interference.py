@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pleiad.engine import items
-from pleiad.engine.batch import Answer, Operation, OperationKind, run_transaction
+from pleiad.engine.batch import Answer, ItemOperation, ItemVerb, run_transaction
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS, ItemAnswer
@@ -33,9 +33,9 @@ def text(id: str, **more: Any) -> bytes:
     return json.dumps({"id": id, "pk": "a", **more}).encode()
 
 
-def increment(id: str) -> Operation:
+def increment(id: str) -> ItemOperation:
     body = json.dumps([{"op": "incr", "path": "/n", "value": 1}]).encode()
-    return Operation(OperationKind.PATCH, id, body)
+    return ItemOperation(ItemVerb.PATCH, id, body)
 
 
 def number(answer: Answer) -> int:
@@ -112,8 +112,8 @@ def test_an_item_read_and_then_written_is_read_again_when_it_changed_meanwhile(
         await items.create(container, text("x", n=1), KEY)
         meddle_before_commit(lambda: items.upsert(container, text("x", n=10), KEY, NO_CONDITIONS), 1)
         operations = [
-            Operation(OperationKind.READ, "x"),
-            Operation(OperationKind.UPSERT, body=text("x", n=2)),
+            ItemOperation(ItemVerb.READ, "x"),
+            ItemOperation(ItemVerb.UPSERT, body=text("x", n=2)),
         ]
         answer = await run_transaction(container, KEY, operations)
         assert [number(each) for each in answer.answers] == [10, 2]
@@ -128,11 +128,11 @@ def test_an_item_deleted_or_created_meanwhile_fails_the_batch_as_it_is_now(
         await items.create(container, text("x", n=1), KEY)
         meddle_before_commit(lambda: items.delete(container, "x", KEY, NO_CONDITIONS), 1)
         answer = await run_transaction(
-            container, KEY, [Operation(OperationKind.CREATE, body=text("y")), increment("x")]
+            container, KEY, [ItemOperation(ItemVerb.CREATE, body=text("y")), increment("x")]
         )
         assert [status(each) for each in answer.answers] == [424, 404]
         meddle_before_commit(lambda: items.create(container, text("y"), KEY), 1)
-        answer = await run_transaction(container, KEY, [Operation(OperationKind.CREATE, body=text("y"))])
+        answer = await run_transaction(container, KEY, [ItemOperation(ItemVerb.CREATE, body=text("y"))])
         assert [status(each) for each in answer.answers] == [409]
 
     tell(story)
@@ -145,7 +145,7 @@ def test_a_write_that_does_not_depend_on_the_old_item_needs_no_second_attempt(
         commits = meddle_before_commit(
             lambda: items.upsert(container, text("x", n=10), KEY, NO_CONDITIONS), 5
         )
-        upsert = Operation(OperationKind.UPSERT, body=text("x", n=2))
+        upsert = ItemOperation(ItemVerb.UPSERT, body=text("x", n=2))
         answer = await run_transaction(container, KEY, [upsert, increment("x")])
         assert [number(each) for each in answer.answers] == [2, 3]
         assert len(commits) == 1
@@ -173,7 +173,7 @@ def test_a_batch_that_would_overfill_the_logical_partition_changes_nothing(
     tell: Callable[..., None],
 ) -> None:
     async def story(container: Container) -> None:
-        creates = [Operation(OperationKind.CREATE, body=text(str(n), pad="x" * 9_000)) for n in range(3)]
+        creates = [ItemOperation(ItemVerb.CREATE, body=text(str(n), pad="x" * 9_000)) for n in range(3)]
         answer = await run_transaction(container, KEY, creates)
         assert [status(each) for each in answer.answers] == [424, 424, 403]
         assert answer.has_failure

@@ -12,7 +12,7 @@ import orjson
 
 from pleiad import errors
 from pleiad.engine import batch, items
-from pleiad.engine.batch import Operation, OperationKind
+from pleiad.engine.batch import ItemOperation, ItemVerb
 from pleiad.engine.container import Container
 from pleiad.engine.feed import listing
 from pleiad.engine.items import NO_CONDITIONS, ItemAnswer
@@ -214,12 +214,12 @@ class Writer:
         first, second = (pk, f"w{self._number}-0"), (pk, f"w{self._number}-1")
         states: dict[Key, State] = {first: stamp, second: stamp}
         operations = [
-            Operation(OperationKind.UPSERT, "", body_of(*first, stamp, first[1])),
-            Operation(OperationKind.UPSERT, "", body_of(*second, stamp, second[1])),
-            Operation(OperationKind.PATCH, counter_key[1], self._increments(stamp)),
+            ItemOperation(ItemVerb.UPSERT, "", body_of(*first, stamp, first[1])),
+            ItemOperation(ItemVerb.UPSERT, "", body_of(*second, stamp, second[1])),
+            ItemOperation(ItemVerb.PATCH, counter_key[1], self._increments(stamp)),
         ]
         if self._is_known_there(second) and self._random.random() < 0.3:
-            operations[1] = Operation(OperationKind.DELETE, second[1])
+            operations[1] = ItemOperation(ItemVerb.DELETE, second[1])
             states[second] = None
         noted = Batch(stamp, states, counter_key, self._number)
         history.batches.append(noted)

@@ -19,7 +19,7 @@ from pleiad.catalog.catalog import UnfinishedCopyError
 from pleiad.cli.copy_data import bar, duration, progress_text
 from pleiad.engine import items
 from pleiad.engine.engine import Engine
-from pleiad.job.copy_data import Phase, Step
+from pleiad.job.copy_data import CopyProgress, CopyStage
 from pleiad.limits import Limits
 from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.sqlite.store import SqliteStore
@@ -208,9 +208,9 @@ def test_a_database_of_a_newer_version_is_refused(account: Path, database: str) 
 
 
 def test_progress_is_told_with_speed_and_time_left() -> None:
-    half = Step(Phase.COPYING, 5_000, 10_000)
+    half = CopyProgress(CopyStage.COPYING, 5_000, 10_000)
     assert bar(half) == "[############............]"
-    assert bar(Step(Phase.COPYING, 0, 0)) == "[########################]"
+    assert bar(CopyProgress(CopyStage.COPYING, 0, 0)) == "[########################]"
     assert progress_text(half, 0, 0.0) == "copying 5,000 of 10,000 items"
     # A resumed copy has done 1,000 of them in 20 seconds itself.
     assert progress_text(half, 1_000, 20.0) == "copying 5,000 of 10,000 items, 50 items/s, 1 min 40 s left"

@@ -32,7 +32,7 @@ from pleiad.engine.scan import Piece
 from pleiad.engine.tally import Tally
 from pleiad.errors import BAD_CONTINUATION, BAD_REQUEST, PleiadError
 from pleiad.keys.range import WHOLE, EpkRange
-from pleiad.keys.undefined import UNDEFINED
+from pleiad.values.undefined import UNDEFINED
 
 NUMBERS = st.integers(0, 2**62 - 1)
 PAIRS = st.lists(st.tuples(NUMBERS, NUMBERS), max_size=3).map(tuple)

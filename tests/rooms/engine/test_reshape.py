@@ -16,7 +16,7 @@ import pytest
 from pleiad import errors
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine import batch, items, session
-from pleiad.engine.batch import Operation, OperationKind
+from pleiad.engine.batch import ItemOperation, ItemVerb
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.faults import Effect, Rule
@@ -210,7 +210,10 @@ async def test_a_batch_starts_over_when_its_rows_move_while_they_are_read(
 
         monkeypatch.setattr(Partition, "read_many", overtaken)
         more = orjson.dumps({"operations": [{"op": "incr", "path": "/n", "value": 1}]})
-        operations = [Operation(OperationKind.PATCH, "x", more), Operation(OperationKind.READ, "x")]
+        operations = [
+            ItemOperation(ItemVerb.PATCH, "x", more),
+            ItemOperation(ItemVerb.READ, "x"),
+        ]
         answer = await batch.run_transaction(container, ("k",), operations)
         assert not answer.has_failure
         row = (await items.read(container, "x", ("k",))).row
@@ -237,7 +240,7 @@ async def test_clients_go_on_through_splits_and_merges(engine: Opened) -> None:
                     body = orjson.dumps({"id": id, "pk": pk, "n": count})
                     twin = orjson.dumps({"id": id + "t", "pk": pk, "n": count})
                     operations = [
-                        Operation(OperationKind.UPSERT, "", each, NO_CONDITIONS, (pk,))
+                        ItemOperation(ItemVerb.UPSERT, "", each, NO_CONDITIONS, (pk,))
                         for each in (body, twin)
                     ]
                     answer = await batch.run_transaction(container, (pk,), operations)

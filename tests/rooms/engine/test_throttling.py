@@ -12,7 +12,7 @@ import pytest
 
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine import batch, items
-from pleiad.engine.batch import Operation, OperationKind
+from pleiad.engine.batch import ItemOperation, ItemVerb
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.feed import changes, listing
@@ -97,7 +97,7 @@ OPERATIONS: dict[str, Callable[[Container], Awaitable[Any]]] = {
     "replace": lambda c: items.replace(c, "a", b'{"id":"a","pk":"x","n":2}', ("x",), NO_CONDITIONS),
     "patch": lambda c: items.patch(c, "a", b'[{"op":"set","path":"/n","value":3}]', ("x",), NO_CONDITIONS),
     "delete": lambda c: items.delete(c, "a", ("x",), NO_CONDITIONS),
-    "batch": lambda c: batch.run_transaction(c, ("x",), [Operation(OperationKind.READ, "a")]),
+    "batch": lambda c: batch.run_transaction(c, ("x",), [ItemOperation(ItemVerb.READ, "a")]),
     "query": lambda c: execution.run(c, select("SELECT * FROM c")),
     "ordered query": lambda c: execution.run(c, select("SELECT * FROM c ORDER BY c.n")),
     "count": lambda c: execution.run(c, select("SELECT VALUE COUNT(1) FROM c")),
@@ -170,7 +170,7 @@ async def test_in_bulk_each_operation_is_admitted_by_itself(engine: Opened) -> N
         (hot, hot_key), (_, cold_key) = keys.items()
         hot.governor.spend(100_000)
         operations = [
-            Operation(OperationKind.CREATE, body=json.dumps({"id": "i", "pk": key}).encode(), key=(key,))
+            ItemOperation(ItemVerb.CREATE, body=json.dumps({"id": "i", "pk": key}).encode(), key=(key,))
             for key in (hot_key, cold_key)
         ]
         refused, done = (await batch.run_bulk(container, operations)).answers
@@ -463,7 +463,7 @@ async def test_r9_a_fixed_container_with_a_key_is_limited_as_a_whole(engine: Ope
         await put(unlimited, "a", "MEL", text="x" * 1_200)
         body = json.dumps({"id": "a", "pk": "MEL", "text": "x" * 1_200}).encode()
         (refused,) = (
-            await batch.run_transaction(fixed, ("MEL",), [Operation(OperationKind.CREATE, body=body)])
+            await batch.run_transaction(fixed, ("MEL",), [ItemOperation(ItemVerb.CREATE, body=body)])
         ).answers
         assert isinstance(refused, PleiadError)
         assert status_of(refused) == 403

@@ -7,9 +7,9 @@ import pytest
 from pleiad.errors import PleiadError
 from pleiad.item.id import check_item_id, check_resource_name
 from pleiad.item.ttl import check_default_ttl, check_item_ttl, expires_at
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 from pleiad.server.http.failures import status_of
+from pleiad.values.undefined import UNDEFINED
 
 LIMITS = Limits()
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 from azure.cosmos import CosmosClient
 
-from pleiad.job.place import Place, parse_place
+from pleiad.job.place import DataPlace, parse_place
 from pleiad.node import SQLITE, Node, Settings
 from tests.coroutines import LoopThread
 from tests.postgres_server import PostgresServer
@@ -21,7 +21,7 @@ T = TypeVar("T")
 class Server:
     """A server of this process on a place, with a client and with its engine in reach."""
 
-    def __init__(self, place: Place, scratch: Path) -> None:
+    def __init__(self, place: DataPlace, scratch: Path) -> None:
         store = SQLITE if place.directory is not None else place.dsn
         data = place.directory or scratch
         self._thread = LoopThread()

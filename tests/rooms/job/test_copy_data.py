@@ -16,7 +16,7 @@ from azure.cosmos.exceptions import CosmosAccessConditionFailedError, CosmosReso
 from pleiad.catalog import placement as placements
 from pleiad.engine import items
 from pleiad.engine.container import Container
-from pleiad.job.copy_data import Copied, Phase, Step, copy_account
+from pleiad.job.copy_data import Copied, CopyProgress, CopyStage, copy_account
 from pleiad.job.digest import compact
 from pleiad.job.place import CopyError, opened_alone, parse_place
 from pleiad.job.progress_record import CopyRecords
@@ -30,7 +30,7 @@ LONG = "x" * 3_000
 SPROC = "function () { getContext().getResponse().setBody('hello'); }"
 
 
-def copy(source: str, target: str, tell: Callable[[Step], None] = lambda step: None) -> Copied:
+def copy(source: str, target: str, tell: Callable[[CopyProgress], None] = lambda step: None) -> Copied:
     async def run() -> Copied:
         async with (
             opened_alone(parse_place(source), must_exist=True) as origin,
@@ -234,12 +234,12 @@ def test_a_copy_interrupted_at_every_step_ends_as_one_that_was_not(
     assert done.resumed_items == done.items == 63
 
 
-def crash_after_one_page() -> Callable[[Step], None]:
-    steps: list[Step] = []
+def crash_after_one_page() -> Callable[[CopyProgress], None]:
+    steps: list[CopyProgress] = []
 
-    def tell(step: Step) -> None:
+    def tell(step: CopyProgress) -> None:
         steps.append(step)
-        if step.phase is Phase.COPYING and len(steps) > 1:
+        if step.phase is CopyStage.COPYING and len(steps) > 1:
             raise Crash
 
     return tell
@@ -275,8 +275,8 @@ def test_a_source_that_was_written_to_between_two_runs_is_copied_anew(
     with serving(source) as server:
         fill(server)
 
-    def crash(step: Step) -> None:
-        if step.phase is Phase.VERIFYING:
+    def crash(step: CopyProgress) -> None:
+        if step.phase is CopyStage.VERIFYING:
             raise Crash
 
     with pytest.raises(Crash):

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.keys.definition import KeyDefinition
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 from pleiad.server.http.failures import status_of
+from pleiad.values.undefined import UNDEFINED
 
 LIMITS = Limits()
 

@@ -13,8 +13,8 @@ from pleiad.heads.nosql import key_header
 from pleiad.keys.definition import KeyDefinition
 from pleiad.keys.hash import decode_hash_v1, encode_number, epk
 from pleiad.keys.range import MAX, prefix_range
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.keys.value import KeyValue, same
+from pleiad.values.undefined import UNDEFINED
 from tests.project import REFERENCE
 
 VECTORS_FILE = REFERENCE / "epk_vectors.json"

@@ -12,9 +12,9 @@ from pleiad.errors import PleiadError
 from pleiad.keys.definition import KeyDefinition
 from pleiad.keys.hash import epk
 from pleiad.keys.range import MAX, MIN, WHOLE, EpkRange, disjoint, even_ranges, midpoint, prefix_range
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.keys.value import KeyValue
 from pleiad.server.http.failures import status_of
+from pleiad.values.undefined import UNDEFINED
 
 V1 = KeyDefinition(("/pk",), "Hash", 1)
 V2 = KeyDefinition(("/pk",), "Hash", 2)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pleiad.errors import PleiadError
 from pleiad.heads.nosql import key_header
 from pleiad.keys.definition import KeyDefinition
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.keys.value import KeyValue, check_size, same, to_json_text
 from pleiad.limits import Limits
 from pleiad.server.http.failures import status_of
+from pleiad.values.undefined import UNDEFINED
 
 LIMITS = Limits()
 V1 = KeyDefinition(("/pk",), "Hash", 1)

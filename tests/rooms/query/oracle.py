@@ -13,11 +13,11 @@ from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 from pleiad.query import ast
 from pleiad.query.functions import REGISTRY
 from pleiad.query.parser import parse
+from pleiad.values.undefined import UNDEFINED
 
 AGGREGATES = {"COUNT", "SUM", "AVG", "MIN", "MAX", "COUNTIF", "MAKELIST", "MAKESET"}
 Names = dict[str, Any]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.distinct_hash import distinct_hash
 from pleiad.query.values import order_key
+from pleiad.values.undefined import UNDEFINED
 
 ANSWERS = (
     ("null", 11395469001683583357, 9912136848435424931),

@@ -10,13 +10,13 @@ import pytest
 from differential.expressions import Expressions
 from differential.ours import Case, answer_of
 from pleiad.errors import PleiadError
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 from pleiad.query import QueryContext
 from pleiad.query.functions import REGISTRY
 from pleiad.query.kinds import kind_of_value, kinds
 from pleiad.query.run import Query
 from pleiad.query.signatures import MISSING, NUMBER, SIGNATURES, TESTS, call_kinds
+from pleiad.values.undefined import UNDEFINED
 
 LIMITS = Limits()
 VALUES = ("1", "-2.5", "'a'", "'2020-01-02'", "true", "null", "[]", "[1, 'a']", "{}", "{a: 1}", "undefined")

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from pleiad.errors import PleiadError
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 from pleiad.query import QueryContext, compile_query
 from pleiad.query.cache import QueryCache
@@ -20,6 +19,7 @@ from pleiad.query.gateway_plan import gateway_plan
 from pleiad.query.pace import Pace
 from pleiad.query.routing import key_values
 from pleiad.server.http.failures import status_of
+from pleiad.values.undefined import UNDEFINED
 
 Run = Callable[..., list[Any]]
 

@@ -14,13 +14,13 @@ import pytest
 from differential.queries import Queries
 from differential.wild import Wild
 from pleiad.errors import PleiadError
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 from pleiad.query import QueryContext
 from pleiad.query.emptiness import gives_nothing
 from pleiad.query.parameters import parameter_values
 from pleiad.query.routing import key_values
 from pleiad.query.run import Query
+from pleiad.values.undefined import UNDEFINED
 
 LIMITS = Limits()
 LEAVES = [

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pleiad.engine import batch
-from pleiad.engine.batch import Operation, OperationKind
+from pleiad.engine.batch import ItemOperation, ItemVerb
 from pleiad.engine.feed import changes
 from pleiad.engine.feed.changes import Origin
 from pleiad.engine.feed.filter import ChangeFilter
@@ -106,7 +106,7 @@ async def test_bulk_has_one_deadline_however_many_operations_it_has(
     async with world() as w:
         await w.put({"id": "i", "pk": "a", "n": 0})
         made.clear()
-        patch = Operation(OperationKind.PATCH, "i", body, key=("a",))
+        patch = ItemOperation(ItemVerb.PATCH, "i", body, key=("a",))
         answer = await batch.run_bulk(w.container, [patch] * 20)
         assert not answer.has_failure
     assert len(made) == 1

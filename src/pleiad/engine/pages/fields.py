@@ -20,7 +20,7 @@ from pleiad.engine.seal import bad
 from pleiad.errors import PleiadError
 from pleiad.item.body import count_members
 from pleiad.keys.range import EpkRange
-from pleiad.keys.undefined import UNDEFINED
+from pleiad.values.undefined import UNDEFINED
 
 KIND: Final = "y"
 NUMBER_END: Final = 2**62

@@ -13,7 +13,7 @@ from pleiad.engine.pages.fields import KIND, NUMBER_END, Fields, Pairs, State, p
 from pleiad.engine.scan import Piece
 from pleiad.engine.tally import Tally
 from pleiad.keys.range import WHOLE, EpkRange
-from pleiad.keys.undefined import UNDEFINED
+from pleiad.values.undefined import UNDEFINED
 
 _HUNDREDTHS_MAX: Final = 2**53 - 1
 _TALLY_COUNTS: Final = len(Tally().counts())

@@ -15,11 +15,11 @@ import orjson
 from pleiad import errors
 from pleiad.catalog.resource import Kind
 from pleiad.engine.container import Container
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.pace import Pace
 from pleiad.script import worker
 from pleiad.script.failure import check_failure
 from pleiad.script.process import ScriptProcess
+from pleiad.values.undefined import UNDEFINED
 
 Functions = Mapping[str, Callable[..., Any]]
 NO_FUNCTIONS: Functions = {}

@@ -29,7 +29,6 @@ from pleiad.engine.pages.query import (
 from pleiad.engine.query.gather import charge_candidates, gather
 from pleiad.engine.query.job import SLICE_ROWS, QueryJob
 from pleiad.engine.query.resume import BEFORE_ALL, BEHIND_ALL
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.partition.partition import Partition
 from pleiad.query import plan
 from pleiad.query.sorting import Descending, paced_sort
@@ -37,6 +36,7 @@ from pleiad.query.values import order_key, type_rank
 from pleiad.store.rows import Row
 from pleiad.store.selection import OrderPosition, PathOrder, Selection
 from pleiad.values.ranks import ARRAY_RANK, BOOLEAN_RANK, NULL_RANK, UNDEFINED_RANK
+from pleiad.values.undefined import UNDEFINED
 
 OrderState = OrderedPageState | NumberedPageState | PausedPageState
 """How a page begins: behind a row, behind a number of rows, or before the first."""

@@ -13,10 +13,10 @@ from typing import Any, Final
 from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.item import rid as rids
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.distinct_hash import ordered_bytes
 from pleiad.query.values import order_key
 from pleiad.values.ranks import ARRAY_RANK, OBJECT_RANK
+from pleiad.values.undefined import UNDEFINED
 
 BEFORE_ALL: Final = -(2**62)
 BEHIND_ALL: Final = 2**62

@@ -25,11 +25,11 @@ from pleiad.engine.query.job import QueryJob
 from pleiad.engine.query.order import OrderState, ordered_page
 from pleiad.engine.scan import Piece, remaining
 from pleiad.keys.range import EpkRange
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import plan
 from pleiad.query.measure import rendered
 from pleiad.query.sorting import paced_sort
 from pleiad.store.rows import Row
+from pleiad.values.undefined import UNDEFINED
 
 _TEXT_BYTES = 50
 _ROW_BYTES = 150

@@ -33,7 +33,7 @@ from typing import Protocol
 from pleiad import errors
 from pleiad.catalog.catalog import Catalog
 from pleiad.catalog.container import unique_values_of
-from pleiad.catalog.placement import Operation, Placement, segment_name, segment_of
+from pleiad.catalog.placement import MapChange, Placement, segment_name, segment_of
 from pleiad.engine.container import Container, partition_of
 from pleiad.engine.faults import Faults, Rule
 from pleiad.engine.phase import Phase
@@ -105,7 +105,7 @@ class Reshaper:
         self._faults = faults
         self._turns = turns
         self._maps = maps
-        self._unsettled: dict[str, Operation] = {}
+        self._unsettled: dict[str, MapChange] = {}
         """The changes of this process that are neither done nor undone, by container."""
         self._is_stopping = False
         self.report: Report = _nothing
@@ -365,12 +365,12 @@ class Reshaper:
 
     async def _begin(
         self, container: Container, kind: str, partitions: Sequence[Partition], segments: Iterable[str]
-    ) -> Operation:
+    ) -> MapChange:
         rid = container.resource.rid
         history = self._catalog.history(rid)
         await self._enter(container, Phase.PREPARING)
         ids = tuple(each.id for each in partitions)
-        operation = Operation(kind, ids, tuple(sorted(segments)), secrets.token_hex(8))
+        operation = MapChange(kind, ids, tuple(sorted(segments)), secrets.token_hex(8))
         while True:
             async with self._catalog.lock:
                 # What the caller chose, ids above all, holds for the map that it saw.
@@ -383,7 +383,7 @@ class Reshaper:
             await self._maps.renew(container)
 
     async def _commit(
-        self, container: Container, operation: Operation, old: Sequence[Placement], new: Sequence[Placement]
+        self, container: Container, operation: MapChange, old: Sequence[Placement], new: Sequence[Placement]
     ) -> None:
         async with self._catalog.lock:
             if not await self._catalog.change_map(container.resource.rid, operation, old, new, ends=True):
@@ -422,7 +422,7 @@ class Reshaper:
         await self._drop_unused(left.segments if left is not None else ())
         self._unsettled.pop(rid, None)
 
-    async def _take_over(self, container: Container, found: Operation, last: Operation | None) -> Operation:
+    async def _take_over(self, container: Container, found: MapChange, last: MapChange | None) -> MapChange:
         """Makes an operation that somebody else has left this server's own: now nobody else can go on with it."""
         segments = {*found.segments, *(last.segments if last is not None else ())}
         own = replace(found, segments=tuple(sorted(segments)), token=secrets.token_hex(8))
@@ -432,7 +432,7 @@ class Reshaper:
                 raise OvertakenError
         return own
 
-    async def _reopen(self, container: Container, operation: Operation, partition: Partition) -> Partition:
+    async def _reopen(self, container: Container, operation: MapChange, partition: Partition) -> Partition:
         """Opens a partition under an epoch nobody knows yet: first the catalog learns it, then the segment.
 
         Also when it seems to be open: a fence of the change may still be on its way, and then finds another epoch.

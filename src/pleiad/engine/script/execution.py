@@ -28,7 +28,7 @@ from pleiad.engine.script.clock import Clock
 from pleiad.engine.script.host import ScriptHost
 from pleiad.engine.script.run import Ended, Script, run_script
 from pleiad.engine.session import Session
-from pleiad.engine.transaction import Operation, OperationKind, Refusal
+from pleiad.engine.transaction import ItemOperation, ItemVerb, Refusal
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
 from pleiad.partition.governor import NORMAL, Lane
@@ -40,12 +40,12 @@ from pleiad.store.segments import SegmentDroppedError
 _ATTEMPTS = 20
 _SCRIPTS_TURN = ""
 """No item has this id, so the turn of this id is that of the scripts."""
-_RUN_FOR: dict[OperationKind, frozenset[str]] = {
-    OperationKind.CREATE: frozenset({"all", "create"}),
-    OperationKind.UPSERT: frozenset({"all", "upsert"}),
-    OperationKind.REPLACE: frozenset({"all", "replace", "update"}),
-    OperationKind.PATCH: frozenset({"all", "replace", "update"}),
-    OperationKind.DELETE: frozenset({"all", "delete"}),
+_RUN_FOR: dict[ItemVerb, frozenset[str]] = {
+    ItemVerb.CREATE: frozenset({"all", "create"}),
+    ItemVerb.UPSERT: frozenset({"all", "upsert"}),
+    ItemVerb.REPLACE: frozenset({"all", "replace", "update"}),
+    ItemVerb.PATCH: frozenset({"all", "replace", "update"}),
+    ItemVerb.DELETE: frozenset({"all", "delete"}),
 }
 
 _Answer = TypeVar("_Answer")
@@ -102,7 +102,7 @@ async def execute(
 
 async def write_with_triggers(
     container: Container,
-    operation: Operation,
+    operation: ItemOperation,
     key: Key | None,
     pre: Sequence[str],
     post: Sequence[str],
@@ -164,7 +164,7 @@ def _partition(container: Container, key: Key | None) -> Partition:
     return container.map.find(container.epk_of(container.full_key(key)))
 
 
-def _trigger(container: Container, name: str, type: str, kind: OperationKind) -> Resource:
+def _trigger(container: Container, name: str, type: str, kind: ItemVerb) -> Resource:
     trigger = container.scripts.find(Kind.TRIGGER, name)
     if trigger is None:
         raise errors.TRIGGER_NOT_FOUND(id=name)

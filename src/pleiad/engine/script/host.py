@@ -23,10 +23,10 @@ from pleiad.engine.items import Conditions, Key
 from pleiad.engine.script.clock import Clock
 from pleiad.engine.script.query import ScriptQueries
 from pleiad.engine.transaction import (
+    AllowedOperation,
     Identity,
-    Operation,
-    OperationKind,
-    Step,
+    ItemOperation,
+    ItemVerb,
     Transaction,
     plan_operation,
     step_charge,
@@ -45,10 +45,10 @@ _PROVISIONAL_LSN_HIGH = 0xFFFF
 _PROVISIONAL_ETAG = re.compile(rb"[0-9a-f]{8}-ffff-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _RID = re.compile(rb"[A-Za-z0-9+-]{22}==")
 _WRITES = {
-    "create": OperationKind.CREATE,
-    "upsert": OperationKind.UPSERT,
-    "replace": OperationKind.REPLACE,
-    "delete": OperationKind.DELETE,
+    "create": ItemVerb.CREATE,
+    "upsert": ItemVerb.UPSERT,
+    "replace": ItemVerb.REPLACE,
+    "delete": ItemVerb.DELETE,
 }
 
 
@@ -155,23 +155,23 @@ class ScriptHost:
     async def _read(self, operation: dict[str, Any]) -> bytes:
         id = await self._document_id(operation)
         conditions = Conditions(None, _text(operation, "ifNoneMatch"))
-        step = await self._step(Operation(OperationKind.READ, id, b"", conditions))
+        step = await self._step(ItemOperation(ItemVerb.READ, id, b"", conditions))
         assert step.row is not None
         if step.not_modified:
             return b'{"options":{"notModified":true}}'
         return b'{"resource":%b}' % self._container.render(step.row)
 
-    async def _write(self, kind: OperationKind, operation: dict[str, Any]) -> bytes:
-        named = kind is OperationKind.REPLACE or kind is OperationKind.DELETE
+    async def _write(self, kind: ItemVerb, operation: dict[str, Any]) -> bytes:
+        named = kind is ItemVerb.REPLACE or kind is ItemVerb.DELETE
         id = await self._document_id(operation) if named else ""
         text = operation.get("text", "")
         body = text.encode("utf-8", "replace") if isinstance(text, str) else b""
-        await self.write(Operation(kind, id, body, Conditions(_text(operation, "etag"), None)))
-        if kind is OperationKind.DELETE:
+        await self.write(ItemOperation(kind, id, body, Conditions(_text(operation, "etag"), None)))
+        if kind is ItemVerb.DELETE:
             return b"{}"
         return b'{"system":%b}' % orjson.dumps(self._container.system_properties(self._provisional[-1]))
 
-    async def write(self, operation: Operation) -> Step:
+    async def write(self, operation: ItemOperation) -> AllowedOperation:
         """Does one change, of a script or of the request that triggers belong to."""
         step = await self._step(operation)
         if step.item is not None:
@@ -180,7 +180,7 @@ class ScriptHost:
             self._provisional.append(row)
         return step
 
-    async def _step(self, operation: Operation) -> Step:
+    async def _step(self, operation: ItemOperation) -> AllowedOperation:
         with Pace(self._container.limits, max(self._clock.seconds_left, 0.0)) as pace:
             planned = await plan_operation(self._container, self._key, operation, pace)
             step = await self.transaction.step(planned)

@@ -13,10 +13,10 @@ from pleiad.engine.container import Container
 from pleiad.heads.admin.answer import check_names, json_answer, whole_parameter
 from pleiad.heads.http.call import HttpCall
 from pleiad.item.body import load
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.keys.value import KeyValue
 from pleiad.partition.partition import Partition
 from pleiad.server.http.message import Response
+from pleiad.values.undefined import UNDEFINED
 
 TOP_DEFAULT = 5
 TOP_MAX = 100

@@ -37,7 +37,7 @@ async def execute(call: Call) -> Response:
 
 
 async def _done(
-    call: Call, container: Container, operations: list[batch.Operation], is_atomic: bool
+    call: Call, container: Container, operations: list[batch.ItemOperation], is_atomic: bool
 ) -> batch.BatchAnswer:
     level = call.consistency()
     seen = call.session(level)

@@ -12,7 +12,7 @@ import orjson
 
 from pleiad import errors
 from pleiad.engine import batch
-from pleiad.engine.batch import Answer, Operation, OperationKind
+from pleiad.engine.batch import Answer, ItemOperation, ItemVerb
 from pleiad.engine.container import Container
 from pleiad.engine.items import Conditions, Key
 from pleiad.errors import PleiadError
@@ -21,25 +21,23 @@ from pleiad.heads.nosql.failures import code_of, message_of, substatus_of
 from pleiad.keys.value import same
 from pleiad.server.http.failures import status_of
 
-KINDS = {kind.value: kind for kind in OperationKind}
-_WITH_BODY = frozenset(
-    {OperationKind.CREATE, OperationKind.UPSERT, OperationKind.REPLACE, OperationKind.PATCH}
-)
-_WITH_ID = frozenset({OperationKind.READ, OperationKind.REPLACE, OperationKind.PATCH, OperationKind.DELETE})
+KINDS = {kind.value: kind for kind in ItemVerb}
+_WITH_BODY = frozenset({ItemVerb.CREATE, ItemVerb.UPSERT, ItemVerb.REPLACE, ItemVerb.PATCH})
+_WITH_ID = frozenset({ItemVerb.READ, ItemVerb.REPLACE, ItemVerb.PATCH, ItemVerb.DELETE})
 _DONE = {
-    OperationKind.CREATE: 201,
-    OperationKind.UPSERT: 200,
-    OperationKind.REPLACE: 200,
-    OperationKind.READ: 200,
-    OperationKind.PATCH: 200,
-    OperationKind.DELETE: 204,
+    ItemVerb.CREATE: 201,
+    ItemVerb.UPSERT: 200,
+    ItemVerb.REPLACE: 200,
+    ItemVerb.READ: 200,
+    ItemVerb.PATCH: 200,
+    ItemVerb.DELETE: 204,
 }
 
 
 class Fields(NamedTuple):
     """What a request says of one operation; empty texts and None are absent."""
 
-    kind: OperationKind
+    kind: ItemVerb
     id: str
     body: bytes | None
     if_match: str | None
@@ -52,7 +50,7 @@ class Fields(NamedTuple):
 class Entry(NamedTuple):
     """An operation to be done, and whether its result is wanted without the item."""
 
-    operation: Operation
+    operation: ItemOperation
     wants_minimal: bool
 
 
@@ -89,7 +87,7 @@ def entry_of(index: int, fields: Fields, header_key: Key | None, container: Cont
         raise invalid(index, f"{kind.value} needs the 'id' of an item.")
     if kind in _WITH_BODY and fields.body is None:
         raise invalid(index, f"{kind.value} needs a 'resourceBody'.")
-    operation = Operation(
+    operation = ItemOperation(
         kind,
         fields.id if kind in _WITH_ID else "",
         (fields.body or b"") if kind in _WITH_BODY else b"",
@@ -121,9 +119,7 @@ def result_of(entry: Entry, answer: Answer, container: Container, all_minimal: b
     row = answer.row
     if row is None:
         return Result(status, 0, answer.charge.ru)
-    is_bodiless = (
-        answer.not_modified or entry.wants_minimal or (all_minimal and kind is not OperationKind.READ)
-    )
+    is_bodiless = answer.not_modified or entry.wants_minimal or (all_minimal and kind is not ItemVerb.READ)
     body = None if is_bodiless else container.render(row)
     return Result(status, 0, answer.charge.ru, container.etag(row), body)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pleiad import errors
-from pleiad.engine.batch import OperationKind
+from pleiad.engine.batch import ItemVerb
 from pleiad.engine.container import Container
 from pleiad.engine.items import Key
 from pleiad.heads.nosql.batch_entry import Entry, Fields, Result, check_count, entry_of, error_body, invalid
@@ -23,12 +23,12 @@ from pleiad.wire.hybridrow.schema import BATCH_OPERATION, BATCH_RESULT
 _OPERATION = RowCodec(BATCH_OPERATION)
 _RESULT = RowCodec(BATCH_RESULT)
 _KINDS = {
-    0: OperationKind.CREATE,
-    1: OperationKind.PATCH,
-    2: OperationKind.READ,
-    4: OperationKind.DELETE,
-    5: OperationKind.REPLACE,
-    20: OperationKind.UPSERT,
+    0: ItemVerb.CREATE,
+    1: ItemVerb.PATCH,
+    2: ItemVerb.READ,
+    4: ItemVerb.DELETE,
+    5: ItemVerb.REPLACE,
+    20: ItemVerb.UPSERT,
 }
 _DOCUMENT = 2
 _UNSUPPORTED = ("effectivePartitionKey", "binaryId", "timeToLiveInSeconds")

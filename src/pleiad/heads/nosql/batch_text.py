@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from pleiad import errors
-from pleiad.engine.batch import OperationKind
+from pleiad.engine.batch import ItemVerb
 from pleiad.engine.beside import beside
 from pleiad.engine.container import Container
 from pleiad.engine.items import Key
@@ -22,7 +22,7 @@ from pleiad.limits import Limits
 
 # An item may nest as deep as its limit; it stands in an operation in an array, a patched value three deeper.
 _DEPTH_AROUND_VALUE = 5
-_STARTS = {kind: b'{"operationType":"%b","resourceBody":' % kind.value.encode() for kind in OperationKind}
+_STARTS = {kind: b'{"operationType":"%b","resourceBody":' % kind.value.encode() for kind in ItemVerb}
 
 
 async def read(raw: bytes, key: Key | None, container: Container, limits: Limits) -> list[Entry]:
@@ -71,7 +71,7 @@ def _fields(index: int, entry: Any, text: bytes) -> Fields:
     )
 
 
-def _body_text(kind: OperationKind, entry: dict[str, Any], text: bytes) -> bytes:
+def _body_text(kind: ItemVerb, entry: dict[str, Any], text: bytes) -> bytes:
     """The exact text of an operation's body; the short way for the form in which clients write a create."""
     start = _STARTS[kind]
     if len(entry) == 2 and text.startswith(start):

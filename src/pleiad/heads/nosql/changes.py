@@ -26,12 +26,12 @@ from pleiad.heads.nosql.metadata import query_of
 from pleiad.heads.nosql.render import feed_body, item_headers
 from pleiad.item.body import load, splice
 from pleiad.keys.range import EpkRange
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import compile_turn
 from pleiad.query.pace import Pace
 from pleiad.server.http.failures import BAD_HEADER
 from pleiad.server.http.message import Response
 from pleiad.store.rows import Row, Verb, Version
+from pleiad.values.undefined import UNDEFINED
 
 _LATEST = ("incremental feed", "incremental-feed", "incremental")
 _ALL_VERSIONS = ("full-fidelity feed", "full fidelity feed")

@@ -8,7 +8,7 @@ from pleiad.engine.container import Container
 from pleiad.engine.feed import listing
 from pleiad.engine.items import ItemAnswer
 from pleiad.engine.script import execution
-from pleiad.engine.transaction import Operation, OperationKind
+from pleiad.engine.transaction import ItemOperation, ItemVerb
 from pleiad.heads.nosql import session_token
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.failures import CONTAINER_RID_MISMATCH
@@ -101,7 +101,7 @@ async def read(call: Call) -> Response:
 async def create(call: Call) -> Response:
     container = await container_of(call)
     if names_triggers(call):
-        return await _with_triggers(call, container, Operation(OperationKind.CREATE, "", call.request.body))
+        return await _with_triggers(call, container, ItemOperation(ItemVerb.CREATE, "", call.request.body))
     answer = await items.create(container, call.request.body, call.key, call.lane)
     return _answer(201, call, container, answer)
 
@@ -109,7 +109,7 @@ async def create(call: Call) -> Response:
 async def upsert(call: Call) -> Response:
     container = await container_of(call)
     if names_triggers(call):
-        operation = Operation(OperationKind.UPSERT, "", call.request.body, call.conditions)
+        operation = ItemOperation(ItemVerb.UPSERT, "", call.request.body, call.conditions)
         return await _with_triggers(call, container, operation)
     answer = await items.upsert(container, call.request.body, call.key, call.conditions, call.lane)
     return _answer(201 if answer.created else 200, call, container, answer)
@@ -119,7 +119,7 @@ async def replace(call: Call) -> Response:
     container = await container_of(call)
     id = await item_id(call, container)
     if names_triggers(call):
-        operation = Operation(OperationKind.REPLACE, id, call.request.body, call.conditions)
+        operation = ItemOperation(ItemVerb.REPLACE, id, call.request.body, call.conditions)
         return await _with_triggers(call, container, operation)
     answer = await items.replace(container, id, call.request.body, call.key, call.conditions, call.lane)
     return _answer(200, call, container, answer)
@@ -129,7 +129,7 @@ async def patch(call: Call) -> Response:
     container = await container_of(call)
     id = await item_id(call, container)
     if names_triggers(call):
-        operation = Operation(OperationKind.PATCH, id, call.request.body, call.conditions)
+        operation = ItemOperation(ItemVerb.PATCH, id, call.request.body, call.conditions)
         return await _with_triggers(call, container, operation)
     answer = await items.patch(container, id, call.request.body, call.key, call.conditions, call.lane)
     return _answer(200, call, container, answer)
@@ -139,9 +139,7 @@ async def delete(call: Call) -> Response:
     container = await container_of(call)
     id = await item_id(call, container)
     if names_triggers(call):
-        return await _with_triggers(
-            call, container, Operation(OperationKind.DELETE, id, b"", call.conditions)
-        )
+        return await _with_triggers(call, container, ItemOperation(ItemVerb.DELETE, id, b"", call.conditions))
     answer = await items.delete(container, id, call.key, call.conditions, call.lane)
     return _answer(204, call, container, answer)
 
@@ -223,14 +221,12 @@ def names_triggers(call: Call) -> bool:
     return bool(headers.get(_PRE_TRIGGERS) or headers.get(_POST_TRIGGERS))
 
 
-async def _with_triggers(call: Call, container: Container, operation: Operation) -> Response:
+async def _with_triggers(call: Call, container: Container, operation: ItemOperation) -> Response:
     """The answer of an operation that names triggers; a post-trigger may have changed its body."""
     pre, post = trigger_names(call, _PRE_TRIGGERS), trigger_names(call, _POST_TRIGGERS)
     done = await execution.write_with_triggers(container, operation, call.key, pre, post, call.lane)
-    status = 204 if operation.kind is OperationKind.DELETE else 200
-    if operation.kind is OperationKind.CREATE or (
-        operation.kind is OperationKind.UPSERT and done.answer.created
-    ):
+    status = 204 if operation.kind is ItemVerb.DELETE else 200
+    if operation.kind is ItemVerb.CREATE or (operation.kind is ItemVerb.UPSERT and done.answer.created):
         status = 201
     response = _answer(status, call, container, done.answer)
     if done.body is None or call.wants_minimal:

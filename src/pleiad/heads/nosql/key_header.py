@@ -7,8 +7,8 @@ import json
 import orjson
 
 from pleiad import errors
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.keys.value import KeyValue, check_number, number_refused
+from pleiad.values.undefined import UNDEFINED
 
 # orjson gives a float for an integer literal beyond 64 bits, and with that hides the digits it dropped.
 _INTEGER_LITERAL_MAX = 2.0**63

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.functions.numbers import whole
 from pleiad.query.functions.registry import check_array_elements, register
 from pleiad.query.pace import paced
@@ -23,6 +22,7 @@ from pleiad.query.values import (
     type_rank,
 )
 from pleiad.values.ranks import NULL_RANK, STRING_RANK
+from pleiad.values.undefined import UNDEFINED
 
 _FAMILY = "arrays"
 _PAIR_ELEMENTS = 16

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.functions.numbers import whole
 from pleiad.query.functions.registry import register
+from pleiad.values.undefined import UNDEFINED
 
 _FAMILY = "conditional"
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import orjson
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 from pleiad.query.functions.numbers import INT64_MAX, INT64_MIN, number_text
 from pleiad.query.functions.registry import (
@@ -24,6 +23,7 @@ from pleiad.query.functions.registry import (
     weigh_built,
 )
 from pleiad.query.pace import paced, tick
+from pleiad.values.undefined import UNDEFINED
 
 _FAMILY = "conversions"
 _PARSED_TIMES = 8

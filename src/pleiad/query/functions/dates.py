@@ -11,12 +11,12 @@ import re
 import time
 from typing import Any
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.context import QueryContext
 from pleiad.query.functions import clock
 from pleiad.query.functions.clock import Fields
 from pleiad.query.functions.numbers import double, whole
 from pleiad.query.functions.registry import check_text_chars, register
+from pleiad.values.undefined import UNDEFINED
 
 _FAMILY = "dates"
 _TICKS_PER_MILLISECOND = 10_000

@@ -17,12 +17,12 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from pleiad import errors
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.context import QueryContext
 from pleiad.query.functions.registry import register
 from pleiad.query.functions.stop_words import ENGLISH
 from pleiad.query.pace import tick
 from pleiad.query.values import and3, or3
+from pleiad.values.undefined import UNDEFINED
 
 LANGUAGE_DEFAULT = "en-US"
 LANGUAGES = {

@@ -10,9 +10,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.functions.numbers import INT64_MIN, whole, wrapped
 from pleiad.query.functions.registry import register
+from pleiad.values.undefined import UNDEFINED
 
 _FAMILY = "integers"
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from pleiad.errors import QUERY_ERROR, PleiadError
 from pleiad.item.rid import document_parts
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.functions.registry import register
 from pleiad.query.value_hash import value_hash
 from pleiad.query.values import mod3
+from pleiad.values.undefined import UNDEFINED
 
 
 @register("items", "DOCUMENTID", 1, 1)

@@ -11,10 +11,10 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.functions.numbers import INT64_MIN, double, whole, wrapped
 from pleiad.query.functions.registry import register
 from pleiad.query.values import div3, is_number, mul3
+from pleiad.values.undefined import UNDEFINED
 
 _FAMILY = "math"
 _ROUND_DIGITS_MAX = 17

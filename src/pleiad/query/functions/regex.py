@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pleiad import errors
 from pleiad.errors import PleiadError
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.functions.numbers import whole
 from pleiad.query.functions.regex_syntax import BrokenPattern, UnsupportedSyntax, translate
 from pleiad.query.functions.registry import check_array_elements, check_text_chars, register
 from pleiad.query.pace import current
+from pleiad.values.undefined import UNDEFINED
 
 if TYPE_CHECKING:
     from regex import Pattern  # type: ignore[import-untyped]

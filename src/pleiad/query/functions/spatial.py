@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.context import QueryContext
 from pleiad.query.functions import geodesy, geojson
 from pleiad.query.functions.geojson import Geometry, InvalidGeometry
 from pleiad.query.functions.registry import register
+from pleiad.values.undefined import UNDEFINED
 
 _FAMILY = "spatial"
 

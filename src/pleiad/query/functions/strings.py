@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.functions import casing
 from pleiad.query.functions.numbers import whole
 from pleiad.query.functions.registry import (
@@ -21,6 +20,7 @@ from pleiad.query.functions.registry import (
 )
 from pleiad.query.pace import tick
 from pleiad.query.values import and3, or3
+from pleiad.values.undefined import UNDEFINED
 
 _FAMILY = "strings"
 

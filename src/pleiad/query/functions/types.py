@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.functions.numbers import double, whole
 from pleiad.query.functions.registry import register
 from pleiad.query.values import is_number
+from pleiad.values.undefined import UNDEFINED
 
 _FAMILY = "types"
 

@@ -13,11 +13,11 @@ from operator import mul
 from typing import Any
 
 from pleiad import errors
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.context import QueryContext
 from pleiad.query.functions.registry import register
 from pleiad.query.pace import tick
 from pleiad.query.values import is_number
+from pleiad.values.undefined import UNDEFINED
 
 METRICS = ("cosine", "dotproduct", "euclidean")
 METRIC_DEFAULT = "cosine"

@@ -9,9 +9,9 @@ import math
 import re
 from typing import Any
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.context import QueryContext
 from pleiad.query.functions import REGISTRY
+from pleiad.values.undefined import UNDEFINED
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)|(?P<string>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')"""

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pleiad.errors import PleiadError
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.functions.registry import ARRAY_ELEMENTS_MAX
 from pleiad.server.http.failures import status_of
+from pleiad.values.undefined import UNDEFINED
 
 U = UNDEFINED
 

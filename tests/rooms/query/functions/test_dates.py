@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.functions import clock
+from pleiad.values.undefined import UNDEFINED
 
 U = UNDEFINED
 MOMENT = "2022-02-28T13:45:30.1250000Z"

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pleiad.errors import PleiadError
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.context import QueryContext
 from pleiad.query.functions import REGISTRY, vector
 from pleiad.query.functions.fulltext import (
@@ -25,6 +24,7 @@ from pleiad.query.functions.fulltext import (
     within_edits,
 )
 from pleiad.server.http.failures import status_of
+from pleiad.values.undefined import UNDEFINED
 
 U = UNDEFINED
 Call = Callable[..., Any]

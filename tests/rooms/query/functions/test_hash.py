@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pleiad.errors import PleiadError
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 from pleiad.query import QueryContext, compile_query
+from pleiad.values.undefined import UNDEFINED
 
 Call = Callable[..., Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pleiad.keys.undefined import UNDEFINED
+from pleiad.values.undefined import UNDEFINED
 
 U = UNDEFINED
 INT64_MAX = 2**63 - 1

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.limits import Limits
 from pleiad.query import compile_query
 from pleiad.query.context import QueryContext
 from pleiad.query.values import finite
+from pleiad.values.undefined import UNDEFINED
 from tests.project import REFERENCE
 
 EXAMPLES = REFERENCE / "query_examples.json"

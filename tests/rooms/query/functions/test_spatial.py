@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from geographiclib.geodesic import Geodesic
 
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query import QueryContext
 from pleiad.query.functions import REGISTRY
+from pleiad.values.undefined import UNDEFINED
 
 U = UNDEFINED
 Call = Callable[..., Any]

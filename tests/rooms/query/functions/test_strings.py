@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pleiad.errors import PleiadError
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.functions.registry import TEXT_CHARS_MAX
 from pleiad.server.http.failures import status_of
+from pleiad.values.undefined import UNDEFINED
 
 U = UNDEFINED
 

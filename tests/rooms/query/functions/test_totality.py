@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pleiad.errors import PleiadError
-from pleiad.keys.undefined import UNDEFINED
 from pleiad.query.context import QueryContext
 from pleiad.query.functions import REGISTRY, Function
 from pleiad.server.http.failures import status_of
+from pleiad.values.undefined import UNDEFINED
 
 VARIADIC_ARGS = 4
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pleiad.item.rid import container_rid, document_rid
-from pleiad.keys.undefined import UNDEFINED
+from pleiad.values.undefined import UNDEFINED
 
 U = UNDEFINED
 
