@@ -1,33 +1,47 @@
-# Every verb installs what it needs into .venv first; nothing is installed by hand.
+# Every verb installs what it needs into .venv first; nothing is installed by hand. To serve takes less than to test.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SERVES := $(VENV)/.serves
 READY := $(VENV)/.ready
-INSTALL := pip install --quiet --disable-pip-version-check --editable '.[test]'
+INSTALL := pip install --disable-pip-version-check --editable
+
+# Tests start many servers, each of which would compile all modules anew where the environment tells Python to keep none.
+export PYTHONDONTWRITEBYTECODE :=
+export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-postgres lint bench oracle attack conformance clients javascript dotnet go java rust start-page crash simulate truth isolation requirements lock clean
+.PHONY: help run test test-postgres lint bench oracle attack conformance clients javascript dotnet go java rust start-page browser crash simulate truth isolation docs requirements lock clean
 
 # The locked versions are what everybody has. Where one of them cannot be had, for another Python or from an older index,
 # the newest allowed ones do as well.
-$(READY): pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/$(INSTALL) --constraint constraints.txt || \
+define install
+	@echo "Installing $(2) into $(VENV); this takes up to a minute the first time."
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/$(INSTALL) '$(1)' --constraint constraints.txt || \
 	{ echo "Not all versions of constraints.txt can be had here: installing the newest that pyproject.toml allows."; \
-	$(BIN)/$(INSTALL); }
+	$(BIN)/$(INSTALL) '$(1)'; }
+endef
+
+$(SERVES): pyproject.toml constraints.txt
+	$(call install,.[postgres],Pleiad)
 	touch $@
+
+$(READY): pyproject.toml constraints.txt
+	$(call install,.[dev],Pleiad and what its tests need)
+	touch $(SERVES) $@
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-run: $(READY)  ## serve on http(s)://localhost:8081 with a small sample to look at
+run: $(SERVES)  ## serve on http(s)://localhost:8081 with a small sample to look at
 	$(BIN)/pleiad serve --data data --sample
 
-test: $(READY)  ## the whole test suite
-	$(BIN)/python -m pytest -m "not long" -n 4 --dist loadfile
+test: $(READY)  ## the test suite without the long proofs
+	$(BIN)/python -m pytest -m "not long" -n 4 --dist loadfile --no-loadscope-reorder
 
-test-postgres: $(READY)  ## the whole test suite with PostgreSQL as the store wherever a test opens one
-	$(BIN)/python -m pytest -m "not long" -n 4 --dist loadfile --store postgres
+test-postgres: $(READY)  ## the same with PostgreSQL as the store wherever a test opens one
+	$(BIN)/python -m pytest -m "not long" -n 4 --dist loadfile --no-loadscope-reorder --store postgres
 
 lint: $(READY)  ## style, types, and the direction of imports between rooms
 	$(BIN)/ruff check .
@@ -38,7 +52,7 @@ lint: $(READY)  ## style, types, and the direction of imports between rooms
 bench: $(READY)  ## ratios against the same HTTP loop answering a constant; writes build/bench.json
 	$(BIN)/python -m bench
 
-attack: $(READY)  ## every class of attack on real servers, both stores; 1,000,000 fuzzed requests and queries; takes hours
+attack: $(READY)  ## every class of attack on real servers, both stores; 1,000,000 fuzzed requests and queries, and frames; takes hours
 	$(BIN)/python -m attack
 
 oracle: $(READY)  ## the service's own query planner and Pleiad on recorded and fresh random texts, differences by cause; needs ../shared
@@ -55,19 +69,19 @@ conformance: $(READY)  ## the official Python, Go and Rust clients' own tests ag
 # The programs over the official clients. A first build downloads what it needs: Go and Java a minute, Rust four.
 CLIENTS ?= dotnet javascript go java rust
 
-clients: $(READY)  ## the program over each official client whose tools are installed; CLIENTS="dotnet javascript go" chooses, as a landing does
+clients: $(READY)  ## the program over each official client whose tools are installed, .NET and Java in both connection modes; CLIENTS="dotnet javascript go" chooses, as a landing does
 	$(BIN)/python -m conformance.clients $(CLIENTS)
 
 javascript: $(READY)  ## every operation of the official JavaScript client; needs Node and npm
 	$(BIN)/python -m conformance.javascript.run
 
-dotnet: $(READY)  ## every operation of the official .NET client; needs its SDK, or the kit beside the checkout
+dotnet: $(READY)  ## every operation of the official .NET client, in gateway and in direct mode; needs its SDK, or the kit beside the checkout
 	$(BIN)/python -m conformance.dotnet.run
 
 go: $(READY)  ## every operation of the official Go client; needs Go
 	$(BIN)/python -m conformance.go.run
 
-java: $(READY)  ## every operation of the official Java client; needs a JDK of version 17 or later and Maven
+java: $(READY)  ## every operation of the official Java client, in gateway and in direct mode; needs a JDK of version 17 or later and Maven
 	$(BIN)/python -m conformance.java.run
 
 rust: $(READY)  ## every operation of the official Rust client; needs Cargo, and minutes for the first build
@@ -76,8 +90,11 @@ rust: $(READY)  ## every operation of the official Rust client; needs Cargo, and
 start-page: $(READY)  ## the programs of docs/start.md, each with its client, over plain HTTP and over HTTPS
 	$(BIN)/python -m conformance.start_page
 
+browser: $(READY)  ## the explorer in a real browser, both stores; pictures in build/explorer; needs Chromium, which Debian has
+	$(BIN)/python -m pytest tests/browser --store $(or $(STORE),both) -n 3 --dist loadfile
+
 crash: $(READY)  ## kill -9 the real server, and PostgreSQL beneath two, a hundred times under load and in splits
-	PLEIAD_CRASH_KILLS=100 $(BIN)/python -m pytest tests/proofs/crash tests/proofs/splits/test_kills.py --store both
+	PLEIAD_CRASH_KILLS=100 $(BIN)/python -m pytest tests/proofs/crash tests/proofs/splits/test_kills.py tests/proofs/splits/test_direct_kills.py --store both
 
 simulate: $(READY)  ## 1,000 seeds of splits, merges, rehomes and crashes under load, 200 on PostgreSQL; PLEIAD_SEED=n repeats one
 	$(BIN)/python -m pytest -m long tests/proofs/simulation
@@ -88,15 +105,19 @@ truth: $(READY)  ## 100,000 random queries, 10,000 on PostgreSQL: oracle, compil
 isolation: $(READY)  ## a minute of concurrent clients in one logical partition, and the check of what they were told
 	$(BIN)/python -m pytest -m long tests/proofs/isolation --store both
 
+docs: $(READY)  ## the pages of docs/ as a site with a search, in build/docs
+	$(BIN)/sphinx-build -W --keep-going -q -b html -c docs/site docs build/docs
+	@echo "Open build/docs/index.html."
+
 requirements: $(READY)  ## which of R1-R170 are shown by a passing test, documented, or open
 	$(BIN)/python tools/requirements.py
 
 lock:  ## renew constraints.txt: the newest versions that pyproject.toml allows, as a new environment gets them
 	rm -rf build/lock
 	$(PYTHON) -m venv build/lock
-	build/lock/bin/$(INSTALL)
+	build/lock/bin/$(INSTALL) '.[dev]'
 	{ echo "# The versions that development and tests run with, kept by 'make lock'; see CONTRIBUTING.md."; \
-	build/lock/bin/pip freeze --disable-pip-version-check --exclude-editable; } > build/constraints.txt
+	build/lock/bin/pip freeze --all --disable-pip-version-check --exclude-editable --exclude pip; } > build/constraints.txt
 	mv build/constraints.txt constraints.txt
 	rm -rf build/lock
 

@@ -37,6 +37,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--queries", type=int, help="how many fuzzed queries, over both stores")
     parser.add_argument(
+        "--frames", type=int, help="how many handfuls of fuzzed frames of direct mode, over both stores"
+    )
+    parser.add_argument(
         "--json", type=Path, default=REPORT, help=f"where figures are written ({REPORT.name})"
     )
     return parser.parse_args()
@@ -48,6 +51,8 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         settings = dataclasses.replace(settings, fuzz_requests=arguments.requests)
     if arguments.queries is not None:
         settings = dataclasses.replace(settings, fuzz_queries=arguments.queries)
+    if arguments.frames is not None:
+        settings = dataclasses.replace(settings, fuzz_frames=arguments.frames)
     return settings
 
 

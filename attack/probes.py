@@ -98,6 +98,7 @@ def _on_container(container: list[str], pk: str, id: str) -> list[Probe]:
     docs = [*container, "docs"]
     return [
         Probe("GET", container),
+        Probe("HEAD", container, headers=key),
         Probe("PUT", container, {"id": container[-1], "partitionKey": KEY, "defaultTtl": 1}),
         Probe("GET", [*container, "pkranges"]),
         Probe("GET", docs),
@@ -179,6 +180,7 @@ def _on_account() -> list[Probe]:
         Probe("GET", []),
         Probe("GET", ["addresses"]),
         Probe("GET", ["dbs"]),
+        Probe("HEAD", ["dbs"]),
         Probe("POST", ["dbs"], {**QUERY_ALL, "id": "made"}),
         Probe("GET", database),
         Probe("DELETE", ["dbs", "idle"]),
@@ -219,6 +221,27 @@ def _on_admin() -> list[Probe]:
         Probe("PUT", [*container, "partitions"], {"ru": {"0": 400}}),
         Probe("POST", [*container, "split"], {"partition": "0"}),
         Probe("POST", [*container, "merge"], {"partitions": ["0", "1"]}),
+        *(
+            Probe("GET", [*container, name])
+            for name in ("live", "history", "heat", "paths", "keys", "workload")
+        ),
+        Probe("POST", [*container, "explain"], QUERY_ALL),
+        Probe("PUT", [*container, "workload"], {"record": "values"}),
+        Probe("POST", [*container, "workload"], {"at": 1, "operation": "read"}),
+        Probe("DELETE", [*container, "workload"]),
+        Probe("GET", [*container, "workload", "records"]),
+        *(Probe("GET", [*admin, name]) for name in ("me", "overview", "live", "history")),
+        Probe("POST", ["_pleiad", "handover"], headers={"x-pleiad-handover": "guessed"}),
+        Probe("GET", [*admin, "backups"]),
+        Probe("POST", [*admin, "backups"], {"keep": 1}),
+        Probe("GET", [*admin, "backups", "1"]),
+        Probe("GET", [*admin, "copies"]),
+        Probe(
+            "POST", [*admin, "copies"], {"source": "db/none", "target": "db/other", "partitionKey": "/key"}
+        ),
+        Probe("GET", [*admin, "copies", "1"]),
+        Probe("DELETE", [*admin, "copies", "1"]),
+        Probe("POST", [*admin, "copies", "1", "complete"]),
         Probe("GET", [*admin, "faults"]),
         Probe(
             "POST", [*admin, "faults"], {"fault": "503", "count": 1, "operation": "patch", "database": "none"}
@@ -227,6 +250,7 @@ def _on_admin() -> list[Probe]:
         Probe("GET", [*admin, "faults", "1"]),
         Probe("DELETE", [*admin, "faults", "1"]),
         Probe("GET", [*admin, "warnings"]),
+        Probe("GET", [*admin, "top"]),
         Probe("GET", [*admin, "keys"]),
     ]
 

@@ -29,6 +29,8 @@ class Settings:
     """The server's limit on the time of one operation."""
     fuzz_requests: int = 1_000_000
     fuzz_queries: int = 1_000_000
+    fuzz_frames: int = 300_000
+    """Handfuls of frames that are sent at once."""
     bit_flips: int = 60
     kills: int = 5
     flood_connections: int = 1_500
@@ -44,6 +46,7 @@ QUICK = Settings(
     operation_seconds=1.0,
     fuzz_requests=4_000,
     fuzz_queries=4_000,
+    fuzz_frames=2_000,
     bit_flips=16,
     kills=2,
     flood_connections=500,

@@ -1,13 +1,15 @@
 """The load generator: a process of its own that sends prepared requests and measures the answers.
 
 Invariants
-- Each connection has exactly one request in flight, and stays open for the whole round.
+- Each connection has one request in flight, or as many as the job says where frames are sent, and stays open for the
+  whole round.
 - The clock starts after all connections are open and the warm-up has passed; it is read once per response.
 - Requests go out in list order over all connections. A list is either repeated or, for writes, sent once.
 - CPU time of server, database and generator is taken over the same window as the rate, so that a saturated server
   (server near 100 %) can be told from a starved one (generator near 100 %).
 
-Limits: responses must carry ``Content-Length`` (a chunked one fails the round); HTTP only, no TLS.
+Limits: responses must carry ``Content-Length`` (a chunked one fails the round). Certificates are not looked at. Answers
+in frames must begin with the tokens PayloadPresent and TransportRequestID, as Pleiad writes them.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import asyncio
 import gc
 import itertools
 import multiprocessing
+import ssl
 import time
 import traceback
 from collections import defaultdict
@@ -30,6 +33,9 @@ from bench.process import LOOPBACK, client_cores, cpu_seconds, cpu_seconds_of_al
 _DRAIN_SECONDS = 10.0
 _LENGTH_NAMES = (b"\r\ncontent-length: ", b"\r\nContent-Length: ")
 _BODILESS = (b"204", b"304")
+NUMBER_AT = 27
+"""Where the number of a request stands in its frame, whose first token it has to be."""
+_ANSWER_HEAD_BYTES = 35
 
 
 class LoadError(Exception):
@@ -50,6 +56,9 @@ class Job:
     warmup_seconds: float = 0.3
     others: tuple[tuple[int, int], ...] = ()  # further servers as (port, pid), which connections go round
     database_pid: int = 0  # a database beside the server, whose CPU time is taken too
+    tls: bool = False
+    context: bytes = b""  # the first frame of a connection, where the requests are frames of direct mode
+    in_flight: int = 1  # on each connection; more than one of frames only
     repeat: bool = True  # False: each request is sent once, and the round ends early when all are answered
 
 
@@ -177,18 +186,101 @@ class _Client(asyncio.Protocol):
         return -1
 
 
-async def _run(job: Job) -> Measure:
+class _FrameClient(asyncio.Protocol):
+    """One connection of direct mode that keeps as many requests in flight as it is told to send at first."""
+
+    def __init__(self, load: _Round, context: bytes) -> None:
+        self._load = load
+        self._context = context
+        self._transport: asyncio.WriteTransport | None = None
+        self._buffer = b""
+        self._sent_at: dict[bytes, float] = {}
+        self.ready = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.WriteTransport, transport)
+        self._transport.write(self._context)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._sent_at:
+            self._load.fail(f"the server closed a connection with a request in flight ({exc})")
+
+    def close(self) -> None:
+        """Give the connection up, whatever is in flight."""
+        self._sent_at.clear()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def send(self) -> None:
+        """Send the next request, or rest when the round is over or everything has been sent."""
+        load = self._load
+        try:
+            request = None if load.stopping else load.take()
+        except StopIteration:
+            request = None
+        if request is None or self._transport is None:
+            load.rest()
+            return
+        self._sent_at[request[NUMBER_AT : NUMBER_AT + 4]] = time.perf_counter()
+        self._transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        data = self._buffer + data
+        at, size = 0, len(data)
+        while size - at >= _ANSWER_HEAD_BYTES:
+            end = at + int.from_bytes(data[at : at + 4], "little")
+            if self.ready.done() and data[at + 27]:
+                if size < end + 4:
+                    break
+                end += 4 + int.from_bytes(data[end : end + 4], "little")
+            if size < end:
+                break
+            self._take(data[at:end])
+            at = end
+        self._buffer = data[at:]
+
+    def _take(self, answer: bytes) -> None:
+        if not self.ready.done():
+            self.ready.set_result(None)
+            return
+        load = self._load
+        load.latencies.append(time.perf_counter() - self._sent_at.pop(answer[31:35]))
+        status = b"%d" % int.from_bytes(answer[4:8], "little")
+        load.statuses[status] += 1
+        if status not in load.expected:
+            load.fail(f"status {status.decode()}: {answer[-400:].decode(errors='replace')}")
+        self.send()
+
+
+async def _connected(job: Job, load: _Round, port: int) -> _Client | _FrameClient:
+    """A connection that is ready to send."""
+    context = None
+    if job.tls:
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
     loop = asyncio.get_running_loop()
+    if not job.context:
+        _, client = await loop.create_connection(lambda: _Client(load), LOOPBACK, port, ssl=context)
+        return client
+    _, frames = await loop.create_connection(
+        lambda: _FrameClient(load, job.context), LOOPBACK, port, ssl=context
+    )
+    await frames.ready
+    return frames
+
+
+async def _run(job: Job) -> Measure:
     load = _Round(job)
     clients = []
     servers = ((job.port, job.server_pid), *job.others)
     for number in range(job.connections):
         port = servers[number % len(servers)][0]
-        _, client = await loop.create_connection(lambda: _Client(load), LOOPBACK, port)
-        clients.append(client)
-    load.busy = len(clients)
+        clients.append(await _connected(job, load, port))
+    load.busy = len(clients) * job.in_flight
     for client in clients:
-        client.send()
+        for _ in range(job.in_flight):
+            client.send()
     if job.warmup_seconds > 0:
         await _wait(load.idle, job.warmup_seconds)
         load.latencies.clear()

@@ -1,8 +1,10 @@
 """A program over one official client: built, run against an empty server of its own, and reported by its exit code.
 
 Each folder beside this file holds one such program. It reads the address, the keys and the sections to run from its
-environment, prints a line for each check and `N passed, M failed` at the end, and fails if a check did. Exit codes:
-0 all passed, 1 a check failed, 2 the program could not be built or started, 3 its tools are not installed here.
+environment, prints a line for each check and `N passed, M failed` at the end, and fails if a check did. A program over
+a client that has two connection modes runs in each, against a server each, and a check that passes in one has to pass
+in the other. Exit codes: 0 all passed, 1 a check failed, 2 the program could not be built or started, 3 its tools are
+not installed here.
 """
 
 import argparse
@@ -25,6 +27,7 @@ from conformance.server_process import (
 )
 
 BUILD_DIR = Path(__file__).resolve().parent.parent / "build"
+GATEWAY, DIRECT = "gateway", "direct"
 EXIT_NOT_STARTED = 2
 EXIT_LEFT_OUT = 3
 
@@ -50,6 +53,8 @@ class ClientProgram:
     left_out: str
     # Builds the program in the folder given, and returns the command that runs it.
     build: Callable[[Path], list[str]]
+    modes: tuple[str, ...] = (GATEWAY,)
+    """The connection modes to run it in."""
     scheme: str = "http"
     throttle: str = "observe"
     environment: dict[str, str] = field(default_factory=dict)
@@ -101,6 +106,7 @@ def check_client(program: ClientProgram, arguments: list[str] | None = None) -> 
     parser.add_argument(
         "--store", choices=("sqlite", "postgres"), default="sqlite", help="what the server keeps data in"
     )
+    parser.add_argument("--mode", choices=program.modes, help="one connection mode only")
     parser.add_argument("--endpoint", metavar="URL", help="use a server that already runs")
     parser.add_argument("--key", default=EMULATOR_KEY, help="account key for --endpoint")
     parser.add_argument("--read-only-key", default=READ_ONLY_KEY, help="key for reads only for --endpoint")
@@ -108,16 +114,46 @@ def check_client(program: ClientProgram, arguments: list[str] | None = None) -> 
     stop_children_when_terminated()
     program.build_dir.mkdir(parents=True, exist_ok=True)
     try:
-        return _run(program, program.build(program.build_dir), options)
+        command = program.build(program.build_dir)
+        modes = program.modes if options.mode is None else (options.mode,)
+        outcomes = [_run(program, mode, command, options) for mode in modes]
     except ToolMissingError as error:
         print(error, file=sys.stderr)
         return EXIT_LEFT_OUT
     except (BuildFailedError, ServerUnavailableError) as error:
         print(f"conformance: {error}", file=sys.stderr)
         return EXIT_NOT_STARTED
+    print(f"left out: {program.left_out}", flush=True)
+    is_same = _report_differences(outcomes)
+    return max(outcome.code for outcome in outcomes) if is_same else 1
 
 
-def _run(program: ClientProgram, command: list[str], options: argparse.Namespace) -> int:
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one run."""
+
+    mode: str
+    code: int
+    passed: frozenset[str]
+
+
+def _report_differences(outcomes: Sequence[Outcome]) -> bool:
+    """Print what passes in one mode and not in another; whether nothing does."""
+    everywhere = frozenset.intersection(*(outcome.passed for outcome in outcomes))
+    for outcome in outcomes:
+        for name in sorted(outcome.passed - everywhere):
+            print(f"only in {outcome.mode} mode: {name}", flush=True)
+    if len(outcomes) > 1:
+        modes = " and ".join(outcome.mode for outcome in outcomes)
+        print(f"{len(everywhere)} checks passed in {modes} mode", flush=True)
+    return all(outcome.passed == everywhere for outcome in outcomes)
+
+
+def _run(program: ClientProgram, mode: str, command: list[str], options: argparse.Namespace) -> Outcome:
+    if len(program.modes) > 1:
+        print(f"-- {mode} mode", flush=True)
+    # Frames travel inside TLS only, so a client in direct mode has to trust the server anyway.
+    scheme = "https" if mode == DIRECT else program.scheme
     with ExitStack() as stack:
         endpoint = options.endpoint
         key, read_only_key = options.key, options.read_only_key
@@ -127,14 +163,14 @@ def _run(program: ClientProgram, command: list[str], options: argparse.Namespace
             store = stack.enter_context(postgres_database()) if options.store == "postgres" else "sqlite"
             server = running_server(
                 port,
-                program.build_dir / "server.log",
-                tls=program.scheme == "https",
+                program.build_dir / f"server-{mode}.log",
+                tls=scheme == "https",
                 store=store,
                 throttle=program.throttle,
                 read_only_key=read_only_key,
             )
             stack.enter_context(server)
-            endpoint = f"{program.scheme}://127.0.0.1:{port}/"
+            endpoint = f"{scheme}://127.0.0.1:{port}/"
         environment = {
             **os.environ,
             **program.environment,
@@ -142,7 +178,21 @@ def _run(program: ClientProgram, command: list[str], options: argparse.Namespace
             "ACCOUNT_KEY": key,
             "ACCOUNT_READ_ONLY_KEY": read_only_key,
             "SECTIONS": options.sections,
+            "CONNECTION_MODE": mode,
         }
-        code = subprocess.run(command, cwd=program.build_dir, env=environment, check=False).returncode
-    print(f"left out: {program.left_out}", flush=True)
-    return code
+        return _watched(mode, command, program.build_dir, environment)
+
+
+def _watched(mode: str, command: list[str], directory: Path, environment: dict[str, str]) -> Outcome:
+    """Run the program, print what it prints, and note the checks that passed."""
+    passed = set()
+    with subprocess.Popen(
+        command, cwd=directory, env=environment, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            verdict, _, name = line.strip().partition(" ")
+            if verdict == "ok":
+                passed.add(name.strip())
+    return Outcome(mode, process.returncode, frozenset(passed))

@@ -5,12 +5,22 @@ test passes, make the command fail.
 """
 
 import re
+import sys
 import textwrap
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+from conformance.client_program import (
+    EXIT_LEFT_OUT,
+    EXIT_NOT_STARTED,
+    BuildFailedError,
+    ToolMissingError,
+    require_tools,
+)
+from conformance.server_process import ServerUnavailableError, stop_children_when_terminated
 
 FOLDER = Path(__file__).resolve().parent
 PAGE_FILE = FOLDER.parent / "docs" / "compatibility.md"
@@ -33,6 +43,29 @@ class Outcome:
     name: str
     verdict: Verdict
     message: str = ""
+
+
+def run_suite(
+    title: str, tool: str, run: Callable[[], tuple[str, Sequence[Outcome]]], is_written: bool
+) -> int:
+    """Run the tests of a client, tell how they ended and write it into the page; return the exit code.
+
+    `run` gives what the page says before their table, and how they ended.
+    """
+    stop_children_when_terminated()
+    try:
+        require_tools(title, tool)
+        lead, outcomes = run()
+    except ToolMissingError as error:
+        print(error, file=sys.stderr)
+        return EXIT_LEFT_OUT
+    except (BuildFailedError, ServerUnavailableError) as error:
+        print(f"conformance: {error}", file=sys.stderr)
+        return EXIT_NOT_STARTED
+    reasons = known_reasons(title.lower())
+    if is_written:
+        write(section(f"The {title} client's own tests", lead, outcomes, reasons))
+    return told(outcomes, reasons)
 
 
 def known_reasons(client: str) -> dict[str, str]:

@@ -108,9 +108,9 @@ def _java(place: Place) -> Command:
     store.unlink(missing_ok=True)
     line = blocks("Java", "sh")[0].replace("data/tls.crt", str(place.certificate))
     run_build_step(line.split(), program.parent)
-    options = ["-DCOSMOS.HTTP_CONNECTION_WITHOUT_TLS_ALLOWED=true"]
-    if place.scheme == "https":
-        options = [f"-Djavax.net.ssl.trustStore={store}", "-Djavax.net.ssl.trustStorePassword=pleiad"]
+    options = [f"-Djavax.net.ssl.trustStore={store}", "-Djavax.net.ssl.trustStorePassword=pleiad"]
+    if place.scheme == "http":
+        options.append("-DCOSMOS.HTTP_CONNECTION_WITHOUT_TLS_ALLOWED=true")
     return Command(["java", *options, "-cp", f"{JAVA.build_dir / 'lib'}/*", str(program)])
 
 

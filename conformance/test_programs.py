@@ -1,5 +1,6 @@
 """The programs over the official clients: which are run, and what is said of one whose tools are missing."""
 
+import dataclasses
 import re
 import sys
 from pathlib import Path
@@ -84,3 +85,21 @@ def test_every_program_of_the_start_page_is_there_to_be_tried(tmp_path: Path) ->
         "Entra credentials",
         "Entity Framework Core",
     }
+
+
+@pytest.mark.parametrize("only", ["gateway", "direct", ""])
+def test_a_check_that_passes_in_one_connection_mode_has_to_pass_in_the_other(
+    only: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(client_program, "BUILD_DIR", tmp_path)
+    monkeypatch.setattr(client_program, "stop_children_when_terminated", lambda: None)
+    script = (
+        "import os\nmode = os.environ['CONNECTION_MODE']\nprint('ok    item: read')\n"
+        f"if {only!r} in ('', mode): print('ok    item: write')"
+    )
+    made = dataclasses.replace(program([sys.executable, "-c", script]), modes=("gateway", "direct"))
+    code = check_client(made, ["--endpoint", "http://there/"])
+    printed = capfd.readouterr().out.splitlines()
+    assert code == (1 if only else 0)
+    assert (f"only in {only} mode: item: write" in printed) == bool(only)
+    assert f"{1 if only else 2} checks passed in gateway and direct mode" in printed

@@ -152,15 +152,68 @@ def _names() -> list[str]:
     )
 
 
+_LETTERS = "abcXYZ09 _-,'éßİıſKΣσςǅŉﬀ日\u00a0\u2003\u200b\u0301😀𐐀𐐨ꭰᎠაᲐԥᾀᾈ"
+_SEPARATORS = ("T", "T", "T", "t", " ", "")
+_ZONES = ("Z", "Z", "Z", "", "z", "+00:00", "+05:30", "-08:00", "+24:00", "+0530", " Z")
+
+
+class Odd:
+    """Makes the literals that no list has: texts of any letters, numbers of any size, dates in any form, JSON."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+
+    def text(self) -> str:
+        random = self._random
+        return '"' + "".join(random.choice(_LETTERS) for _ in range(random.choice((0, 1, 2, 3, 8)))) + '"'
+
+    def number(self) -> str:
+        random = self._random
+        kind = random.random()
+        if kind < 0.3:
+            return str(random.choice((-1, 1)) * (2 ** random.randrange(1, 66) + random.randrange(-3, 4)))
+        if kind < 0.6:
+            return repr(random.uniform(-1, 1) * 10.0 ** random.randrange(-320, 309))
+        if kind < 0.8:
+            return repr(round(random.uniform(-100, 100), random.randrange(0, 8)))
+        return f"0x{random.randrange(2 ** random.randrange(1, 64)):x}"
+
+    def date(self) -> str:
+        random = self._random
+        year = random.choice((1, 1600, 1601, 1969, 2000, 2024, 9999))
+        day = f"{year:04}-{random.randrange(1, 14):02}-{random.choice((1, 15, 28, 29, 30, 31)):02}"
+        digits = "".join(random.choice("0123456789") for _ in range(random.choice((0, 1, 3, 7, 8, 10))))
+        clock = f"{random.randrange(25):02}:{random.randrange(61):02}:{random.randrange(61):02}"
+        fraction = f".{digits}" if random.random() < 0.6 else ""
+        return f'"{day}{random.choice(_SEPARATORS)}{clock}{fraction}{random.choice(_ZONES)}"'
+
+    def value(self, depth: int = 0) -> str:
+        """An array or object of odd values, or one of them."""
+        random = self._random
+        kind = random.random()
+        if depth > 2 or kind < 0.4:
+            return random.choice((self.text, self.number, self.date))()
+        if kind < 0.5:
+            return random.choice(("true", "false", "null", "undefined", "(0/0)", "(1/0)"))
+        parts = [self.value(depth + 1) for _ in range(random.randrange(4))]
+        if kind < 0.75:
+            return "[" + ", ".join(parts) + "]"
+        named = zip(('"x y"', "b", '"é"'), parts, strict=False)
+        return "{" + ", ".join(f"{name}: {part}" for name, part in named) + "}"
+
+
 class Expressions:
     """Makes expressions from a seed."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
+        self._odd = Odd(self._random)
         self._functions = _names()
 
     def atom(self) -> str:
         kind = self._random.random()
+        if self._random.random() < 0.15:
+            return self._odd.value()
         if kind < 0.4:
             return self._random.choice(_NUMBERS)
         return self._random.choice(_STRINGS if kind < 0.75 else _OTHERS)
@@ -186,6 +239,9 @@ class Expressions:
             lambda: f"{{a: {self.expression(depth + 1)}}}.a",
             lambda: f"(LET v = {self.expression(depth + 1)} IN [{self.atom()}, v][1])",
             lambda: f"ARRAY(SELECT VALUE {self.expression(depth + 1)} WHERE {self.expression(depth + 1)})",
+            lambda: f"EXISTS(SELECT VALUE {self.expression(depth + 1)})",
+            lambda: f"(SELECT VALUE COUNT(x) FROM (SELECT VALUE {self.expression(depth + 1)}) x)",
+            lambda: f"{self._odd.value()}[{self.atom()}]",
         )
         return self._random.choice(forms)()
 
@@ -213,7 +269,12 @@ class Expressions:
         if self._random.random() < 0.25:
             return self.expression(depth + 1) if depth < 2 else self.atom()
         if family in ("math", "integers"):
-            return self._random.choice(_NUMBERS)
+            is_odd = self._random.random() < 0.3
+            return self._odd.number() if is_odd else self._random.choice(_NUMBERS)
+        if family == "conversions" and self._random.random() < 0.4:
+            return self._random.choice(words.JSON_TEXTS)
+        if family in ("strings", "dates") and self._random.random() < 0.3:
+            return self._odd.text() if family == "strings" else self._odd.date()
         if family in ("strings", "dates", "conversions"):
             return self._random.choice(_STRINGS if self._random.random() < 0.75 else _NUMBERS)
         return self.atom()

@@ -74,7 +74,10 @@ def note_expression(planner: Planner, expression: str, tally: Tally) -> None:
     if is_refused and found.startswith("refused: "):
         found = expected
     is_same = same_value(expected, found)
-    tally.note("values", expression, expected, expected if is_same else found, function_of(expression))
+    cause = function_of(expression)
+    if expected is UNDEFINED and "??" in expression and ("NaN" in expression or "0/0" in expression):
+        cause = "?? of a comparison with NaN"
+    tally.note("values", expression, expected, expected if is_same else found, cause)
 
 
 def check_queries(planner: Planner, seed: int, count: int, tally: Tally) -> None:

@@ -171,7 +171,9 @@ class Wild:
             alias = self._alias()
             joined = f"{alias} IN {self._path(aliases)}"
             if self._chance(0.3):
-                joined = f"({self._subquery(aliases, 1)}) {alias}"
+                joined = f"({self._subquery(aliases, 1)}) {self._one(alias, alias, alias, aliases[-1])}"
+            elif self._chance(0.2):
+                joined = f"{alias} IN ({self._subquery(aliases, 1)})"
             source, aliases = f"{source} JOIN {joined}", (*aliases, alias)
         return source, aliases
 
@@ -227,6 +229,10 @@ class Wild:
             count = self._random.randint(1, 2)
             keys = [self._path(aliases) + self._one("", " DESC", " asc") for _ in range(count)]
             order = f" ORDER BY {', '.join(keys)}"
+            if self._chance(0.1):
+                scores = [self._one(*words.SCORES).format(a=self._one(*aliases, "zz")) for _ in range(3)]
+                fused = f"RRF({', '.join(scores[:2])}{self._one('', ', [1, 2]', ', ' + scores[2])})"
+                order = f" ORDER BY RANK {self._one(scores[0], fused)}{self._one('', '', ' DESC')}"
         if is_outside and self._chance(0.12):
             cut = self._one(" OFFSET 1 LIMIT 2", " OFFSET 0 LIMIT @n", " OFFSET 1", " offset 0 limit 0")
         return f"SELECT {distinct}{top}{selected}{source}{where}{group}{order}{cut}"

@@ -13,7 +13,7 @@ def _entries(text: str) -> tuple[str, ...]:
 NUMBERS: Final = _entries("""
 0  1  2  3  -1  7  10  1.5  -0.5  0.1  2.5  1e2  1E2  1e+2  1e-7  0x10  0XfF  007  1.0  .5  5.  1.e3  -0.0
 2147483648  -2147483648  4294967296  9007199254740991  9007199254740993  9223372036854775807  9223372036854775808
-1e16  1e21  1e308  5e-324  1e-400  1.005
+1e16  1e21  1e308  5e-324  1e-400  1.005  -Infinity  NaN
 """)
 TEXTS: Final = _entries(r"""
 ""  ''  "a"  'b'  "A"  'it''s'  'it\'s'  "a\"b"  "\\"  "\u0041"  "\q"  "é"  "ß"  "Σσς"  "😀a"  "abc"  " a "  "10"
@@ -26,17 +26,30 @@ DATES: Final = _entries("""
 "year"  "m"  "minute"  "n"  "second"  "mcs"  "nanosecond"  "weekday"  "wk"  "quarter"  "dayofyear"
 "yyyy-MM-dd"  "yy/M/d"  "HH:mm:ss.fff"  "hh tt"  "FFFFFFF"  "dddd"  "zzz"  "h:m:s"
 """)
+JSON_TEXTS: Final = _entries(r"""
+"1"  "01"  "+1"  ".5"  "1."  "1e5"  "1e"  "-0"  "0x10"  "NaN"  "1 "  "\u00a01"  "\u000btrue"  " null "  "Null"  "[]"
+"[01]"  "[1,]"  "[1 2]"  "[-0]"  "['a']"  "[\"a\\tb\"]"  "[\"\\ud83d\"]"  "[\"\\q\"]"  "{}"  "{\"a\":{\"b\":[1]}}"
+"{a:1}"  "[[[]]]"  "[9007199254740993.0]"  "9223372036854775808"  "123456789012345678901"  "[undefined]"  "[1]x"
+"0001.50"  "[1.0]"
+""")
 OTHERS: Final = _entries("""
 true  false  null  undefined  []  [1]  [3,1,2,1]  ["b","a"]  {}  {a:1}  {'x y':1}  {a:{b:1}}  [[1],[1]]  (0/0)  (1/0)
 [{a:1},{a:1,b:2}]  [undefined,1]  @p  @q  @n  @gone  @arr
 """)
 NAMES: Final = _entries("a  b  pk  name  tags  id  x  _ts  é  日本  A  order  value  top  count  let  c")
-STEPS: Final = _entries("""["x y"]  ['b']  ["a"]  [0]  [1]  ["pk"]  ['order']  ["😀"]  [@p]  [007]""")
+STEPS: Final = _entries("""["$1"]  ["x y"]  ['b']  ["a"]  [0]  [1]  ["pk"]  ['order']  ["😀"]  [@p]  [007]""")
 OPERATORS: Final = _entries(
     "+  -  *  /  %  &  |  ^  <<  >>  >>>  =  !=  <>  <  <=  >  >=  AND  OR  ||  ??  and  Or"
 )
 PREFIXES: Final = ("-", "+", "~", "NOT ", "not ", "!", "- ")
 AGGREGATES: Final = _entries("COUNT  SUM  MIN  MAX  AVG  COUNTIF  MAKELIST  MAKESET  count  Sum")
+SCORES: Final = (
+    'FullTextScore({a}.name, "a", "b")',
+    "FullTextScore({a}.name, 'a', 1, 2)",
+    "VectorDistance({a}.x, [1, 2])",
+    "vectordistance([1], {a}.x, true)",
+    "ABS({a}.b)",
+)
 KEY_PATHS: Final = _entries(""".pk  .pk  ["pk"]  .a  .b  .a.b  .id  ["x y"]""")
 KEYS: Final = _entries("""
 1  'a'  2  null  true  false  1.5  ''  @p  @q  -1  1+1  LOWER('A')  'a' || 'b'  [1]  undefined  {}  @gone  -0.0  1e308

@@ -210,6 +210,11 @@ class PostgresServer:
                 connection.execute(f'DROP SCHEMA "{name}" CASCADE')
         self._free.append(dsn)
 
+    @staticmethod
+    def programs() -> Path:
+        """Where PostgreSQL's own programs of the same version are."""
+        return _programs()
+
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(_programs() / program), *arguments]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **_unprivileged())

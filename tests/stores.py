@@ -64,6 +64,25 @@ def postgres_server() -> Iterator[PostgresServer]:
         server.remove()
 
 
+@pytest.fixture
+def postgres_database(postgres_server: PostgresServer) -> Iterator[str]:
+    """A database of that server, for one test."""
+    dsn = postgres_server.new_database()
+    yield dsn
+    postgres_server.give_back(dsn)
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL server for tests that stop it or change its settings."""
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
 class _Databases:
     """The databases that stand for directories."""
 

@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -23,6 +24,8 @@ from packaging.version import Version
 
 from pleiad.limits import Limits
 from pleiad.sample import sample_containers
+from pleiad.store.postgres import schema as postgres_schema
+from pleiad.store.sqlite import schema as sqlite_schema
 from tests.project import ROOT
 
 PAGES = [
@@ -79,14 +82,16 @@ def project() -> dict[str, Any]:
 
 
 def project_extras() -> list[str]:
-    return [each for extra in project()["optional-dependencies"].values() for each in extra]
+    """What all extras ask for, but for other extras of our own."""
+    extras = project()["optional-dependencies"].values()
+    return [each for extra in extras for each in extra if not each.startswith(f"{project()['name']}[")]
 
 
 def serve_options() -> dict[str, str | None]:
     """The long options of `pleiad serve` and the environment variable of each."""
-    cli: Any = importlib.import_module("pleiad.cli.main").cli
+    serve: Any = importlib.import_module("pleiad.cli.serve").serve
     options: dict[str, str | None] = {}
-    for parameter in cli.commands["serve"].params:
+    for parameter in serve.params:
         for name in (*parameter.opts, *parameter.secondary_opts):
             if name.startswith("--") and name != "--help":
                 options[name] = parameter.envvar
@@ -108,6 +113,14 @@ def test_every_documented_environment_variable_is_the_one_of_its_option() -> Non
         assert variable == "PLEIAD_" + name.removeprefix("--").replace("-", "_").upper()
         # No variable on the option itself means that click derives it from the prefix PLEIAD.
         assert options[name] in (variable, None), f"{name} listens to {options[name]}"
+
+
+def test_the_formats_of_this_version_are_those_of_the_code() -> None:
+    table = section(read("docs/operate.md"), "Upgrade and downgrade")
+    formats = dict(re.findall(r"^\| (\d\S*) \| (\d+ \| \d+) \|", table, flags=re.MULTILINE))
+    assert formats[project()["version"]] == f"{sqlite_schema.VERSION} | {postgres_schema.VERSION}"
+    released = re.findall(r"^## (\S+)", read("CHANGELOG.md"), flags=re.MULTILINE)
+    assert set(formats) == set(released)
 
 
 def test_every_make_verb_in_the_documentation_exists() -> None:
@@ -278,3 +291,54 @@ def test_the_tour_of_the_readme_runs_as_written(capsys: pytest.CaptureFixture[st
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Microsoft"
     assert lines[3:] == ["Seattle", "2 items", "1 physical partition"]
+
+
+def test_the_commands_of_import_and_export_run_as_written(tmp_path: Path) -> None:
+    pleiad: Any = importlib.import_module("pleiad")
+    lines = [
+        line
+        for block in code_blocks(read("docs/import-export.md"), "sh")
+        for line in block.splitlines()
+        if not line.startswith("pleiad serve")
+    ]
+    assert len(lines) >= 7
+    (tmp_path / "orders.jsonl").write_text('{"id": "1", "customerId": "a", "total": 12}\n')
+    (tmp_path / "people.csv").write_text("country,city\nno,Oslo\n")
+    (tmp_path / "seed/shop").mkdir(parents=True)
+    with pleiad.start() as server:
+        for line in lines:
+            command = re.sub(r"^pleiad\b", f"{sys.executable} -m pleiad", line)
+            environment = {**os.environ, "PLEIAD_ENDPOINT": server.endpoint}
+            subprocess.run(
+                command, shell=True, check=True, cwd=tmp_path, env=environment, capture_output=True
+            )
+    made = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*") if path.is_file()}
+    assert made == {
+        "orders.jsonl",
+        "people.csv",
+        "orders.csv.gz",
+        "orders.jsonl.gz",
+        "seed/shop/orders.jsonl",
+        "seed/shop/orders.container.json",
+    }
+    with pleiad.start(load=tmp_path / "seed") as server:
+        assert server.port
+
+
+def test_the_way_to_a_key_runs_as_written(tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name, words in (("pleiad", "-m pleiad"), ("python", "")):
+        program = programs / name
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
+        program.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+    blocks = code_blocks(read("docs/choose-a-key.md"), "sh")
+    assert len(blocks) >= 4
+    for block in blocks:
+        done = subprocess.run(
+            ["sh", "-e", "-c", block], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"{block}\n{done.stderr}"
+    assert "best fit" in done.stdout
+    assert "<html" in (tmp_path / "advice.html").read_text(encoding="utf-8")

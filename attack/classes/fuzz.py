@@ -1,7 +1,8 @@
 """Whatever is sent, it gets an answer: no 500, no traceback, no stall, and memory that does not grow.
 
 Requests and queries are made from numbered seeds and sent over HTTP and HTTPS in turn; one in ten requests is bent on
-the wire, so that it is no HTTP any more. A finding names its seed, which repeats it.
+the wire, so that it is no HTTP any more. Frames of direct mode are made so too, and some of them bent. A finding names
+its seed, which repeats it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import time
 from pathlib import Path
 
 import pleiad.query  # noqa: F401  (fills the table of functions that queries are made of)
+from attack import direct
+from attack.fuzzing.frames import FrameMaker
 from attack.fuzzing.queries import QueryMaker
 from attack.fuzzing.requests import FuzzedRequest, RequestMaker, bent
 from attack.fuzzing.vocabulary import CONTAINER, KEY
@@ -23,6 +26,7 @@ from attack.target import MASTER, Launch, Target, is_well, serving
 from attack.watch import Watch
 from attack.wire import LOOPBACK, Connection, NoAnswerError, path_of, request_bytes, trusting
 from bench.process import resident_mb
+from pleiad.wire.rntbd.response_tokens import ResponseToken
 from tests.rooms.query.generator import Generator
 
 GROWTH_MB_MAX = 150.0
@@ -130,6 +134,41 @@ class _Queries:
             self._outcome.breaks(f"query seed {seed} -> {answer.status}: {text}")
 
 
+class _Frames:
+    """The fuzzed frames of one server."""
+
+    def __init__(self, outcome: Outcome, target: Target) -> None:
+        self._outcome = outcome
+        self._target = target
+        self._line = target.connect(seconds=ANSWER_SECONDS_MAX)
+        self._connection = direct.DirectConnection(target.port, ANSWER_SECONDS_MAX)
+        self._replica_path = b""
+
+    def send(self, seed: int) -> None:
+        """The frames of one seed at once; each must have an answer with its number."""
+        if seed % GROUND_EVERY == 0 or not self._replica_path:
+            ground(self._line)
+            self._replica_path = direct.replica_path(self._line, CONTAINER)
+        maker = FrameMaker(seed, MASTER, self._replica_path)
+        if random.Random(seed).random() < BENT_SHARE:
+            thrown = direct.DirectConnection(self._target.port, ANSWER_SECONDS_MAX)
+            for answer in thrown.throw(maker.bent(), TLS_SILENCE_SECONDS):
+                self._outcome.answered(answer.status, f"bent, frame seed {seed} {answer.payload[:200]!r}")
+            return
+        fuzzed = maker.make()
+        try:
+            answers = self._connection.exchange(b"".join(fuzzed.frames.values()), len(fuzzed.frames))
+        except NoAnswerError as error:
+            self._outcome.breaks(f"no answer: {fuzzed}: {error}")
+            return
+        if answers.keys() != fuzzed.frames.keys():
+            self._outcome.breaks(f"answers to {sorted(answers)}: {fuzzed}")
+        for number, answer in answers.items():
+            self._outcome.answered(answer.status, f"number {number} of {fuzzed} {answer.payload[:200]!r}")
+            if not answer.tokens.get(ResponseToken.LSN) or not answer.tokens.get(ResponseToken.LOCAL_LSN):
+                self._outcome.breaks(f"an answer without LSN: number {number} of {fuzzed}")
+
+
 def run(settings: Settings, store: str, data: Path) -> Outcome:
     """This store's part of the requests and queries, beside a reader."""
     outcome = Outcome(name="fuzz", store=store.partition(":")[0])
@@ -137,9 +176,10 @@ def run(settings: Settings, store: str, data: Path) -> Outcome:
     first = settings.seed * 10_000_000 + (0 if store == "sqlite" else 5_000_000)
     with serving(Launch(data=data / "fuzz", store=store)) as target:
         connection = target.connect()
-        reads = point_reads(connection)
+        # First of all what may go: requests name the first database by its rid too, and some remove it.
         make_database(connection, "fuzz")
         ground(connection)
+        reads = point_reads(connection)
         connection.close()
         requests, queries = _Requests(outcome, target), _Queries(outcome, target, settings.seed)
         with Watch(target, reads) as watch:
@@ -148,6 +188,9 @@ def run(settings: Settings, store: str, data: Path) -> Outcome:
                 (queries.send, settings.fuzz_queries),
             ):
                 _all(outcome, target, send, first, count // part)
+            if direct.is_spoken(target.port):
+                frames = _Frames(outcome, target)
+                _all(outcome, target, frames.send, first, settings.fuzz_frames // part)
         outcome.take(watch, settings)
         if not is_well(target):
             outcome.breaks("the server is not well after the fuzzing")

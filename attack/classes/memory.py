@@ -1,7 +1,7 @@
 """Memory has an end: the whole list at once, bodies of strangers, and results of scripts.
 
 Peak is the resident memory of the server with its script processes. Strangers are callers without a key who announce
-bodies of 4 MB and send them slowly or wholly; what they sent must not be kept.
+bodies of 4 MB, over HTTP and in direct mode, and send them slowly or wholly; what they sent must not be kept.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import contextlib
 import socket
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from attack import direct
 from attack.classes.stall import volley
 from attack.ground import point_reads
 from attack.hostile.shots import prepare
@@ -20,7 +22,11 @@ from attack.report import Outcome
 from attack.settings import Settings
 from attack.target import READ_ONLY, Launch, Target, is_well, serving
 from attack.watch import Watch
-from attack.wire import LOOPBACK, path_of, request_bytes, trusting
+from attack.wire import LOOPBACK, NoAnswerError, path_of, request_bytes, trusting
+from pleiad.wire.rntbd.codes import OperationType, ResourceType
+from pleiad.wire.rntbd.frame import write_request
+from pleiad.wire.rntbd.request_tokens import RequestToken
+from pleiad.wire.rntbd.token import TokenValue
 
 UNREAD_REQUESTS = 20
 UNREAD_SECONDS = 2.0
@@ -38,7 +44,9 @@ def run(settings: Settings, store: str, data: Path) -> Outcome:
         connection.close()
         with Watch(target, reads) as watch:
             fired = volley(target, settings)
-            strangers = _strangers(target, settings.bodies)
+            strangers = _strangers(_http_stranger, target, settings.bodies)
+            if direct.is_spoken(target.port):
+                strangers += _strangers(_direct_stranger, target, settings.bodies)
             strangers += _unread(target, settings.bodies)
         for each in fired:
             outcome.answered(each.status, each.name)
@@ -70,9 +78,30 @@ def _unread(target: Target, count: int) -> int:
     return len(held) * UNREAD_REQUESTS
 
 
-def _strangers(target: Target, count: int) -> int:
-    """So many connections without a key, each with a body of nearly 4 MB that never ends; returns how many sent."""
+def _http_stranger(port: int) -> socket.socket:
+    """A connection that has announced a body."""
+    connection = socket.create_connection((LOOPBACK, port), timeout=10)
     head = f"POST /dbs/ground/colls/hostile/docs HTTP/1.1\r\nHost: localhost\r\nContent-Length: {BODY_BYTES}\r\n\r\n"
+    connection.sendall(head.encode())
+    return connection
+
+
+def _direct_stranger(port: int) -> socket.socket:
+    """A connection in direct mode that has announced a payload."""
+    connection = direct.DirectConnection(port, 10).open()
+    tokens: dict[int, TokenValue] = {
+        RequestToken.DATABASE_NAME: b"ground",
+        RequestToken.COLLECTION_NAME: b"hostile",
+    }
+    whole = write_request(
+        ResourceType.DOCUMENT, OperationType.CREATE, direct.ACTIVITY_ID, tokens, bytes(BODY_BYTES)
+    )
+    connection.sendall(whole[:-BODY_BYTES])
+    return connection
+
+
+def _strangers(stranger: Callable[[int], socket.socket], target: Target, count: int) -> int:
+    """So many connections without a key, each with a body of nearly 4 MB that never ends; returns how many sent."""
     piece = b"x" * 65_536
     open_sockets: list[socket.socket] = []
     sent = 0
@@ -80,11 +109,10 @@ def _strangers(target: Target, count: int) -> int:
 
     def send() -> None:
         nonlocal sent
-        with contextlib.suppress(OSError):
-            connection = socket.create_connection((LOOPBACK, target.port), timeout=10)
+        with contextlib.suppress(OSError, NoAnswerError):
+            connection = stranger(target.port)
             with lock:
                 open_sockets.append(connection)
-            connection.sendall(head.encode())
             for _ in range(BODY_BYTES // len(piece) - 1):
                 connection.sendall(piece)
         with lock:

@@ -68,6 +68,7 @@ BRIEF_SHOTS = (
     "joins on metadata: databases",
     "patch: joins",
     "procedure: loop",
+    "arguments: lists",
     "function that spins",
     "262 KB of order by",
     "10,000 parameters",

@@ -244,6 +244,14 @@ def _scripts() -> list[Shot]:
         Shot(f"procedure: {name}", "POST", [*CONTAINER, "sprocs", name], [], key, MASTER)
         for name in scripts.PROCEDURES
     ]
+    arguments = {
+        "lists": b"[[" + b",".join([b"[]"] * 1_300_000) + b"]]",
+        "an array in an object": b'{"length":1,"0":[' + b",".join([b"{}"] * 1_300_000) + b"]}",
+    }
+    shots += [
+        Shot(f"arguments: {name}", "POST", [*CONTAINER, "sprocs", "repeat"], body, key, MASTER)
+        for name, body in arguments.items()
+    ]
     for name in ("loop", "flood"):
         headers = {**key, "x-ms-documentdb-pre-trigger-include": name}
         shots.append(

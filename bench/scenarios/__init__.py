@@ -10,13 +10,28 @@ from collections.abc import Callable
 
 from bench.load import LoadProcess
 from bench.report import FamilyReport
-from bench.scenarios import checksum, feed, governor, language, point, postgres, query, split, transactions
+from bench.scenarios import (
+    advise,
+    checksum,
+    copy,
+    direct,
+    feed,
+    governor,
+    language,
+    point,
+    postgres,
+    query,
+    split,
+    transactions,
+    workload,
+)
 from bench.settings import Settings
 
 Family = Callable[[Settings, LoadProcess], FamilyReport]
 
 FAMILIES: dict[str, Family] = {
     "point": point.run,
+    "direct": direct.run,
     "language": language.run,
     "checksum": checksum.run,
     "query": query.run,
@@ -24,5 +39,8 @@ FAMILIES: dict[str, Family] = {
     "transactions": transactions.run,
     "governor": governor.run,
     "split": split.run,
+    "copy": copy.run,
     "postgres": postgres.run,
+    "workload": workload.run,
+    "advise": advise.run,
 }

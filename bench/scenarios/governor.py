@@ -19,8 +19,7 @@ from bench.load import Job, LoadProcess, Measure
 from bench.report import Bar, FamilyReport, line, paired_ratio
 from bench.server import PleiadServer, pleiad_server
 from bench.settings import Settings
-from pleiad.engine.heat import Heat
-from pleiad.engine.watch.traffic import Traffic
+from pleiad.engine.traffic import Heat, Traffic
 from pleiad.partition.governor import Governor, Throttle
 
 ITEMS = 2_000
@@ -110,7 +109,7 @@ def _cost_seconds() -> float:
 
 def _count_seconds() -> float:
     """What is noted of a request when it ends."""
-    traffic, heat, key = Traffic(), Heat(), ("user-1234",)
+    traffic, heat, key = Traffic(), Heat(lambda key: 0, lambda: 0.0), ("user-1234",)
 
     def count() -> None:
         began_at = time.perf_counter()

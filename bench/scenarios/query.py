@@ -310,6 +310,8 @@ class _Queries:
         """The bytes of a query request."""
         server = self._server
         fields = request.headers(server.key, "POST", "docs", self._link, request.date_text())
+        # A client that sends its capabilities is left to merge what partitions count.
+        del fields["x-ms-cosmos-sdk-supportedcapabilities"]
         fields |= {
             "x-ms-documentdb-isquery": "True",
             "x-ms-documentdb-query-enablecrosspartition": "True",

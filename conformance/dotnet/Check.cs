@@ -75,18 +75,21 @@ static class Check
 }
 
 /// <summary>The server under check, and what every section needs of it.</summary>
-sealed class Server(string endpoint, string key)
+sealed class Server(string endpoint, string key, string mode)
 {
-    static readonly HttpClient Http = new();
+    static readonly HttpClient Http = new(
+        new HttpClientHandler { ServerCertificateCustomValidationCallback = (_, _, _, _) => true });
     int databases;
+
+    public bool IsDirect => mode == "direct";
 
     public CosmosClient Client(Action<CosmosClientOptions>? change = null, string? token = null)
     {
-        var options = new CosmosClientOptions
+        var options = new CosmosClientOptions { ServerCertificateCustomValidationCallback = (_, _, _) => true };
+        if (!IsDirect)
         {
-            ConnectionMode = ConnectionMode.Gateway,
-            ServerCertificateCustomValidationCallback = (_, _, _) => true,
-        };
+            options.ConnectionMode = ConnectionMode.Gateway; // what a client does that is told nothing is direct mode
+        }
         change?.Invoke(options);
         return new CosmosClient(endpoint, token ?? key, options);
     }
@@ -107,13 +110,19 @@ sealed class Server(string endpoint, string key)
     }
 
     /// <summary>A signed call of the admin API, on a container.</summary>
-    public async Task<(int Status, JObject Body)> Admin(HttpMethod method, Container container, string name, object? body = null)
+    public Task<(int Status, JObject Body)> Admin(HttpMethod method, Container container, string name, object? body = null)
     {
-        var path = $"_pleiad/v1/dbs/{container.Database.Id}/colls/{container.Id}";
+        var link = $"_pleiad/v1/dbs/{container.Database.Id}/colls/{container.Id}";
+        return Signed(method, $"{link}/{name}", name, link, body);
+    }
+
+    /// <summary>A signed call of the admin API: its path, and the type and the link that the signature is of.</summary>
+    public async Task<(int Status, JObject Body)> Signed(HttpMethod method, string path, string type, string link, object? body = null)
+    {
         var date = DateTime.UtcNow.ToString("r", CultureInfo.InvariantCulture);
-        var text = $"{method.Method.ToLowerInvariant()}\n{name}\n{path}\n{date.ToLowerInvariant()}\n\n";
+        var text = $"{method.Method.ToLowerInvariant()}\n{type}\n{link}\n{date.ToLowerInvariant()}\n\n";
         var proof = Convert.ToBase64String(HMACSHA256.HashData(Convert.FromBase64String(key), Encoding.UTF8.GetBytes(text)));
-        using var request = new HttpRequestMessage(method, new Uri(new Uri(endpoint), $"/{path}/{name}"));
+        using var request = new HttpRequestMessage(method, new Uri(new Uri(endpoint), $"/{path}"));
         request.Headers.TryAddWithoutValidation("authorization", Uri.EscapeDataString($"type=master&ver=1.0&sig={proof}"));
         request.Headers.TryAddWithoutValidation("x-ms-date", date);
         if (body is not null)

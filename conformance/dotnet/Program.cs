@@ -1,5 +1,6 @@
 // Uses the operations of the official .NET client against a server, and says what came back wrong.
-// Variables: ACCOUNT_HOST, ACCOUNT_KEY, and SECTIONS, names separated by commas (all of them without).
+// Variables: ACCOUNT_HOST, ACCOUNT_KEY, CONNECTION_MODE, gateway or direct, and SECTIONS, names separated by commas (all
+// of them without).
 // Exit code 1 when a check failed.
 
 var sections = new (string Name, Func<Server, Task> Run)[]
@@ -15,6 +16,7 @@ var sections = new (string Name, Func<Server, Task> Run)[]
     ("scripts", Scripts.Run),
     ("binary", BinaryEncoding.Run),
     ("splits", Splits.Run),
+    ("exchange", Exchange.Run),
 };
 var (host, key) = (Environment.GetEnvironmentVariable("ACCOUNT_HOST"), Environment.GetEnvironmentVariable("ACCOUNT_KEY"));
 var names = Environment.GetEnvironmentVariable("SECTIONS");
@@ -26,7 +28,7 @@ if (host is null || key is null || unknown.Length > 0)
     return 2;
 }
 
-var server = new Server(host, key);
+var server = new Server(host, key, Environment.GetEnvironmentVariable("CONNECTION_MODE") ?? "gateway");
 foreach (var section in sections.Where(each => asked.Contains(each.Name)))
 {
     try

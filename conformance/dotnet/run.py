@@ -1,7 +1,7 @@
 """Check Pleiad with the official .NET client: `python -m conformance.dotnet.run`.
 
 Runs the C# program of this folder by `dotnet` where its SDK is installed, else by the kit `shared/dotnet/netrun` beside
-the checkout, over plain HTTP, in gateway mode.
+the checkout: over plain HTTP in gateway mode, and over HTTPS in direct mode, the default of the client.
 """
 
 import shutil
@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conformance.client_program import ClientProgram, ToolMissingError, check_client
+from conformance.client_program import DIRECT, GATEWAY, ClientProgram, ToolMissingError, check_client
 
 SOURCE_DIR = Path(__file__).resolve().parent
 KIT = SOURCE_DIR.parent.parent.parent / "shared" / "dotnet" / "netrun"
@@ -34,8 +34,9 @@ def build(directory: Path) -> list[str]:
 PROGRAM = ClientProgram(
     name="dotnet",
     language=".NET",
-    sections="catalog,items,ids,queries,paging,changefeed,batch,bulk,scripts,binary,splits",
-    left_out="direct mode, which this server does not speak; several regions; client-side encryption",
+    sections="catalog,items,ids,queries,paging,changefeed,batch,bulk,scripts,binary,splits,exchange",
+    left_out="several regions; client-side encryption",
+    modes=(GATEWAY, DIRECT),
     build=build,
     # What is throttled the client sends again, which is part of the check.
     throttle="enforce",

@@ -18,19 +18,13 @@ from pathlib import Path
 from conformance import own_tests
 from conformance.client_program import (
     BUILD_DIR,
-    EXIT_LEFT_OUT,
-    EXIT_NOT_STARTED,
     BuildFailedError,
-    ToolMissingError,
-    require_tools,
     run_build_step,
 )
 from conformance.own_tests import Outcome, Verdict
 from conformance.server_process import (
-    ServerUnavailableError,
     free_port,
     running_server,
-    stop_children_when_terminated,
 )
 
 SOURCE_DIR = Path(__file__).resolve().parent
@@ -44,25 +38,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m conformance.go.suite", description=__doc__)
     parser.add_argument("--write", action="store_true", help="write the table into docs/compatibility.md")
     options = parser.parse_args(arguments)
-    stop_children_when_terminated()
-    try:
-        require_tools("Go", "go")
-        version = _copy_module()
-        outcomes = _run()
-    except ToolMissingError as error:
-        print(error, file=sys.stderr)
-        return EXIT_LEFT_OUT
-    except (BuildFailedError, ServerUnavailableError) as error:
-        print(f"conformance: {error}", file=sys.stderr)
-        return EXIT_NOT_STARTED
-    reasons = own_tests.known_reasons("go")
-    if options.write:
-        lead = (
-            f"The module azcosmos {version} holds {len(outcomes)} tests for an emulator, which `python -m "
-            "conformance.go.suite` runs over HTTPS. Its other tests need no server."
-        )
-        own_tests.write(own_tests.section("The Go client's own tests", lead, outcomes, reasons))
-    return own_tests.told(outcomes, reasons)
+    return own_tests.run_suite("Go", "go", _suite, options.write)
+
+
+def _suite() -> tuple[str, list[Outcome]]:
+    """Run the tests; return what the page says of them, and how they ended."""
+    version = _copy_module()
+    outcomes = _run()
+    lead = (
+        f"The module azcosmos {version} holds {len(outcomes)} tests for an emulator, which `python -m "
+        "conformance.go.suite` runs over HTTPS. Its other tests need no server."
+    )
+    return lead, outcomes
 
 
 def _copy_module() -> str:

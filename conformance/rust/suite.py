@@ -20,20 +20,14 @@ from pathlib import Path
 from conformance import own_tests
 from conformance.client_program import (
     BUILD_DIR,
-    EXIT_LEFT_OUT,
-    EXIT_NOT_STARTED,
     BuildFailedError,
-    ToolMissingError,
-    require_tools,
 )
 from conformance.own_tests import Outcome, Verdict
 from conformance.rust.run import PROGRAM, copy_program
 from conformance.server_process import (
     EMULATOR_KEY,
-    ServerUnavailableError,
     free_port,
     running_server,
-    stop_children_when_terminated,
 )
 
 SUITE_DIR = BUILD_DIR / "rust" / "suite"
@@ -65,22 +59,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="write the table into docs/compatibility.md")
     parser.add_argument("--only", default="", metavar="TEXT", help="only tests with this text in their names")
     options = parser.parse_args(arguments)
-    stop_children_when_terminated()
-    try:
-        require_tools("Rust", "cargo")
-        versions = _copy_crates()
-        binaries = _build()
-        outcomes = _run(binaries, options.only)
-    except ToolMissingError as error:
-        print(error, file=sys.stderr)
-        return EXIT_LEFT_OUT
-    except (BuildFailedError, ServerUnavailableError) as error:
-        print(f"conformance: {error}", file=sys.stderr)
-        return EXIT_NOT_STARTED
-    reasons = own_tests.known_reasons("rust")
-    if options.write:
-        own_tests.write(own_tests.section("The Rust client's own tests", _lead(versions), outcomes, reasons))
-    return own_tests.told(outcomes, reasons)
+    return own_tests.run_suite("Rust", "cargo", lambda: _suite(options.only), options.write)
+
+
+def _suite(only: str) -> tuple[str, list[Outcome]]:
+    """Run the tests; return what the page says of them, and how they ended."""
+    versions = _copy_crates()
+    return _lead(versions), _run(_build(), only)
 
 
 def _copy_crates() -> Mapping[str, str]:

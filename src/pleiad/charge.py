@@ -50,7 +50,8 @@ _QUERY_ITEM_RETURNED_RU = 0.100
 _QUERY_KB_RETURNED_RU = 0.05
 _QUERY_INDEX_LOOKUP_RU = 0.01
 _QUERY_UDF_CALL_RU = 0.02
-_ITEM_STEPS_FREE = 1_000
+STEPS_FREE = 1_000
+"""Steps of evaluating an item that are a part of loading it, whatever its size."""
 _ITEM_BYTES_OF_A_FREE_STEP = 16
 _STEPS_OF_A_RU = 1_000
 
@@ -95,8 +96,9 @@ def read_missing(multiplier: int = 1) -> Charge:
     return _charge(("read missing", multiplier * _READ_QUANTA[0]))
 
 
+@lru_cache(maxsize=65_536)
 def create(size_bytes: int, terms: int) -> Charge:
-    """A new item with that many index terms."""
+    """A new item with that many index terms; remembered, since items of a container are much alike."""
     return _charge(("write", _write_quanta(size_bytes)), ("index terms", terms * _TERM_QUANTA))
 
 
@@ -173,6 +175,11 @@ def query(
     )
 
 
+def query_partition(multiplier: int = 1) -> float:
+    """What a query is charged for each physical partition that it goes to, once, whatever it finds there."""
+    return multiplier * _QUERY_PARTITION_RU
+
+
 def query_page_least(multiplier: int = 1) -> float:
     """The least a page of a query is charged, in request units."""
     return read_missing(multiplier).ru
@@ -186,7 +193,7 @@ def evaluation(steps: int, items: int = 1, size_bytes: int = 0, multiplier: int 
 
 def steps_beyond(steps: int, items: int = 1, size_bytes: int = 0) -> int:
     """Steps of evaluation beyond those that are part of loading items of that size together."""
-    free = _ITEM_STEPS_FREE * max(1, items) + size_bytes // _ITEM_BYTES_OF_A_FREE_STEP
+    free = STEPS_FREE * max(1, items) + size_bytes // _ITEM_BYTES_OF_A_FREE_STEP
     return max(0, steps - free)
 
 

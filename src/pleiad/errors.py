@@ -171,6 +171,14 @@ FORBIDDEN = ErrorRow(Reason.FORBIDDEN, "{reason}")
 IDENTITY_FORBIDDEN = ErrorRow(
     Reason.FORBIDDEN, "The operation '{operation}' cannot be authorized by an AAD token in the data plane."
 )
+CONTAINER_BEING_FILLED = ErrorRow(
+    Reason.FORBIDDEN,
+    "The container '{id}' is being filled by the copy {copy}, and takes writes when that is done or cancelled.",
+)
+CONTAINER_REPLACED = ErrorRow(
+    Reason.FORBIDDEN,
+    "The container '{id}' was replaced by its copy {copy} and is kept to be read: copy it to write to it again.",
+)
 PARTITION_KEY_FULL = ErrorRow(Reason.FULL, "Partition key reached maximum size of {limit}.")
 FIXED_CONTAINER_FULL = ErrorRow(
     Reason.FULL,
@@ -241,6 +249,8 @@ SCRIPT_RESPONSE_TOO_LARGE = ErrorRow(
 OFFER_PENDING = ErrorRow(
     Reason.LOCKED, "The throughput of this resource is being changed already; wait until that has ended."
 )
+BACKUP_UNDER_WAY = ErrorRow(Reason.LOCKED, "The backup '{name}' is being taken; wait until that has ended.")
+COPY_UNDER_WAY = ErrorRow(Reason.LOCKED, "{reason}")
 FAILED_DEPENDENCY = ErrorRow(
     Reason.ABANDONED, "Not applied, because another operation of the same batch failed."
 )
@@ -254,6 +264,10 @@ THROUGHPUT_BUCKET_EMPTY = ErrorRow(
     "Request rate is large. The throughput bucket of this request has used its part of the throughput, so no changes "
     "were made. Please retry this request later.",
 )
+CONTAINER_EXCHANGED = ErrorRow(
+    Reason.THROTTLED,
+    "The container '{id}' has just been exchanged for its copy, so no changes were made. Please retry this request.",
+)
 TOO_MANY_BUCKET_CHANGES = ErrorRow(
     Reason.THROTTLED, "The throughput buckets of a container can be changed once in {seconds} seconds."
 )
@@ -264,6 +278,9 @@ TOO_MANY_METADATA_REQUESTS = ErrorRow(
     Reason.THROTTLED,
     "The request did not complete due to a high rate of metadata requests: databases, containers, offers and other "
     "metadata of the account have {limit} RU/s. Please retry this request later.",
+)
+TOO_MANY_HANDOVERS = ErrorRow(
+    Reason.THROTTLED, "Links were tried too often with a wrong token. Please retry this request later."
 )
 QUERIES_OUT_OF_MEMORY = ErrorRow(
     Reason.THROTTLED,

@@ -120,6 +120,18 @@ class Limits:
     resource_token_seconds_min: int = 10
     resource_token_seconds_max: int = 86_400
     resource_token_seconds_default: int = 3_600
+    handover_seconds: int = 600
+    handover_tries_per_minute: int = 10
+
+    # what is remembered for who looks on
+    history_containers: int = 200
+
+    # workload records
+    workload_bytes: int = 1 * GB
+    workload_container_bytes: int = 64 * MB
+    workload_record_bytes: int = 16 * KB
+    workload_pending: int = 50_000
+    workload_pending_bytes: int = 32 * MB
 
     # connections
     header_bytes: int = 64 * KB
@@ -131,6 +143,8 @@ class Limits:
     unsent_bytes: int = 128 * MB
     idle_seconds: float = 120.0
     request_read_seconds: float = 30.0
+    direct_requests: int = 64
+    direct_discarded_bytes: int = 64 * MB
 
     @property
     def logical_partition_text(self) -> str:
@@ -139,10 +153,10 @@ class Limits:
 
 
 def size_text(size_bytes: int) -> str:
-    """A size in the largest unit that divides it well, such as ``20 GB``."""
+    """A size in the largest unit it has one of, such as ``20 GB`` or ``1.9 MB``."""
     for unit, factor in (("GB", GB), ("MB", MB), ("KB", KB)):
         if size_bytes >= factor:
-            return f"{size_bytes / factor:g} {unit}"
+            return f"{round(size_bytes / factor, 1):g} {unit}"
     return f"{size_bytes} bytes"
 
 
@@ -177,6 +191,8 @@ def load(name_or_path: str) -> Limits:
         )
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"the limits file {path} cannot be read: {error.strerror or error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from error
     base = values.pop("profile", "default")
@@ -188,5 +204,6 @@ def load(name_or_path: str) -> Limits:
             raise ValueError(f"{path}: there is no limit '{name}'")
         wanted = (int, float) if known[name].type == "float" else (int,)
         if not isinstance(value, wanted) or isinstance(value, bool) or value < 0:
-            raise ValueError(f"{path}: '{name}' must be a {known[name].type} that is not negative")
+            kind = "number" if known[name].type == "float" else "whole number"
+            raise ValueError(f"{path}: '{name}' must be a {kind} that is not negative")
     return dataclasses.replace(PROFILES[base], **values)

@@ -10,6 +10,7 @@ import dataclasses
 import ipaddress
 import logging
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,28 +22,40 @@ from pleiad.engine import items
 from pleiad.engine.consistency import Consistency
 from pleiad.engine.desk import Desk
 from pleiad.engine.engine import Engine
+from pleiad.engine.trail import Mode
+from pleiad.engine.watch.request_log import RequestLog
 from pleiad.errors import RESOURCE_EXISTS, PleiadError
 from pleiad.head_ports import BY_NAME, NOSQL, chosen
-from pleiad.heads.admin.head import HEALTH_PATH, AdminOperations
+from pleiad.heads.admin.handover import FRAGMENT, Handover
+from pleiad.heads.admin.head import HEALTH_PATH, READY_PATH, AdminOperations
+from pleiad.heads.explorer.page import ExplorerPage
 from pleiad.heads.http.host_names import HostNames, is_host_name
 from pleiad.heads.nosql.auth import Authenticator
+from pleiad.heads.nosql.direct.head import DirectHead
+from pleiad.heads.nosql.direct.protocol import DirectProtocol
 from pleiad.heads.nosql.head import NoSqlHead
 from pleiad.item.body import dump
+from pleiad.job.backup.run import Backups
+from pleiad.job.copy.copies import Copies
+from pleiad.job.load_folder import load_folder
 from pleiad.limits import Limits
 from pleiad.partition.governor import SYSTEM, Throttle
 from pleiad.sample import sample_containers
+from pleiad.server.certificate import Certificate
 from pleiad.server.http.site import HttpSite
 from pleiad.server.lifecycle import Server
-from pleiad.server.listener import Listener, WireProtocol
-from pleiad.store.postgres.store import PostgresStore
+from pleiad.server.listener import Listener, WireProtocol, is_taken
+from pleiad.store.postgres.database import SCHEMES, open_database
 from pleiad.store.sqlite.store import SqliteStore
 from pleiad.store.store import Store
 
 DRAIN_SECONDS = 10.0
 THROTTLES = ("enforce", "observe")
 SQLITE = "sqlite"
-KEY_FILE_SECONDS = 1.0
-"""How often a look is taken at the key file."""
+_WORKLOAD = "workload"
+"""The folder of workload records in the data directory."""
+LOOK_SECONDS = 1.0
+"""How often a look is taken at the files that may change: the keys and the certificate."""
 
 _log = logging.getLogger(__name__)
 
@@ -67,6 +80,8 @@ class Settings:
     """Further heads, by name; `all` takes every one."""
     ports: Mapping[str, int] = field(default_factory=dict)
     """Of further heads: who has a port here is on, and the others take their own."""
+    direct: bool = True
+    """Whether clients in direct mode are served, on the port of the NoSQL head inside TLS."""
     key: str = EMULATOR_KEY
     read_only_key: str | None = None
     key_file: Path | None = None
@@ -76,12 +91,28 @@ class Settings:
     allow_emulator_key: bool = False
     throttle: str = "enforce"
     """`enforce`: requests beyond the throughput get 429; `observe`: they are only counted."""
+    clock: Callable[[], float] = time.monotonic
+    """What throughput is measured by; who wants the same run twice turns one of its own."""
     burst: bool = False
     serverless: bool = False
     allow_different_settings: bool = False
     """Start although other servers on the same database have another key, other limits or another throttling."""
     allow_missing_data: bool = False
     """Start although something that held items is gone; what nobody knows is set aside."""
+    log_requests: bool = False
+    slow_query_ms: int | None = None
+    """Queries that take this long or longer are logged."""
+    record_workload: Mode = Mode.OFF
+    """How containers are recorded that were not switched themselves."""
+    backup_dir: Path | None = None
+    """Where the admin API may have backups put; nowhere else, whatever a request says."""
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    """The certificate and its key instead of those in the data directory."""
+    https_only: bool = False
+    """Plain requests are refused, but for health and readiness."""
+    load: Path | None = None
+    """A folder whose containers are loaded before anybody is answered, where they are not there yet."""
 
     def shared(self) -> dict[str, str]:
         """What all servers on the same data must have alike; of keys a digest that is expensive to guess from.
@@ -102,7 +133,7 @@ class Settings:
         """Refuses what cannot be served, with a sentence for the operator."""
         if self.throttle not in THROTTLES:
             raise SettingsError(f"there is no throttle '{self.throttle}': it is {' or '.join(THROTTLES)}")
-        if self.store != SQLITE and not self.store.startswith(("postgresql://", "postgres://")):
+        if self.store != SQLITE and not self.store.startswith(SCHEMES):
             raise SettingsError(
                 "there is no such store: give 'sqlite', or a PostgreSQL database as postgresql://user@host/database"
             )
@@ -112,8 +143,24 @@ class Settings:
                     f"'{name}' is no host name: give the name or address alone, without a port"
                 )
         self.listening()
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise SettingsError("a certificate and its key belong together: give --tls-cert and --tls-key")
+        self._check_backup_dir()
         if self.key_file is not None and (self.key != EMULATOR_KEY or self.read_only_key):
             raise SettingsError("the keys are given twice: keep all of them in the key file, or none of them")
+
+    def _check_backup_dir(self) -> None:
+        if self.backup_dir is None:
+            return
+        if self.store != SQLITE:
+            raise SettingsError(
+                "an account in PostgreSQL is backed up with pg_basebackup or pg_dump, not with --backup-dir"
+            )
+        data = None if self.data is None else self.data.resolve()
+        if data is not None and self.backup_dir.resolve().is_relative_to(data):
+            raise SettingsError(
+                "--backup-dir is inside the data directory: a backup there would be lost with the data"
+            )
 
     def listening(self) -> dict[str, int]:
         """The heads that are on, with their ports."""
@@ -121,6 +168,20 @@ class Settings:
             return chosen(self.heads, {**self.ports, NOSQL: self.port})
         except ValueError as error:
             raise SettingsError(str(error)) from None
+
+    def check_ports(self) -> None:
+        """Refuses a port that is taken, before anything is made on the disk for a server that cannot start."""
+        for head, port in self.listening().items():
+            if is_taken(self.host, port):
+                raise SettingsError(
+                    f"port {port} of {self.host} is in use: stop what listens there, or take another port with "
+                    f"{BY_NAME[head].option}, of which 0 is any free one"
+                )
+
+    @property
+    def advertised_host(self) -> str | None:
+        """The name clients are told where others than this machine can reach the server, if one was given."""
+        return self.host_names[0] if self.host_names and not is_loopback(self.host) else None
 
     def check_keys(self, keys: AccountKeys) -> None:
         """Refuses a key everybody knows on an address everybody reaches."""
@@ -143,52 +204,142 @@ class Node:
         except ValueError as error:
             raise SettingsError(str(error)) from error
         self.keys = KeysInForce(keys, "options" if self._key_file is None else "file")
+        self.handover = Handover(self.keys, settings.limits) if is_loopback(settings.host) else None
+        """Gives the key to who has a link; only where nobody else than this machine can ask for it."""
         self._authenticator = Authenticator(self.keys, settings.limits)
-        self._key_watch: asyncio.Task[None] | None = None
+        self._file_watch: asyncio.Task[None] | None = None
+        self.backups: Backups | None = None
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self.tell: Callable[[str], None] = _log.info
+        """Takes sentences on what happens during a long start."""
 
     async def start(self) -> None:
         """Opens the data and listens.
 
-        StoreLockedError, StoreUnreachableError, SchemaError, MissingDataError, UnfinishedCopyError, ValueError or
-        OSError say why it cannot.
+        StoreLockedError, StoreUnreachableError, SchemaError, MissingDataError, UnfinishedCopyError, LoadError,
+        ValueError or OSError say why it cannot.
         """
         settings = self.settings
+        settings.check_ports()
         if settings.data is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="pleiad-")
         self.directory = settings.data or Path(self._temporary.name if self._temporary else "")
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        throttle = Throttle(enforced=settings.throttle == "enforce", burst=settings.burst)
         store = await self._open_store()
+        self.engine = await self._open_engine(store)
+        if settings.load is not None:
+            try:
+                await load_folder(self.engine, settings.load, self.directory, self.tell)
+            except BaseException:
+                await self.engine.close()
+                raise
+        self.desk = Desk(self.engine)
+        self.copies = Copies(self.engine)
+        try:
+            self.copies.open()
+            await self._open_backups(store)
+            listeners = [self._listener(head, port) for head, port in settings.listening().items()]
+            own = None
+            if settings.tls_cert is not None and settings.tls_key is not None:
+                own = Certificate(settings.tls_cert, settings.tls_key)
+            self.server = Server(settings.limits, listeners, self.directory, _names(settings), own)
+            await self.server.start()
+        except BaseException:
+            await self.copies.close()
+            await self.engine.close()
+            raise
+        self._file_watch = asyncio.create_task(self._watch_files())
+
+    async def _open_engine(self, store: Store) -> Engine:
+        settings = self.settings
         if store.is_shared:
             try:
                 await store.agree(settings.shared(), settings.allow_different_settings)
             except BaseException:
                 await store.close()
                 raise
-        self.engine = Engine(store, settings.limits, settings.consistency, throttle, settings.serverless)
-        await self.engine.open()
-        self.desk = Desk(self.engine)
-        listeners = [
-            Listener(name=head, host=settings.host, port=port, protocols=PROTOCOLS[head](self))
-            for head, port in settings.listening().items()
-        ]
-        self.server = Server(settings.limits, listeners, self.directory, _names(settings))
+        throttle = Throttle(
+            enforced=settings.throttle == "enforce", burst=settings.burst, clock=settings.clock
+        )
+        engine = Engine(store, settings.limits, settings.consistency, throttle, settings.serverless)
+        await engine.open()
         try:
-            await self.server.start()
+            await engine.workload.open(self.directory / _WORKLOAD, settings.record_workload)
         except BaseException:
-            await self.engine.close()
+            await engine.close()
             raise
-        if self._key_file is not None:
-            self._key_watch = asyncio.create_task(self._watch_key_file(self._key_file))
+        if settings.log_requests or settings.slow_query_ms is not None:
+            slow_seconds = None if settings.slow_query_ms is None else settings.slow_query_ms / 1000
+            engine.observers.add(RequestLog(settings.log_requests, slow_seconds))
+        return engine
+
+    async def reopen(self, change: Callable[[], None], is_rollback: bool = False) -> None:
+        """Closes the data, has its files changed, and opens them again, while requests wait and connections stay.
+
+        Faults end and counts begin anew. With `is_rollback` the files are older than what clients have seen:
+        numbers of resources go on all the same, and sessions demand nothing. TimeoutError, and no change, when
+        requests under way do not end.
+        """
+        if self.backups is not None:
+            raise SettingsError("a server with --backup-dir does not exchange its data while it runs")
+        self.engine.faults.clear()
+        async with self.desk.quiet(DRAIN_SECONDS):
+            before = self.engine
+            await self.copies.close()
+            await before.close()
+            try:
+                await asyncio.to_thread(change)
+            finally:
+                self.engine = await self._open_engine(await self._open_store())
+                self.engine.is_rolled_back = before.is_rolled_back or is_rollback
+                self.engine.catalog.skip_numbers(before.catalog.last_number)
+                self.desk.move_to(self.engine)
+                self.copies = Copies(self.engine)
+                self.copies.open()
+
+    def _listener(self, head: str, port: int) -> Listener:
+        protocols = PROTOCOLS[head](self)
+        plain = None
+        if self.settings.https_only:
+            # HTTP tells its clients what to do; who speaks anything else without TLS is not answered.
+            plain = tuple(each for each in protocols if isinstance(each, HttpSite))
+        return Listener(
+            name=head,
+            host=self.settings.host,
+            port=port,
+            protocols=protocols,
+            plain=plain,
+            advertised_host=self.settings.advertised_host,
+        )
+
+    async def _open_backups(self, store: Store) -> None:
+        if self.settings.backup_dir is None or not isinstance(store, SqliteStore):
+            return
+        self.backups = Backups(store, self.settings.backup_dir)
+        try:
+            await self.backups.open()
+        except OSError as error:
+            raise SettingsError(f"--backup-dir cannot be used: {error}") from error
 
     def nosql(self) -> tuple[WireProtocol, ...]:
         """What is spoken on the port of the NoSQL head; the admin API, metrics and health checks are there too."""
         settings = self.settings
-        admin = AdminOperations(self.keys, is_loopback(settings.host), lambda: self.server.connections)
+        admin = AdminOperations(
+            self.keys,
+            is_loopback(settings.host),
+            lambda: self.server.connections,
+            lambda: self.copies,
+            self.backups,
+            self.handover,
+        )
         hosts = HostNames(settings.host, settings.host_names)
-        head = NoSqlHead(self.desk, self._authenticator, admin, hosts)
-        return (HttpSite(head.handle, head.admit),)
+        head = NoSqlHead(self.desk, self._authenticator, admin, hosts, settings.direct, ExplorerPage())
+        plain_paths = frozenset({HEALTH_PATH, READY_PATH}) if settings.https_only else None
+        site = HttpSite(head.answer, head.admit, plain_paths=plain_paths)
+        if not settings.direct:
+            return (site,)
+        direct = DirectHead(head, self.desk)
+        return (DirectProtocol(direct.answer, direct.admit), site)
 
     def _read_keys(self) -> AccountKeys:
         """The keys the settings name; SettingsError or ValueError when they cannot be used."""
@@ -199,11 +350,30 @@ class Node:
         self.settings.check_keys(keys)
         return keys
 
-    async def _watch_key_file(self, file: KeyFile) -> None:
+    async def _watch_files(self) -> None:
         while True:
-            await asyncio.sleep(KEY_FILE_SECONDS)
-            if file.has_changed():
+            await asyncio.sleep(LOOK_SECONDS)
+            if self._key_file is not None and self._key_file.has_changed():
                 self.reload_keys()
+            if self.server.has_new_certificate():
+                self.reload_certificate()
+
+    def reload(self) -> None:
+        """Reads the files that may change anew; during the start they are about to be read."""
+        if self._file_watch is None:
+            return
+        if self._key_file is not None:
+            self.reload_keys()
+        self.reload_certificate()
+
+    def reload_certificate(self) -> None:
+        """Has connections to come get the certificate in its files; one that cannot be used changes nothing."""
+        try:
+            self.server.load_certificate()
+        except ValueError as error:
+            _log.error("the certificate of before stays in use: %s", error)
+            return
+        _log.warning("the certificate was read anew, for connections that begin from now on")
 
     def reload_keys(self) -> None:
         """Puts the keys in the file in force. When they cannot be used, those of before stay, and the log says why."""
@@ -227,12 +397,15 @@ class Node:
                 durable=settings.data is not None,
                 allow_missing=settings.allow_missing_data,
             )
-        return await PostgresStore.open(settings.store, allow_missing=settings.allow_missing_data)
+        return await open_database(settings.store, allow_missing=settings.allow_missing_data)
 
     async def stop(self) -> None:
         """Lets running requests finish, then closes the data; what is held goes on."""
-        if self._key_watch is not None:
-            self._key_watch.cancel()
+        if self._file_watch is not None:
+            self._file_watch.cancel()
+        if self.backups is not None:
+            await self.backups.close()
+        await self.copies.close()
         self.engine.faults.clear()
         self.engine.is_stopping = True
         await self.server.drain(DRAIN_SECONDS)
@@ -243,6 +416,13 @@ class Node:
     @property
     def endpoint(self) -> str:
         return f"http://{self.server.address(NOSQL)}/"
+
+    def new_link(self) -> str | None:
+        """A link to the page that brings the key along and works once; None where there are no links."""
+        if self.handover is None:
+            return None
+        scheme = "https" if self.settings.https_only else "http"
+        return f"{scheme}://{self.server.address(NOSQL)}/#{FRAGMENT}={self.handover.new_token()}"
 
     @property
     def health_address(self) -> str:

@@ -32,6 +32,8 @@ _SECRET = "secret"
 _SECRET_BYTES = 32
 UNFINISHED_COPY = "copy"
 """The kind of the records that a copy of another account leaves here until it is whole."""
+CONTAINER_COPY = "containercopy"
+"""The kind of the records of copies of containers, under way and over."""
 
 
 class StaleCatalogError(Exception):
@@ -58,6 +60,7 @@ class Catalog:
         self._by_name: dict[tuple[Kind, str, str], Resource] = {}
         self._placements: dict[str, list[Placement]] = {}
         self._operations: dict[str, Record] = {}
+        self._copies: dict[str, Record] = {}
         self._last_number = 0
         self.secret = secrets.token_bytes(_SECRET_BYTES)
         """What the account's continuation tokens are sealed with; kept with the first resource."""
@@ -71,6 +74,7 @@ class Catalog:
         self._by_name.clear()
         self._placements.clear()
         self._operations.clear()
+        self._copies.clear()
         for record in records:
             if is_resource_record(record):
                 self._show(from_record(record))
@@ -78,6 +82,8 @@ class Catalog:
                 self._placements.setdefault(record.parent, []).append(placements.from_record(record))
             elif record.kind == placements.OPERATION:
                 self._operations[record.parent] = record
+            elif record.kind == CONTAINER_COPY:
+                self._copies[record.rid] = record
             elif record.kind == UNFINISHED_COPY:
                 raise UnfinishedCopyError
             elif record.kind == _COUNTER:
@@ -203,6 +209,15 @@ class Catalog:
 
         return fresh
 
+    @property
+    def last_number(self) -> int:
+        """The last number that a resource was given."""
+        return self._last_number
+
+    def skip_numbers(self, last: int) -> None:
+        """Has new resources get numbers beyond one, so that no rid means another resource than it did before."""
+        self._last_number = max(self._last_number, last)
+
     def check_absent(self, kind: Kind, parent_rid: str, id: str) -> None:
         """Raises the conflict a second resource of that name would be."""
         if (kind, parent_rid, id) in self._by_name:
@@ -242,6 +257,45 @@ class Catalog:
         await self._save([new.to_record()], [old.to_record()])
         self._hide(old)
         self._show(new)
+
+    def copies(self) -> list[Record]:
+        """The records of copies of containers, in no order."""
+        return list(self._copies.values())
+
+    def copy_record(self, id: str) -> Record | None:
+        """The record of one of them."""
+        return self._copies.get(id)
+
+    async def save_copy(
+        self,
+        new: Record | None,
+        old: Record | None,
+        changes: Sequence[tuple[Resource, Resource]] = (),
+    ) -> bool:
+        """Puts the record of a copy in place of an older one, and versions of resources in place of others, in one
+        durable step: all of them or none. Names may be exchanged by it. Without a new record the old one goes.
+
+        False, and no change, when the record or a resource is not as given.
+        """
+        puts = [after.to_record() for _, after in changes]
+        gone = [before.to_record() for before, _ in changes]
+        expected = list(gone)
+        if new is not None:
+            puts.append(new)
+        if old is not None:
+            expected.append(old)
+            gone.append(old)
+        if not await self._store.save_records(puts, gone, expected, unless_behind=old is None):
+            return False
+        if old is not None:
+            self._copies.pop(old.rid, None)
+        if new is not None:
+            self._copies[new.rid] = new
+        for before, _ in changes:
+            self._hide(before)
+        for _, after in changes:
+            self._show(after)
+        return True
 
     def with_chores(self) -> list[Resource]:
         """The containers that have something to sweep, or a change to be finished, whether they are used or not."""

@@ -11,6 +11,7 @@ import orjson
 
 from pleiad import errors
 from pleiad.catalog.computed import check_computed, check_computed_queries
+from pleiad.catalog.copy_marks import marks_of
 from pleiad.catalog.search_policy import check_full_text, check_replacement, embedding_dimensions
 from pleiad.index.policy import IndexingPolicy
 from pleiad.item.ttl import check_default_ttl
@@ -190,13 +191,14 @@ def versions_since(properties: dict[str, Any]) -> int:
 
 
 def with_versions_since(old_properties: dict[str, Any], new: ContainerDefinition) -> dict[str, Any]:
-    """The properties of a replacement, which remember when its versions began to be kept."""
+    """The properties of a replacement, which remember when its versions began to be kept, and what copies noted."""
+    properties = {**new.properties, **marks_of(old_properties)}
     if new.versions_seconds is None:
-        return new.properties
+        return properties
     policy = old_properties.get("changeFeedPolicy")
     kept_before = policy is not None and policy["retentionDuration"] > 0
     since = versions_since(old_properties) if kept_before else int(time.time())
-    return {**new.properties, _VERSIONS_SINCE: since}
+    return {**properties, _VERSIONS_SINCE: since}
 
 
 def _retention_minutes(policy: object, limits: Limits) -> int | None:

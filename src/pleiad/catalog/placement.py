@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum
 
 from pleiad import errors
 from pleiad.keys.definition import KeyDefinition
@@ -20,6 +21,14 @@ from pleiad.store.segments import FIRST_NODE, Segment, SegmentStore
 
 KIND = "partition"
 OPERATION = "operation"
+
+
+class Cause(Enum):
+    """Why a change of the map takes place."""
+
+    REQUEST = "request"
+    STORAGE = "storage"
+    THROUGHPUT = "throughput"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,8 @@ class Placement:
     """When a split or merge put others in its place; None while it is live."""
     node: str = FIRST_NODE
     """The node that the segment is on."""
+    cause: str = ""
+    """Why the split or merge took place that made it; empty where that is not known."""
 
     @property
     def is_live(self) -> bool:
@@ -61,6 +72,8 @@ class Placement:
             body["retired"] = self.retired_at
         if self.node != FIRST_NODE:
             body["node"] = self.node
+        if self.cause:
+            body["cause"] = self.cause
         return Record(KIND, f"{self.container_rid}/{self.id}", self.container_rid, str(self.id), body)
 
 
@@ -78,6 +91,7 @@ def from_record(record: Record) -> Placement:
         body.get("made", 0),
         body.get("retired"),
         body.get("node", FIRST_NODE),
+        body.get("cause", ""),
     )
 
 
@@ -103,6 +117,19 @@ def changes_of(history: Iterable[Placement]) -> tuple[int, int]:
             else:
                 merges += 1
     return children // 2, merges
+
+
+def children_of(history: Iterable[Placement]) -> dict[int, list[Placement]]:
+    """What came in the place of each partition that was split or merged, by its id."""
+    by_id = {placement.id: placement for placement in history}
+    found: dict[int, list[Placement]] = {}
+    for placement in by_id.values():
+        known = [id for id in placement.parents if id in by_id]
+        older = {id for parent in known for id in by_id[parent].parents}
+        for parent in known:
+            if parent not in older:
+                found.setdefault(parent, []).append(placement)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

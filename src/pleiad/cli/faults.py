@@ -8,21 +8,22 @@ import click
 
 from pleiad.cli.options import asking, database_or_container, server_options
 from pleiad.cli.table import json_text, shown
+from pleiad.cli.words import counted
 from pleiad.engine.faults import BY_WORD, OPERATIONS, SECONDS_DEFAULT
 from pleiad.engine.phase import HOLDABLE
 
 
-@click.group(short_help="Make requests fail on demand.")
+@click.group()
 def faults() -> None:
     """Make requests of a running server fail, be late or lose their connection, to see what a client does then.
 
     \b
     Examples:
-      pleiad faults add 429 --count 20                      the next 20 requests on items are throttled
-      pleiad faults add 503 --share 0.1 --seed 7            one in ten fails, the same ones every time
+      pleiad faults add 429 --count 20             the next 20 are throttled
+      pleiad faults add 503 --share 0.1 --seed 7   one in ten fails
       pleiad faults add late --delay-ms 500 --operation query --on sample/food
-      pleiad faults add cut-after --operation create        written, but the client never hears of it
-      pleiad faults add hold --phase committing --on sample/food   a split waits behind its fence
+      pleiad faults add cut-after --operation create    written, never told
+      pleiad faults add hold --phase committing --on sample/food
       pleiad faults list
       pleiad faults clear
 
@@ -40,9 +41,8 @@ def faults() -> None:
 @click.option("--on", metavar="DB[/CONTAINER]", callback=database_or_container,
               help="Only requests on this database or container.")  # fmt: skip
 @click.option("--partition", metavar="ID", help="Only requests to this physical partition of the container.")
-@click.option(
-    "--operation", type=click.Choice(OPERATIONS), help="Only this operation; 'any' is metadata too."
-)
+@click.option("--operation", metavar="OPERATION", type=click.Choice(OPERATIONS),
+              help=f"Only this operation, of {', '.join(OPERATIONS)}; 'any' is metadata too.")  # fmt: skip
 @click.option("--delay-ms", metavar="MS", type=click.IntRange(min=0), help="Wait so long first.")
 @click.option("--retry-after-ms", metavar="MS", type=click.IntRange(min=0),
               help="What a 429 tells the client to wait.")  # fmt: skip
@@ -92,7 +92,7 @@ def clear(id: str | None, endpoint: str, key: str) -> None:
             click.echo(f"ended fault {id}")
             return
         count = admin.clear_faults()
-    click.echo(f"ended {count} fault" + ("" if count == 1 else "s"))
+    click.echo(f"ended {counted(count, 'fault')}")
 
 
 def _sentence(rule: dict[str, Any]) -> str:
@@ -105,7 +105,7 @@ def _sentence(rule: dict[str, Any]) -> str:
     if "share" in rule:
         parts.append(f"for {100 * rule['share']:g}% of requests (seed {rule['seed']})")
     if "count" in rule:
-        parts.append(f"for {rule['count']:,} request" + ("" if rule["count"] == 1 else "s"))
+        parts.append(f"for {counted(rule['count'], 'request')}")
     place = "/".join(shown(rule[name]) for name in ("database", "container") if name in rule)
     if place:
         parts.append(f"on {place}")
@@ -115,6 +115,6 @@ def _sentence(rule: dict[str, Any]) -> str:
         parts.append(f"operation {rule['operation']}")
     elif "phase" not in rule:
         parts.append("any operation on items")
-    parts.append(f"met {rule['hits']:,} times")
+    parts.append(f"met {counted(rule['hits'], 'time')}")
     parts.append(f"{rule['secondsLeft']:.0f} s left")
     return ", ".join(parts)

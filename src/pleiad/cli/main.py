@@ -1,38 +1,71 @@
-"""The `pleiad` command: its verbs, put together."""
+"""The `pleiad` command: its verbs, each loaded when it is named, so that none waits for what another needs."""
 
 from __future__ import annotations
 
+import importlib
+import keyword
+
 import click
 
-from pleiad.cli.check import check
-from pleiad.cli.copy_data import copy_data
-from pleiad.cli.faults import faults
-from pleiad.cli.merge import merge
-from pleiad.cli.partitions import partitions
-from pleiad.cli.query import query
-from pleiad.cli.serve import serve
-from pleiad.cli.split import split
-from pleiad.cli.throughput import throughput
+VERBS = {
+    "serve": "Serve a database.",
+    "wait": "Wait until a server is ready.",
+    "ls": "List databases, containers or items.",
+    "show": "Show what a database or container is.",
+    "create": "Create a database or container.",
+    "get": "Print an item.",
+    "put": "Write an item.",
+    "rm": "Delete an item, container or database.",
+    "query": "Run a query and see what it costs.",
+    "shell": "Type verbs and queries at a prompt.",
+    "partitions": "Show physical partitions.",
+    "top": "Watch what keeps a server busy.",
+    "workload": "Record the requests on a container.",
+    "split": "Split a physical partition.",
+    "merge": "Merge physical partitions.",
+    "throughput": "Show or set throughput.",
+    "faults": "Make requests fail on demand.",
+    "scenario": "See good and bad partition keys at work.",
+    "import": "Bring a file of items into a container.",
+    "export": "Write the items of a container to a file.",
+    "advise": "Choose a partition key from measurement.",
+    "copy": "Copy a container, with another partition key.",
+    "copy-data": "Copy an account to another store.",
+    "check": "Look for damage in a data directory or a database.",
+    "backup": "Back up an account in SQLite.",
+    "restore": "Make a data directory of a backup.",
+}
+"""What each verb does; it is the command of the same name in the file of the same name."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Verbs(click.Group):
+    """The verbs by name."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        return verb(name) if name in VERBS else None
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+def verb(name: str) -> click.Command:
+    """The command of a verb."""
+    file = name.replace("-", "_") + ("_" if keyword.iskeyword(name) else "")
+    command: click.Command = getattr(importlib.import_module(f"pleiad.cli.{file}"), file)
+    return command
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="pleiad")
 def cli() -> None:
     """Pleiad: a partitioned database that Cosmos DB clients work against, run by yourself.
 
     Start one with `pleiad serve` and point any Cosmos DB SDK at the endpoint it prints.
     """
-
-
-cli.add_command(serve)
-cli.add_command(query)
-cli.add_command(partitions)
-cli.add_command(split)
-cli.add_command(merge)
-cli.add_command(throughput)
-cli.add_command(faults)
-cli.add_command(copy_data)
-cli.add_command(check)
 
 
 def main() -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import click
 
-from pleiad.cli.options import asking, container_names, server_options
-from pleiad.cli.progress import wait_until_settled
+from pleiad.cli.items import container_argument
+from pleiad.cli.options import asking, server_options
+from pleiad.cli.settled import wait_until_settled
 from pleiad.cli.table import shown
+from pleiad.cli.words import counted
 
 
-@click.command(short_help="Merge physical partitions.")
-@click.argument("container", metavar="DB/CONTAINER", callback=container_names)
+@click.command()
+@container_argument
 @click.argument("partitions", metavar="PARTITION PARTITION...", nargs=-1, required=True)
 @click.option("--no-wait", is_flag=True, help="Do not wait for a merge that takes longer.")
 @server_options
@@ -34,7 +36,7 @@ def merge(
         names = ", ".join(map(shown, partitions))
         if made["settled"]:
             merged = made["partition"]
-            click.echo(f"merged {names} into {merged['id']} ({merged['items']:,} items)")
+            click.echo(f"merged {names} into {merged['id']} ({counted(merged['items'], 'item')})")
             return
         click.echo(f"merging {names} goes on")
         if not no_wait:

@@ -14,7 +14,9 @@ from typing import Any
 
 import click
 
-from pleiad.cli.table import json_text, shown, width_of
+from pleiad.cli.key import key_text
+from pleiad.cli.table import shown, width_of
+from pleiad.cli.words import counted
 
 _GAP = "  "
 _BAR_WIDTH_MAX = 20
@@ -22,6 +24,8 @@ _BAR_WIDTH_MIN = 4
 _WIDTH_UNLIMITED = 120
 _HOT_PERCENT = 90.0
 _RANGE_DIGITS = 6
+_KEY_WIDTH_MIN = 10
+_BALANCE_COLOURS = {"good": "green", "warn": "yellow", "bad": "red"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,8 @@ class _Column:
 
 def view(answer: dict[str, Any], warnings: Sequence[dict[str, Any]], look: Look) -> str:
     """The whole picture of a container."""
-    lines = [*_wrapped(_heading(answer), look), "", *_partitions(answer["partitions"], look)]
+    lines = [*_wrapped(_heading(answer), look), *_balance(answer.get("balance"), look)]
+    lines += ["", *_partitions(answer["partitions"], look)]
     lines += _section("largest logical partitions", answer["largest"], _largest_line, look)
     lines += _section("hottest logical partitions", answer["hottest"], _hottest_line, look)
     if answer["history"]:
@@ -79,9 +84,17 @@ def _heading(answer: dict[str, Any]) -> str:
         kind = "autoscale up to " if throughput["autoscale"] else ""
         owner = ", shared by its database" if throughput["shared"] else ""
         parts.append(f"{kind}{throughput['ru']:,} RU/s{owner}")
-    count = len(answer["partitions"])
-    parts.append(f"{count} physical partition" + ("s" if count != 1 else ""))
+    parts.append(counted(len(answer["partitions"]), "physical partition"))
     return "   ".join(parts)
+
+
+def _balance(balance: dict[str, Any] | None, look: Look) -> list[str]:
+    """The server's own words on how the key spreads the load."""
+    if balance is None:
+        return []
+    text = _wrapped(shown(f"{balance['word']}. {balance['sentence']} {balance['why']}"), look)
+    colour = _BALANCE_COLOURS.get(balance["level"], "")
+    return ["", *(look.styled(line, colour) if colour else line for line in text)]
 
 
 def _partitions(partitions: list[dict[str, Any]], look: Look) -> list[str]:
@@ -105,6 +118,9 @@ def _partitions(partitions: list[dict[str, Any]], look: Look) -> list[str]:
             _Column("busy", [f"{100 * share:.0f}%" for share in used_shares], right=True, colours=colours),
             _Column("429s", [f"{load['throttled']:,}" for load in loads], right=True, keep=7),
         ]
+        if any(load.get("overBudget") for load in loads):
+            over = [f"{load['overBudget']:,}" for load in loads]
+            load_columns.append(_Column("over", over, right=True, keep=7))
     parents = [",".join(map(shown, each["parents"])) or "-" for each in partitions]
     last = _Column("from", parents, keep=1)
     return _fitted(columns, size_shares, load_columns, used_shares, last, look)
@@ -169,18 +185,20 @@ def _section(
 ) -> list[str]:
     if not entries:
         return []
-    keys = [_key(each["key"]) for each in entries]
-    width = min(max(map(width_of, keys)), (look.columns or _WIDTH_UNLIMITED) // 3)
+    keys = [key_text(each["key"]) for each in entries]
+    texts = [line(each) for each in entries]
+    room = (look.columns or _WIDTH_UNLIMITED) - max(map(width_of, texts)) - len(f"  {_GAP}")
+    width = min(max(map(width_of, keys)), max(room, _KEY_WIDTH_MIN))
     lines = ["", title]
-    for key, entry in zip(keys, entries, strict=True):
+    for key, text in zip(keys, texts, strict=True):
         name = _cut_to(key, width, look)
-        lines.append(_cut(f"  {name}{' ' * (width - width_of(name))}  {line(entry)}", look))
+        lines.append(_cut(f"  {name}{' ' * (width - width_of(name))}{_GAP}{text}", look))
     return lines
 
 
 def _largest_line(entry: dict[str, Any]) -> str:
     return (
-        f"{size_text(entry['bytes']):>9}  {entry['percent']:6.2f}% of the limit  {entry['items']:,} items  "
+        f"{size_text(entry['bytes']):>9}  {entry['percent']:6.2f}% full  {counted(entry['items'], 'item')}  "
         f"partition {shown(entry['partition'])}"
     )
 
@@ -188,12 +206,6 @@ def _largest_line(entry: dict[str, Any]) -> str:
 def _hottest_line(entry: dict[str, Any]) -> str:
     places = ", ".join(map(shown, entry["partitions"]))
     return f"{entry['ruPerSecond']:>12,.2f} RU/s  partition {places}"
-
-
-def _key(values: list[Any]) -> str:
-    """A key as a person writes it: one value alone, several as a list; what is missing says so."""
-    texts = ["(none)" if value == {} else json_text(value) for value in values]
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def _cut(text: str, look: Look) -> str:

@@ -8,9 +8,8 @@ there is one.
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import sys
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +17,15 @@ from urllib.parse import unquote
 
 import click
 
-from pleiad.cli.options import container_names, server_options
+from pleiad.cli.closed_pipe import drop_output
+from pleiad.cli.item_view import item_shown, system_option, terminal_columns
+from pleiad.cli.items import container_argument
+from pleiad.cli.key import key_values
+from pleiad.cli.options import server_options
 from pleiad.cli.table import json_text, shown, table, width_of
+from pleiad.cli.words import counted
+from pleiad.client.account import KEY_HEADER
+from pleiad.client.admin import Admin, RequestRefusedError
 from pleiad.client.connection import Answer, Connection, ConnectionFailedError
 
 LIMIT_DEFAULT = 100
@@ -53,14 +59,6 @@ def _json_value(text: str, what: str) -> Any:
         ) from None
 
 
-def _partition_key(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
-    """The header of a partition key: one value, or a list with one for each level."""
-    if text is None:
-        return None
-    value = _json_value(text, "a partition key")
-    return json.dumps(value if isinstance(value, list) else [value])
-
-
 def _parameters(
     context: click.Context, option: click.Parameter, given: tuple[str, ...]
 ) -> list[dict[str, Any]]:
@@ -73,13 +71,13 @@ def _parameters(
     return parameters
 
 
-@click.command(short_help="Run a query and see what it costs.")
-@click.argument("container", metavar="DB/CONTAINER", callback=container_names)
+@click.command()
+@container_argument
 @click.argument("query", metavar="QUERY")
 @server_options
-@click.option("--partition-key", metavar="JSON", callback=_partition_key,
-              help="Ask one logical partition only: its key value, or a list with one value for each level. "
-              "A list with the first levels of a hierarchical key asks everything beneath them.")  # fmt: skip
+@click.option("--partition-key", metavar="VALUE", callback=key_values,
+              help="Ask one logical partition only: its key value, a text as it is or JSON, or a JSON list with "
+              "one for each level. A list with the first levels of a hierarchical key asks all beneath.")  # fmt: skip
 @click.option("--parameter", "parameters", metavar="NAME=JSON", multiple=True, callback=_parameters,
               help="The value of a parameter of the query; may be given several times.")  # fmt: skip
 @click.option("--max-items", metavar="N", type=click.IntRange(1, _PAGE_ITEMS_MAX),
@@ -89,22 +87,26 @@ def _parameters(
 @click.option("--all", "wants_all", is_flag=True, help="Fetch every page, whatever the limit.")
 @click.option("--format", "form", type=click.Choice(["table", "json", "jsonl"]),
               show_default="table on a terminal, jsonl otherwise",
-              help="table: aligned columns where every result is an object of plain values, JSON otherwise; "
+              help="table: aligned columns where every result is an object of plain values, JSON otherwise, "
+              "of whole items without what the system adds; "
               "json: one array; jsonl: one result a line.")  # fmt: skip
+@system_option
 @click.option("--explain", "wants_explanation", is_flag=True,
               help="Also tell the charge of each page and its parts, the physical partitions, the indexes "
-              "used and missing, and how many items were loaded.")  # fmt: skip
+              "used and missing, how many items were loaded, why it goes to so many partitions, and what "
+              "that would cost with 50 of them.")  # fmt: skip
 def query(
     container: tuple[str, str],
     query: str,
     endpoint: str,
     key: str,
-    partition_key: str | None,
+    partition_key: list[Any] | None,
     parameters: list[dict[str, Any]],
     max_items: int | None,
     limit: int,
     wants_all: bool,
     form: str | None,
+    with_system: bool,
     wants_explanation: bool,
 ) -> None:
     """Run QUERY on the items of a container of a running server.
@@ -116,10 +118,12 @@ def query(
     \b
     Examples:
       pleiad query sample/food "SELECT c.id, c.foodGroup FROM c"
-      pleiad query sample/users "SELECT * FROM c WHERE c.userId = @id" --parameter id='"Andrew"'
-      pleiad query sample/flights "SELECT VALUE COUNT(1) FROM c" --partition-key '"LAX"'
+      pleiad query sample/users "SELECT * FROM c WHERE c.userId = @id" \\
+          --parameter id='"Andrew"'
+      pleiad query sample/flights "SELECT VALUE COUNT(1) FROM c" \\
+          --partition-key LAX
       pleiad query sample/food "SELECT * FROM c ORDER BY c.id" --explain
-      pleiad query sample/food "SELECT * FROM c" --all --format jsonl > food.jsonl
+      pleiad query sample/food "SELECT * FROM c" --all > food.jsonl
 
     The exit code is 0 when the query ran, 1 when the server refused it or did not answer, and 2 when the
     command itself was wrong.
@@ -129,8 +133,8 @@ def query(
     if wants_explanation:
         headers["x-ms-cosmos-populateindexmetrics-v2"] = "True"
     if partition_key is not None:
-        headers["x-ms-documentdb-partitionkey"] = partition_key
-    printer = _Printer(form or ("table" if sys.stdout.isatty() else "jsonl"))
+        headers[KEY_HEADER] = json.dumps(partition_key)
+    printer = _Printer(form or ("table" if sys.stdout.isatty() else "jsonl"), with_system)
     pages = []
     try:
         with Connection(endpoint, key) as connection:
@@ -139,16 +143,27 @@ def query(
             for page in asked.pages(max_items, None if wants_all else limit):
                 pages.append(page)
                 printer.add(page.results)
+            way = _way(connection, container, asked.document, partition_key) if wants_explanation else None
         printer.finish()
     except (ConnectionFailedError, QueryFailedError) as error:
         raise click.ClickException(str(error)) from None
     except BrokenPipeError:
-        # The reader has what it wanted. Nothing may be flushed into the closed pipe at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()  # the reader has what it wanted
         return
     if wants_explanation:
-        click.echo(explanation(pages), err=True)
+        click.echo("\n".join([explanation(pages), *way_lines(way)]), err=True)
     click.echo(summary(pages), err=True)
+
+
+def _way(
+    connection: Connection, container: tuple[str, str], document: dict[str, Any], key: list[Any] | None
+) -> dict[str, Any] | None:
+    """What the server says of the way of the query; None from a server that cannot say."""
+    body = document if key is None else {**document, "partitionKey": key}
+    try:
+        return Admin(connection).explain(*container, body)
+    except RequestRefusedError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,15 +227,19 @@ def _pairs(text: str) -> tuple[tuple[str, float], ...]:
 
 
 class _Printer:
-    """Writes results in one form: lines as they come, tables and arrays when all are there."""
+    """Writes results in one form: lines as they come, tables and arrays when all are there.
 
-    def __init__(self, form: str) -> None:
+    The table is for people, and shows what the system adds to items only when that is asked for.
+    """
+
+    def __init__(self, form: str, with_system: bool) -> None:
         self._form = form
+        self._with_system = with_system or form != "table"
         self._results: list[Any] = []
 
     def add(self, results: list[Any]) -> None:
         if self._form != "jsonl":
-            self._results += results
+            self._results += [item_shown(result, self._with_system) for result in results]
             return
         for result in results:
             click.echo(json_text(result))
@@ -229,8 +248,7 @@ class _Printer:
         if self._form == "jsonl":
             return
         if self._form == "table":
-            columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-            text = table(self._results, columns)
+            text = table(self._results, terminal_columns())
             if text is not None:
                 click.echo(text, nl=bool(text))
                 return
@@ -238,10 +256,6 @@ class _Printer:
 
 
 # -- what it cost ------------------------------------------------------------------------------------
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count:,} {word}" + ("" if count == 1 else "s")
 
 
 def _total_ru(pages: list[Page]) -> str:
@@ -255,12 +269,12 @@ def _partitions(pages: list[Page]) -> list[str]:
 def summary(pages: list[Page]) -> str:
     """One line: items, pages, charge and physical partitions, and whether there is more."""
     parts = [
-        _counted(sum(len(page.results) for page in pages), "item"),
-        _counted(len(pages), "page"),
+        counted(sum(len(page.results) for page in pages), "item"),
+        counted(len(pages), "page"),
         _total_ru(pages),
     ]
     if partitions := _partitions(pages):
-        parts.append(f"{_counted(len(partitions), 'physical partition')} ({', '.join(partitions)})")
+        parts.append(f"{counted(len(partitions), 'physical partition')} ({', '.join(partitions)})")
     line = ", ".join(parts)
     return f"{line}; there are more: --limit N or --all" if pages[-1].continuation else line
 
@@ -269,7 +283,7 @@ def explanation(pages: list[Page]) -> str:
     """How the query was run, as far as the server tells."""
     lines = ["charge"]
     lines += [
-        f"  page {number:<4} {page.charge_ru:>10.2f} RU  {_counted(len(page.results), 'item')}"
+        f"  page {number:<4} {page.charge_ru:>10.2f} RU  {counted(len(page.results), 'item')}"
         for number, page in enumerate(pages, 1)
     ]
     sums: dict[str, float] = {}
@@ -297,11 +311,29 @@ def explanation(pages: list[Page]) -> str:
         )
         lines += [
             "execution",
-            f"  loaded     {loaded:>10,.0f} items  {loaded_bytes:>14,.0f} bytes",
-            f"  returned   {returned:>10,.0f} items  {returned_bytes:>14,.0f} bytes",
+            f"  loaded     {loaded:>10,.0f} {'item' if loaded == 1 else 'items'}  {loaded_bytes:>14,.0f} bytes",
+            f"  returned   {returned:>10,.0f} {'item' if returned == 1 else 'items'}  {returned_bytes:>14,.0f} bytes",
             f"  time       {milliseconds:>10,.2f} ms on the server",
         ]
     return "\n".join(lines)
+
+
+def way_lines(way: dict[str, Any] | None) -> list[str]:
+    """Why the query goes where it goes, what that would cost with many partitions, and other advice."""
+    if way is None or "why" not in way:
+        return []
+    sentences = [way["why"], way["atManyPartitions"]["sentence"]]
+    lines = ["the way it takes", *(line for each in sentences for line in _indented(each))]
+    if way["advice"]:
+        lines.append("advice")
+        for each in way["advice"]:
+            lines += _indented(f"{each['sentence']} ({each['id']})")
+    return lines
+
+
+def _indented(sentence: str) -> list[str]:
+    width = min(terminal_columns() or _ERROR_COLUMNS, _ERROR_COLUMNS)
+    return textwrap.wrap(shown(sentence), width, initial_indent="  ", subsequent_indent="  ")
 
 
 def _index_lines(title: str, indexes: Any) -> list[str]:

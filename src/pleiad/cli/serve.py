@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import contextlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from pleiad import limits as limit_profiles
 from pleiad.account.keys import EMULATOR_KEY
 from pleiad.catalog.catalog import UnfinishedCopyError
+from pleiad.cli.closed_pipe import drop_output
+from pleiad.cli.log_output import FORMATS, logging_to_standard_error
 from pleiad.engine.consistency import BY_OPTION, Consistency
+from pleiad.engine.trail import Mode
+from pleiad.engine.watch.request_log import REQUESTS, SLOW
 from pleiad.errors import PleiadError
 from pleiad.head_ports import BY_NAME, HEADS, NOSQL
+from pleiad.job.load_folder import LoadError
 from pleiad.node import SQLITE, THROTTLES, Node, Settings, SettingsError
-from pleiad.server.descriptors import raise_descriptor_limit
+from pleiad.server.allocator import give_back_free_memory
+from pleiad.server.descriptors import fill_standard_descriptors, raise_descriptor_limit
 from pleiad.server.lifecycle import on_hangup, run, settle_garbage_collector, wait_for_stop
-from pleiad.store.postgres.connections import StoreUnreachableError, described
-from pleiad.store.postgres.schema import SchemaError as DatabaseSchemaError
+from pleiad.store.postgres.database import SchemaError as DatabaseSchemaError
+from pleiad.store.postgres.database import StoreUnreachableError, described
 from pleiad.store.problems import MissingDataError, SettingsDifferError
 from pleiad.store.sqlite.directory import StoreLockedError
 from pleiad.store.sqlite.schema import SchemaError
@@ -56,13 +63,14 @@ _REFUSALS = (
     UnfinishedCopyError,
     MissingDataError,
     SettingsDifferError,
+    LoadError,
     PleiadError,
     ValueError,
 )
 """What keeps a server from starting and says so in a sentence."""
 
 
-@click.command(short_help="Serve a database.")
+@click.command()
 @_option(
     "--data",
     metavar="DIR",
@@ -91,7 +99,7 @@ _REFUSALS = (
     default=BY_NAME[NOSQL].port,
     show_default=True,
     type=click.IntRange(0, 65535),
-    help="The port of the NoSQL head, for HTTP and HTTPS alike; 0 takes a free one.",
+    help="The port of the NoSQL head, for HTTP, HTTPS and direct mode alike; 0 takes a free one.",
 )
 @_option(
     "--heads",
@@ -102,6 +110,11 @@ _REFUSALS = (
     + ". NoSQL is always on. A head that this version does not have is refused.",
 )
 @_port_options
+@_option(
+    "--no-direct",
+    is_flag=True,
+    help="Serve no clients in direct mode, the default of .NET and Java; they are told to use gateway mode.",
+)
 @_option(
     "--key",
     default=EMULATOR_KEY,
@@ -145,7 +158,7 @@ _REFUSALS = (
     default="sqlite",
     show_default=True,
     help="Where items are kept: 'sqlite' is files in the data directory, postgresql://... a database that several "
-    "servers may share; the data directory then holds the certificate only.",
+    "servers may share; the data directory then holds the certificate and workload records only.",
 )
 @_option(
     "--ephemeral",
@@ -179,6 +192,42 @@ _REFUSALS = (
     is_flag=True,
     help="Start although segments that held items are gone, or the catalog is; what no container names is set aside.",
 )
+@_option(
+    "--tls-cert",
+    metavar="FILE",
+    default=None,
+    type=click.Path(path_type=Path),
+    help="The certificate to answer HTTPS with, PEM, with its chain; it is read anew when it changes and on SIGHUP. "
+    "Without it the server makes one and keeps it in the data directory.",
+)
+@_option(
+    "--tls-key",
+    metavar="FILE",
+    default=None,
+    type=click.Path(path_type=Path),
+    help="The key of --tls-cert, PEM.",
+)
+@_option(
+    "--https-only",
+    is_flag=True,
+    help="Refuse plain HTTP with 403; health and readiness, which tell nothing, are answered.",
+)
+@_option(
+    "--backup-dir",
+    metavar="DIR",
+    default=None,
+    type=click.Path(path_type=Path),
+    help="Where `pleiad backup` has the server put backups of its SQLite account. Made when it does not exist; without "
+    "it the server takes no backups.",
+)
+@_option(
+    "--load",
+    metavar="DIR",
+    default=None,
+    type=click.Path(path_type=Path),
+    help="Load the containers of a folder that are not there yet: their items from DIR/DATABASE/CONTAINER.jsonl, "
+    ".json, .csv or .parquet, their definitions from DIR/DATABASE/CONTAINER.container.json.",
+)
 @_option("--sample", is_flag=True, help="Load a small sample to look at, where it is not there yet.")
 @_option(
     "--log-level",
@@ -187,68 +236,95 @@ _REFUSALS = (
     type=click.Choice(["debug", "info", "warning", "error"]),
     help="How much is logged to standard error. Keys and tokens never are.",
 )
+@_option(
+    "--log-format",
+    default=FORMATS[0],
+    show_default=True,
+    type=click.Choice(FORMATS),
+    help="Whether a log line is text or a JSON object; both have the time with its zone.",
+)
+@_option(
+    "--log-requests",
+    is_flag=True,
+    help="Log every request: its operation, container, partition key, physical partitions, status, charge and time.",
+)
+@_option(
+    "--slow-query-ms",
+    metavar="MS",
+    default=None,
+    type=click.IntRange(min=0),
+    help="Log queries that take this long or longer, with their text and without their parameters.",
+)
+@_option(
+    "--link",
+    is_flag=True,
+    help="Print the link to the explorer also where the output is no terminal. Who opens it within ten minutes gets "
+    "the key, once; only a server on loopback has one.",
+)
+@_option("--no-link", is_flag=True, help="Print no such link on a terminal either.")
+@_option(
+    "--record-workload",
+    default=Mode.OFF.value,
+    show_default=True,
+    type=click.Choice([mode.value for mode in Mode]),
+    help="Record every request on items, with the values in it or with hashes of them, in the data directory. "
+    "`pleiad workload` switches it for one container, whatever stands here.",
+)
 def serve(
     data: Path,
+    ephemeral: bool,
     host: str,
     host_names: tuple[str, ...],
     port: int,
     heads: tuple[str, ...],
-    key: str,
-    read_only_key: str | None,
-    key_file: Path | None,
-    allow_emulator_key: bool,
+    no_direct: bool,
     profile: str,
     consistency: str,
-    store: str,
-    ephemeral: bool,
-    throttle: str,
-    burst: bool,
-    serverless: bool,
-    allow_different_settings: bool,
-    allow_missing_data: bool,
     sample: bool,
     log_level: str,
-    **head_ports: int | None,
+    log_format: str,
+    log_requests: bool,
+    link: bool,
+    no_link: bool,
+    record_workload: str,
+    **given: Any,
 ) -> None:
     """Serve a database that Cosmos DB clients work against.
 
-    HTTP and HTTPS answer on the same port; the certificate is made on the first start and kept in the data
-    directory. The server prints its endpoint and connection string, answers health checks at /_pleiad/health and
+    HTTP, HTTPS and direct mode answer on the same port; the certificate is made on the first start and kept in the
+    data directory. The server prints its endpoint and connection string, answers health checks at /_pleiad/health and
     readiness checks at /_pleiad/ready without a key, and on SIGTERM or Ctrl-C finishes running requests before it
     exits.
 
     \b
     Examples:
-      pleiad serve                               keep data in ./pleiad-data, listen on localhost:8081
-      pleiad serve --ephemeral --port 0          a throw-away database on a free port
-      PLEIAD_KEY=$(openssl rand -base64 64 | tr -d '\\n') pleiad serve --host 0.0.0.0
+      pleiad serve                        data in ./pleiad-data, port 8081
+      pleiad serve --ephemeral --port 0   a throw-away database on a free port
+      PLEIAD_KEY=$(openssl rand -base64 64 | tr -d '\\n') \\
+          pleiad serve --host 0.0.0.0 --host-name db.example.com
     """
-    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    _refuse_both(click.get_current_context())
+    fill_standard_descriptors()
     raise_descriptor_limit()
+    give_back_free_memory()
     try:
         settings = Settings(
             data=None if ephemeral else data,
-            store=store,
             host=host,
             host_names=_words(host_names),
             port=port,
             heads=_words(heads),
-            ports={
-                name.removesuffix("_port"): given for name, given in head_ports.items() if given is not None
-            },
-            key=key,
-            read_only_key=read_only_key,
-            key_file=key_file,
+            ports=_taken_ports(given),
+            direct=not no_direct,
             limits=limit_profiles.load(profile),
             consistency=BY_OPTION[consistency],
-            allow_emulator_key=allow_emulator_key,
-            throttle=throttle,
-            burst=burst,
-            serverless=serverless,
-            allow_different_settings=allow_different_settings,
-            allow_missing_data=allow_missing_data,
+            log_requests=log_requests,
+            record_workload=Mode(record_workload),
+            **given,
         )
-        run(_serve(Node(settings), sample))
+        with logging_to_standard_error(log_level, log_format, _logged(settings)):
+            shows_link = (link or (sys.stdout is not None and sys.stdout.isatty())) and not no_link
+            run(_serve(Node(settings), sample, shows_link))
     except _REFUSALS as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
@@ -257,30 +333,68 @@ def serve(
         ) from error
 
 
+def _refuse_both(context: click.Context) -> None:
+    """Refuses data that is to be kept and not to be kept; an option only wins over a variable."""
+    data, ephemeral = (context.get_parameter_source(name) for name in ("data", "ephemeral"))
+    is_overruled = (data, ephemeral) == (ParameterSource.ENVIRONMENT, ParameterSource.COMMANDLINE)
+    if context.params["ephemeral"] and data is not ParameterSource.DEFAULT and not is_overruled:
+        raise click.UsageError(
+            "--ephemeral keeps nothing, so it has no use for --data: give only one of them"
+        )
+
+
+def _logged(settings: Settings) -> tuple[str, ...]:
+    """The loggers that were asked for by options of their own, whatever the level is."""
+    wanted = {REQUESTS: settings.log_requests, SLOW: settings.slow_query_ms is not None}
+    return tuple(name for name, is_wanted in wanted.items() if is_wanted)
+
+
+def _taken_ports(given: dict[str, Any]) -> dict[str, int]:
+    """The ports of further heads, taken out of the options; all that is left is a setting by the same name."""
+    ports = {head.name: given.pop(f"{head.name}_port") for head in HEADS if head.name != NOSQL}
+    return {name: port for name, port in ports.items() if port is not None}
+
+
 def _words(given: tuple[str, ...]) -> tuple[str, ...]:
     """Names that may be given one by one, or several in one text."""
     return tuple(word for text in given for word in text.replace(",", " ").split())
 
 
-async def _serve(node: Node, sample: bool) -> None:
+async def _serve(node: Node, sample: bool, shows_link: bool) -> None:
     # Before anything else, so that a signal during the start stops the server as cleanly as a later one.
     stopped = asyncio.create_task(wait_for_stop(asyncio.get_running_loop()))
     await asyncio.sleep(0)
-    if node.settings.key_file is not None:
-        on_hangup(node.reload_keys)
-    await node.start()
+    on_hangup(node.reload)
+    node.tell = _say
+    starting = asyncio.create_task(node.start())
+    await asyncio.wait({starting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        # Loading a folder takes a while; a server that is told to stop does not finish it first.
+        starting.cancel()
+        await asyncio.wait({starting})
+        _say("Stopped before it had started.")
+        return
+    await starting
     if sample:
         await node.load_sample()
     settle_garbage_collector()
-    click.echo(_banner(node))
-    sys.stdout.flush()
+    _say(_banner(node, node.new_link() if shows_link else None))
     reason = await stopped
-    click.echo(f"{reason}: finishing running requests ...")
+    _say(f"{reason}: finishing running requests ...")
     await node.stop()
-    click.echo("Stopped.")
+    _say("Stopped.")
 
 
-def _banner(node: Node) -> str:
+def _say(text: str) -> None:
+    """Prints a line, unless nobody reads any more: that ends no server."""
+    try:
+        click.echo(text)
+    except (OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):
+            drop_output()
+
+
+def _banner(node: Node, link: str | None) -> str:
     settings = node.settings
     endpoint = node.endpoint
     primary = node.keys.keys.primary.text
@@ -299,6 +413,7 @@ def _banner(node: Node) -> str:
             f"  connection string  AccountEndpoint={endpoint};AccountKey={shown_key};",
             f"  data               {data}",
             f"  heads              {', '.join(f'{name} {port}' for name, port in node.server.ports.items())}",
+            *([] if link is None else [f"  explorer           {link}   (works once)"]),
             f"  health             {node.health_address}",
             "  stop               Ctrl-C, or SIGTERM",
         ]

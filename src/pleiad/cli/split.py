@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import click
 
-from pleiad.cli.options import asking, container_names, server_options
-from pleiad.cli.progress import wait_until_settled
+from pleiad.cli.items import container_argument
+from pleiad.cli.options import asking, server_options
+from pleiad.cli.settled import wait_until_settled
 from pleiad.cli.table import shown
+from pleiad.cli.words import counted
 
 
-@click.command(short_help="Split a physical partition.")
-@click.argument("container", metavar="DB/CONTAINER", callback=container_names)
+@click.command()
+@container_argument
 @click.argument("partition", metavar="[PARTITION]", required=False)
 @click.option("--no-wait", is_flag=True, help="Do not wait until the rows have been copied.")
 @server_options
@@ -30,8 +32,8 @@ def split(container: tuple[str, str], partition: str | None, no_wait: bool, endp
         made = admin.split(*container, {} if partition is None else {"partition": partition})
         left, right = made["partitions"]
         click.echo(
-            f"split {shown(made['parent'])} into {left['id']} ({left['items']:,} items) "
-            f"and {right['id']} ({right['items']:,} items)"
+            f"split {shown(made['parent'])} into {left['id']} ({counted(left['items'], 'item')}) "
+            f"and {right['id']} ({counted(right['items'], 'item')})"
         )
         if not no_wait:
             wait_until_settled(admin, container)

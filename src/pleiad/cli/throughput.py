@@ -19,7 +19,7 @@ def _shares(context: click.Context, option: click.Parameter, given: tuple[str, .
     return shares
 
 
-@click.command(short_help="Show or set throughput.")
+@click.command()
 @click.argument("target", metavar="[DB[/CONTAINER]]", required=False, callback=database_or_container)
 @click.argument("value", metavar="[RU]", required=False, type=click.IntRange(min=1))
 @click.option("--autoscale", "autoscale_max", metavar="MAX", type=click.IntRange(min=1),
@@ -44,11 +44,11 @@ def throughput(
 
     \b
     Examples:
-      pleiad throughput                                 all databases and containers together
-      pleiad throughput sample/food                     what it has
-      pleiad throughput sample/food 1000                a fixed figure
-      pleiad throughput sample/food --autoscale 4000    from 400 to 4000, by use
-      pleiad throughput sample                          what the containers of a database share
+      pleiad throughput                                all together
+      pleiad throughput sample/food                    what it has
+      pleiad throughput sample/food 1000               a fixed figure
+      pleiad throughput sample/food --autoscale 4000   from 400 to 4000, by use
+      pleiad throughput sample                         what its containers share
       pleiad throughput shop/orders --partition 0=9000 --partition 1=3000
     """
     if target is None:

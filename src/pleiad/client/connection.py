@@ -56,13 +56,21 @@ class Answer:
 class Connection:
     """Signed requests to one account, for the time of a with-block."""
 
-    def __init__(self, endpoint: str, key: str) -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        key: str,
+        timeout_seconds: float = _TIMEOUT_SECONDS,
+        retries_max: int = RETRIES_MAX,
+    ) -> None:
         self._endpoint = endpoint
+        self._retries_max = retries_max
+        self._timeout_seconds = timeout_seconds
         try:
             self._key = decode_key(key)
         except ValueError as error:
             raise ConnectionFailedError(f"the key cannot be used: {error}") from None
-        self._http = _http_connection(endpoint)
+        self._http = _http_connection(endpoint, timeout_seconds)
 
     def __enter__(self) -> Connection:
         return self
@@ -99,7 +107,7 @@ class Connection:
         target = "/" + "/".join(quote(name, safe="") for name in path)
         if parameters:
             target += f"?{urlencode(parameters)}"
-        for attempt in range(RETRIES_MAX + 1):
+        for attempt in range(self._retries_max + 1):
             date = formatdate(usegmt=True)
             fields = {
                 "Accept": "application/json",
@@ -110,7 +118,7 @@ class Connection:
                 **headers,
             }
             answer = self._send(method, target, fields, body)
-            if answer.status != 429 or attempt == RETRIES_MAX:
+            if answer.status != 429 or attempt == self._retries_max:
                 break
             wait_seconds = _retry_after_seconds(answer)
             if wait_seconds > _WAIT_SECONDS_MAX:
@@ -136,14 +144,14 @@ class Connection:
             ) from None
         except TimeoutError:
             raise ConnectionFailedError(
-                f"{self._endpoint} gave no answer within {_TIMEOUT_SECONDS:g} s"
+                f"{self._endpoint} gave no answer within {self._timeout_seconds:g} s"
             ) from None
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise ConnectionFailedError(f"no answer from {self._endpoint}: {reason}") from None
 
 
-def _http_connection(endpoint: str) -> http.client.HTTPConnection:
+def _http_connection(endpoint: str, timeout_seconds: float) -> http.client.HTTPConnection:
     try:
         parts = urlsplit(endpoint)
         host, port = parts.hostname, parts.port
@@ -152,8 +160,8 @@ def _http_connection(endpoint: str) -> http.client.HTTPConnection:
     if host is None or parts.scheme not in ("http", "https") or parts.path not in ("", "/"):
         raise ConnectionFailedError(f"'{endpoint}' is no endpoint; one looks like http://localhost:8081")
     if parts.scheme == "https":
-        return http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_SECONDS)
-    return http.client.HTTPConnection(host, port, timeout=_TIMEOUT_SECONDS)
+        return http.client.HTTPSConnection(host, port, timeout=timeout_seconds)
+    return http.client.HTTPConnection(host, port, timeout=timeout_seconds)
 
 
 def _retry_after_seconds(answer: Answer) -> float:

@@ -53,6 +53,8 @@ class Caller:
 
     role: Role
     grant: Grant | None = None
+    ends_at: float | None = None
+    """When its token ends, where it has one."""
 
 
 MASTER = Caller(Role.MASTER)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pleiad.catalog.catalog import Catalog
 from pleiad.catalog.resource import Kind
 from pleiad.engine.container import Container
+from pleiad.engine.traffic import AccountTraffic
+from pleiad.engine.trail import Trail
+
+
+def _no_trail(_: str) -> Trail | None:
+    return None
 
 
 class AtWork:
@@ -14,7 +20,12 @@ class AtWork:
 
     def __init__(self) -> None:
         self._by_rid: dict[str, Container] = {}
-        self._by_path: dict[tuple[str, str], Container] = {}
+        self.traffic = AccountTraffic()
+        """The counters of the account, with those of the containers at work."""
+        self.by_path: dict[tuple[str, str], Container] = {}
+        """The containers by database and container, as requests named them that led there before."""
+        self.trail_of: Callable[[str], Trail | None] = _no_trail
+        """Where the requests on a container are noted, by its rid."""
 
     def __iter__(self) -> Iterator[Container]:
         """All of them as they are now; others may come and go meanwhile."""
@@ -26,27 +37,30 @@ class AtWork:
     def get(self, rid: str) -> Container | None:
         return self._by_rid.get(rid)
 
-    def found(self, database: str, container: str) -> Container | None:
-        """The container of a path that led to it before."""
-        return self._by_path.get((database, container))
-
     def add(self, container: Container) -> Container:
         """Puts a container to work; the one that is already, if another request was faster."""
-        return self._by_rid.setdefault(container.resource.rid, container)
+        container.trail = self.trail_of(container.resource.rid)
+        found = self._by_rid.setdefault(container.resource.rid, container)
+        if found is container:
+            self.traffic.parts.append(container.traffic)
+        return found
 
     def note_path(self, database: str, container: str, at_work: Container) -> None:
-        self._by_path[database, container] = at_work
+        self.by_path[database, container] = at_work
 
     def forget_paths(self) -> None:
         """What paths lead to may have changed."""
-        self._by_path.clear()
+        self.by_path.clear()
 
     def forget(self, rid: str) -> None:
-        self._by_rid.pop(rid, None)
+        container = self._by_rid.pop(rid, None)
+        if container is not None:
+            self.traffic.let_go(container.traffic)
+            container.traffic = self.traffic  # for the requests on it that are under way
 
     def forget_deleted(self, catalog: Catalog) -> list[str]:
         """Lets go of containers that the catalog has no more; their rids."""
         gone = [rid for rid in self._by_rid if catalog.by_rid(Kind.CONTAINER, rid) is None]
         for rid in gone:
-            del self._by_rid[rid]
+            self.forget(rid)
         return gone

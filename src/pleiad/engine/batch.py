@@ -6,7 +6,8 @@ into are still as it saw them. Otherwise it starts over. So the isolation is tha
 is one moment of the logical partition, and no change of an item it reads or patches and then writes is lost.
 
 Bulk is many single operations that share a request and, since they run at once, a group commit. Nothing ties them
-together, but that operations on one item are done in the order of the request.
+together, but that operations on one item are done in the order of the request. Where all of them are writes of whole
+items, those of a physical partition are given to its store together, which costs far less than one by one.
 
 Invariants of a transaction:
 - all rows it may look at are read at once, as of one moment, before its first operation;
@@ -27,8 +28,10 @@ from typing import NamedTuple
 
 from pleiad import charge, errors
 from pleiad.engine import items, session
+from pleiad.engine.beside import LARGE_BYTES
 from pleiad.engine.container import Container
-from pleiad.engine.items import NO_CONDITIONS, ItemAnswer, Key
+from pleiad.engine.items import NO_CONDITIONS, ItemAnswer, Key, NewItem
+from pleiad.engine.patch_turns import patch_turn
 from pleiad.engine.session import Session
 from pleiad.engine.transaction import (
     VERBS,
@@ -39,17 +42,19 @@ from pleiad.engine.transaction import (
     Refusal,
     Transaction,
     plan_operation,
+    plan_small_write,
 )
 from pleiad.errors import PleiadError
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
 from pleiad.query.pace import Pace
-from pleiad.store.rows import Outcome
+from pleiad.store.rows import NO_PRECONDITION, Mutation, Outcome, Result
 from pleiad.store.segments import SegmentDroppedError
 
 __all__ = ["Answer", "BatchAnswer", "ItemOperation", "ItemVerb", "charged_ru", "run_bulk", "run_transaction"]
 
 _ATTEMPTS = 100
+_WHOLE_WRITES = frozenset({ItemVerb.CREATE, ItemVerb.UPSERT, ItemVerb.REPLACE})
 
 Answer = ItemAnswer | PleiadError
 
@@ -96,12 +101,18 @@ async def run_bulk(
         plans: list[Plan] = []
         whole = paces.enter_context(Pace.of_request(container.limits))
         for each in operations:
+            if each.kind in _WHOLE_WRITES and len(each.body) <= LARGE_BYTES:
+                plans.append(plan_small_write(container, each))
+                await whole.rest()
+                continue
             # They run side by side, so each has a pace of its own, and all have one deadline.
             pace = paces.enter_context(whole.beside())
             plans.append(await plan_operation(container, each.key, each, pace))
             await pace.rest()
         answers: list[Answer] = []
-        if continue_on_error:
+        if continue_on_error and all(each.kind in _WHOLE_WRITES for each in operations):
+            answers = await _written_together(container, plans, lane)
+        elif continue_on_error:
             answers = await _in_order_by_item(container, plans, seen, multiplier, lane)
         else:
             for plan in plans:
@@ -129,6 +140,72 @@ def _refuse_surplus_reads(
         if size_bytes > limit and operations[index].kind is ItemVerb.READ:
             too_large = errors.BATCH_RESPONSE_TOO_LARGE(limit=limit)
             answers[index] = items.failed(container, answer.partition, too_large, answer.charge)
+
+
+async def _written_together(container: Container, plans: Sequence[Plan], lane: Lane) -> list[Answer]:
+    """Writes whole items, those of each physical partition in one piece, in the order of the request."""
+    answers: dict[int, Answer] = {}
+    groups: dict[Partition, list[tuple[int, NewItem, Mutation]]] = {}
+    for index, plan in enumerate(plans):
+        if plan.error is not None:
+            answers[index] = plan.error
+            continue
+        assert plan.item is not None
+        partition = container.map.find(plan.epk)
+        try:
+            partition.admit(lane)
+        except PleiadError as error:
+            answers[index] = error
+            continue
+        groups.setdefault(partition, []).append((index, plan.item, _mutation(container, plan, plan.item)))
+    done = await asyncio.gather(
+        *(_written_to(container, partition, group, lane) for partition, group in groups.items())
+    )
+    for each in done:
+        answers.update(each)
+    return [answers[index] for index in range(len(plans))]
+
+
+def _mutation(container: Container, plan: Plan, item: NewItem) -> Mutation:
+    kind, id, *_ = plan.operation
+    demanded = NO_PRECONDITION if kind is ItemVerb.CREATE else plan.demanded
+    mutation = items.mutation_of(container, VERBS[kind], item, plan.epk, demanded)
+    return mutation if item.id == id else mutation._replace(id=id, new_id=item.id)
+
+
+async def _written_to(
+    container: Container, partition: Partition, group: list[tuple[int, NewItem, Mutation]], lane: Lane
+) -> dict[int, Answer]:
+    """How the writes of one partition ended; each that the whole could not decide is tried alone."""
+    outcomes: Sequence[Outcome | PleiadError | None]
+    try:
+        outcomes = await container.commit(partition, [mutation for _, _, mutation in group], int(time.time()))
+        if outcomes[0].result is Result.GONE:
+            outcomes = [None] * len(group)
+    except SegmentDroppedError:
+        outcomes = [None] * len(group)
+    except PleiadError as error:
+        # After UNAVAILABLE nothing was written, and the reason may lie in one of them. Another failure is that of each:
+        # what may have been written is not written again.
+        outcomes = [None if error.row is errors.UNAVAILABLE else error] * len(group)
+
+    async def answer(item: NewItem, mutation: Mutation, outcome: Outcome | PleiadError | None) -> Answer:
+        if isinstance(outcome, PleiadError):
+            return outcome
+        try:
+            return await items.written(container, partition, item, mutation, outcome)
+        except PleiadError as error:
+            return error
+
+    ends = [(item, mutation, outcome) for (_, item, mutation), outcome in zip(group, outcomes, strict=True)]
+    if outcomes[0] is None:
+        # Side by side, so that they share a commit, in their order.
+        done = await asyncio.gather(*(answer(*end) for end in ends))
+    else:
+        done = [await answer(*end) for end in ends]
+    for each in done:
+        partition.governor.spend(charged_ru(each), lane)
+    return {index: each for (index, _, _), each in zip(group, done, strict=True)}
 
 
 async def _in_order_by_item(
@@ -213,7 +290,7 @@ async def _transact(
     async with AsyncExitStack() as turns:
         # In one order for every batch, so that no two wait for each other.
         for id in sorted(_ids_changed_after_a_look([plan.operation for plan in plans])):
-            await turns.enter_async_context(items.patch_turn(container.resource.rid, epk, id))
+            await turns.enter_async_context(patch_turn(container.resource.rid, epk, id))
         for _ in range(_ATTEMPTS):
             partition = container.map.find(epk)
             attempt = Transaction(
@@ -266,10 +343,12 @@ def _answer(transaction: Transaction, step: AllowedOperation, outcomes: Sequence
     assert outcome is not None
     if step.item is None:
         assert outcome.old is not None
-        return ItemAnswer(partition, charge.delete(outcome.old.size_bytes, outcome.old.terms))
+        return ItemAnswer(
+            partition, charge.delete(outcome.old.size_bytes, outcome.old.terms), old=outcome.old
+        )
     patched = 0 if step.plan.patch is None else step.plan.patch.patch.properties
     cost = items.write_charge(container, outcome.old, step.item, patched)
-    return ItemAnswer(partition, cost, outcome.row, created=outcome.old is None)
+    return ItemAnswer(partition, cost, outcome.row, created=outcome.old is None, old=outcome.old)
 
 
 def _ids_changed_after_a_look(operations: Sequence[ItemOperation]) -> set[str]:

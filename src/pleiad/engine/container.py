@@ -8,26 +8,29 @@ import dataclasses
 import logging
 from binascii import b2a_base64
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pleiad import errors
 from pleiad.catalog.catalog import Catalog
 from pleiad.catalog.container import ContainerDefinition, define, versions_since
+from pleiad.catalog.copy_marks import Closed, Closing, closed_of, followed_by
 from pleiad.catalog.placement import Placement, segment_of
 from pleiad.catalog.resource import Resource
 from pleiad.engine.allotment import Allotment
 from pleiad.engine.container_scripts import ContainerScripts
 from pleiad.engine.fresh import Looks
-from pleiad.engine.heat import Heat
 from pleiad.engine.kept import KeptWork
 from pleiad.engine.seal import Seal
+from pleiad.engine.traffic import SLICES, Heat, Traffic
+from pleiad.engine.trail import Trail
+from pleiad.errors import PleiadError
 from pleiad.index.policy import ELEMENT
 from pleiad.index.terms import TermCounter
 from pleiad.item import rid as rids
-from pleiad.item.system import etag_of, item_template, link_of_container, lsn_of_etag
+from pleiad.item.system import etag_template, item_template, link_of_container, lsn_of_etag
 from pleiad.item.ttl import is_expired
 from pleiad.keys.hash import V1_STRING_BYTES_MAX, epk
-from pleiad.keys.range import EpkRange, prefix_range
+from pleiad.keys.range import EpkRange, position, prefix_range
 from pleiad.keys.value import KeyValue, check_size, same, to_json_text
 from pleiad.limits import Limits
 from pleiad.partition.map import PartitionMap
@@ -41,7 +44,17 @@ from pleiad.store.selection import IndexedPath
 from pleiad.values.undefined import UNDEFINED
 
 _LOOK_AGAIN_SECONDS = 0.2
+_EXCHANGED_RETRY_MS = 10
+_PLACES_MAX = 1_024
+_PLACE_CHARACTERS_MAX = 128
 _log = logging.getLogger("pleiad.engine")
+
+
+class Place(NamedTuple):
+    """Where the items of a partition key are, for as long as the partition map stays as it is."""
+
+    epk: bytes
+    partition: Partition
 
 
 class Container:
@@ -65,7 +78,10 @@ class Container:
         self.limits = limits
         self.fixed_bytes = 0
         """What a fixed container holds at most, on its one physical partition; 0: it is none."""
-        self.heat = Heat()
+        self.traffic = Traffic()
+        self.heat = Heat(self._slice_of, lambda: self.traffic.spent_ru())
+        self.trail: Trail | None = None
+        """Where requests are noted for the workload record, while that is switched on."""
         self.map = partition_map
         self.allotment = Allotment()
         self.row_bytes_seen = 0
@@ -73,10 +89,12 @@ class Container:
         self.rid_bytes = resource.rid.encode()
         self._told_of_long_keys = False
         self.kept = KeptWork()
+        self._places: dict[tuple[KeyValue, ...], Place] = {}
         self.link = link_of_container(database.rid, resource.rid)
         self._docs_link = f"{self.link}docs/"
         self._rid_prefix = rids.document_rid_prefix(database.number, resource.number)
         self._item_template = item_template(self._docs_link, resource.number)
+        self._etag_template = etag_template(resource.number)
         self.adopt(resource, database)
 
     def adopt(self, resource: Resource, database: Resource) -> None:
@@ -94,6 +112,11 @@ class Container:
         self.default_ttl = self.definition.default_ttl
         self.versions_seconds = self.definition.versions_seconds
         self.versions_since = versions_since(resource.properties)
+        self.closed = closed_of(resource.properties)
+        """Set while clients may not write to the container."""
+        self.is_followed = followed_by(resource.properties) is not None
+        """Whether a copy needs every change, however long they are kept for clients."""
+        self.keeps_versions = self.is_followed or self.versions_seconds is not None
         self.has_versions_to_forget = True
         """False when a container that keeps no versions is known to have none left of earlier days."""
         self.path = f"dbs/{database.id}/colls/{resource.id}"
@@ -111,12 +134,15 @@ class Container:
     def adopt_map(self, new: PartitionMap) -> None:
         """Puts a new partition map in place, and lets those who wait for it go on.
 
-        Governors stay with their ranges, and every physical partition gets its share of the throughput anew.
+        Governors and counters stay with their ranges; each partition gets its share of the throughput anew.
         """
-        governors = {partition.id: partition.governor for partition in self.map.partitions}
+        before = {partition.id: partition for partition in self.map.partitions}
         for partition in new.partitions:
-            partition.governor = governors.get(partition.id, partition.governor)
+            if (old := before.get(partition.id)) is not None:
+                partition.governor = old.governor
+                partition.latencies, partition.refused = old.latencies, old.refused
         self.map = new
+        self._places = {}
         self.allotment.apply(new, self.limits)
         self._map_changed.set()
         self._map_changed = asyncio.Event()
@@ -176,13 +202,15 @@ class Container:
         self, partition: Partition, mutations: Sequence[Mutation], now: int, atomic: bool = False
     ) -> Awaitable[Sequence[Outcome]]:
         """Commits mutations on one of the container's partitions by the container's rules."""
+        if self.closed is not None:
+            raise _refusal(self.closed, self.resource.id, now, self.limits)
         return partition.commit(
             mutations,
             now,
             self.default_ttl,
             self.limits,
             atomic=atomic,
-            keep_versions=self.versions_seconds is not None,
+            keep_versions=self.keeps_versions,
             bytes_max=self.fixed_bytes,
         )
 
@@ -200,6 +228,14 @@ class Container:
         if not given:
             return (UNDEFINED,) * self.key.levels
         raise errors.PARTITION_KEY_INCOMPLETE(given=to_json_text(given), levels=self.key.levels)
+
+    def place_of_item(self, item: dict[str, Any], given: tuple[KeyValue, ...] | None) -> Place:
+        """Where an item belongs, whose key must be the one the request names."""
+        place = self._places.get(given) if given else None
+        # Of strings only, as what is remembered: there equal is the same.
+        if place is not None and self.key.extract(item) == given:
+            return place
+        return self.place_of(self.key_of(item, given))
 
     def key_of(self, item: dict[str, Any], given: tuple[KeyValue, ...] | None) -> tuple[KeyValue, ...]:
         """The key inside an item, which must be the one the request names."""
@@ -231,6 +267,23 @@ class Container:
     def epk_of(self, key: tuple[KeyValue, ...]) -> bytes:
         return epk(key, self.key)
 
+    def place_of(self, given: tuple[KeyValue, ...] | None) -> Place:
+        """The hash and the physical partition of a complete key; those of strings are remembered, as most are."""
+        place = self._places.get(given) if given else None
+        if place is not None:
+            return place
+        key = self.full_key(given)
+        hashed = epk(key, self.key)
+        place = Place(hashed, self.map.find(hashed))
+        # Of strings only: 1, 1.0 and true are equal here, and keys of their own.
+        if self.key.version == 2 and all(
+            type(value) is str and len(value) <= _PLACE_CHARACTERS_MAX for value in key
+        ):
+            if len(self._places) >= _PLACES_MAX:
+                self._places.clear()
+            self._places[key] = place
+        return place
+
     def span_of(self, given: tuple[KeyValue, ...]) -> EpkRange:
         """The hashes of a key, or of every key beneath a hierarchical prefix."""
         if len(given) > self.key.levels:
@@ -240,6 +293,12 @@ class Container:
         check_size(given, self.key, self.limits)
         return prefix_range(given or (UNDEFINED,), self.key)
 
+    def _slice_of(self, given: tuple[KeyValue, ...]) -> int:
+        """The slice of the hash space that a key lies in; of a prefix the first."""
+        place = self._places.get(given)
+        hashed = self.span_of(given).min if place is None else place.epk
+        return min(SLICES - 1, int(SLICES * position(hashed, self.key)))
+
     def unique_values(self, item: dict[str, Any]) -> tuple[bytes, ...]:
         """The value of each unique key in an item; a missing path counts as null."""
         return tuple(unique.value_in(item) for unique in self.definition.unique_keys)
@@ -247,14 +306,21 @@ class Container:
     # -- what clients see ------------------------------------------------------------------------
 
     def etag(self, row: Row) -> str:
-        return etag_of(self.resource.number, row.lsn, row.ts)
+        lsn = row.lsn
+        return self._etag_template % (lsn & 0xFFFFFFFF, lsn >> 32, row.ts)
 
     def lsn_of(self, etag: str) -> int | None:
         return lsn_of_etag(self.resource.number, etag)
 
     def render(self, row: Row) -> bytes:
         """The item as clients read it: the stored text with its system properties."""
-        return self.render_all((row,))[0]
+        number, _, _, lsn, ts, _, _, _, body = row
+        raw = self._rid_prefix + (number | rids.LOWEST_BYTE_FIRST).to_bytes(8, "little")
+        rid = b2a_base64(raw, newline=False).replace(b"/", b"-")
+        comma = b"," if len(body) > 2 else b""
+        return self._item_template % (
+            body[:-1], comma, rid, rid, lsn & 0xFFFFFFFF, lsn >> 32, ts, ts,
+        )  # fmt: skip
 
     def render_all(self, rows: Iterable[Row]) -> list[bytes]:
         """Items as clients read them: the stored texts with their system properties, by one template."""
@@ -273,7 +339,7 @@ class Container:
         return {
             "_rid": rid,
             "_self": f"{self._docs_link}{rid}/",
-            "_etag": etag_of(self.resource.number, row.lsn, row.ts),
+            "_etag": self.etag(row),
             "_attachments": "attachments/",
             "_ts": row.ts,
         }
@@ -305,6 +371,19 @@ class Container:
             is_planar=self.is_planar,
             pace=pace or Pace(),
         )
+
+
+def _refusal(closed: Closed, id: str, now: float, limits: Limits) -> PleiadError:
+    """What a client is told that writes to a closed container.
+
+    Right after an exchange the request may have been meant for the container that has the name now: it is to be sent
+    again, and then finds that one.
+    """
+    if closed.why is Closing.FILLED:
+        return errors.CONTAINER_BEING_FILLED(id=id, copy=closed.copy_id)
+    if now <= closed.since + limits.operation_seconds:
+        return errors.CONTAINER_EXCHANGED(id=id, retry_after_ms=_EXCHANGED_RETRY_MS)
+    return errors.CONTAINER_REPLACED(id=id, copy=closed.copy_id)
 
 
 async def open_container(

@@ -9,6 +9,7 @@ Invariants
 - `work` runs only after `access.check` said yes to the operation it is, again when it runs a second time.
 - Every visit is counted once, whatever comes of it; a request that is no visit is counted by `refused`.
 - Nothing but `Cut` is raised to a head: every failure is told by the head's own `told`.
+- While the desk is `quiet`, no visit has an engine; those that come meanwhile wait, and have the one there is then.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ import itertools
 import logging
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Protocol, TypeVar
+from types import CoroutineType
+from typing import Any, NoReturn, Protocol, TypeVar, cast
 
 from pleiad import charge, errors
 from pleiad.catalog.resource import Kind
@@ -31,11 +33,22 @@ from pleiad.engine.access import MASTER, NOBODY, NOTHING, Caller, Grant, Target
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.faults import Effect
-from pleiad.engine.items import Key
+from pleiad.engine.items import ItemAnswer, Key
 from pleiad.engine.operation import Area, Operation
-from pleiad.errors import PleiadError
+from pleiad.engine.traced import Work as TracedWork
+from pleiad.engine.traced import note
+from pleiad.engine.trail import LINE_BRIEFS
+from pleiad.engine.watch.observer import Seen
+from pleiad.errors import PleiadError, Reason
+from pleiad.keys.value import to_json_text
+from pleiad.partition.partition import Partition
 
 _log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 0.001
+_OK = 200
+_NAME_CHARACTERS_MAX = 255
+"""How much of a name observers are told: what is longer names nothing."""
 
 
 class Answer(Protocol):
@@ -58,42 +71,33 @@ class Destination:
     range_id: str = ""
 
 
+@dataclass(slots=True, eq=False)
 class Visit(ABC):
     """One request at the desk: what its head knows of it, and what is found out about it here.
 
     A head has a kind of its own, which says who asks and where the request goes.
     """
 
-    __slots__ = (
-        "activity_id",
-        "began_at",
-        "caller",
-        "charge_ru",
-        "container",
-        "engine",
-        "key_spent",
-        "operation",
-    )
-
-    operation: Operation
+    activity_id: str
+    began_at: float
+    operation: Operation = field(init=False)
     """What the request is; nothing else decides what its caller must be allowed to do."""
-    engine: Engine
+    engine: Engine = field(init=False)
     """Set when the visit is admitted."""
-
-    def __init__(self, activity_id: str, began_at: float) -> None:
-        self.activity_id = activity_id
-        self.began_at = began_at
-        self.caller: Caller = NOBODY
-        self.charge_ru = 0.0
-        """What the answer says the request cost."""
-        self.container: Container | None = None
-        self.key_spent: Key | None = None
-
-    def spent(self, container: Container, key: Key | None, charge_ru: float) -> None:
-        """Tells what an operation on items cost, and for which partition key."""
-        self.charge_ru = charge_ru
-        self.container = container
-        self.key_spent = key
+    caller: Caller = field(default=NOBODY, init=False)
+    charge_ru: float = field(default=0.0, init=False)
+    """What the answer says the request cost."""
+    container: Container | None = field(default=None, init=False)
+    key_spent: Key | None = field(default=None, init=False)
+    """The partition key that an operation on items of the container spent its charge on."""
+    partition: Partition | None = field(default=None, init=False)
+    """The physical partition that answered, or one of them."""
+    partitions: Sequence[Partition] | None = field(default=None, init=False)
+    """The physical partitions it went to, where the operation knows better than its key."""
+    work: TracedWork | None = field(default=None, init=False)
+    """What the operation was about, for who records it."""
+    answer_bytes: int = field(default=0, init=False)
+    """The size of an answer with more than one item."""
 
     @abstractmethod
     async def identify(self, engine: Engine) -> Caller:
@@ -112,20 +116,64 @@ class Visit(ABC):
     def key(self) -> Key | None:
         """The partition key the request names."""
 
+    def question(self) -> str:
+        """The text of a query, for who logs it."""
+        return ""
+
+    def item_id(self) -> str:
+        """The id of the item that the request names itself."""
+        return ""
+
+    @property
+    def is_continued(self) -> bool:
+        """Whether it asks for a further page."""
+        return False
+
 
 V = TypeVar("V", bound=Visit)
 A = TypeVar("A", bound=Answer)
+Work = Callable[[V], A | Coroutine[Any, Any, A]]
+"""Does what a visit is for, at once or where something has to be waited for by a coroutine."""
 
 
 class Desk:
     """The desk of one account."""
 
     def __init__(self, engine: Engine) -> None:
+        self.move_to(engine)
+        self._activity_ids = _activity_ids()
+        self.limits = engine.limits
+        self._waiting_count = 0
+        """The visits that wait for something of their engine; others begin and end in one turn of the loop."""
+        self._quiet_ends: asyncio.Event | None = None
+
+    def move_to(self, engine: Engine) -> None:
+        """Has the visits to come served by an engine; where there was another one, the desk is quiet."""
         self._engine = engine
         self._faults = engine.faults
         self._traffic = engine.traffic
-        self._activity_ids = _activity_ids()
-        self.limits = engine.limits
+        self._observers = engine.observers
+        self._workload = engine.workload
+
+    @contextlib.asynccontextmanager
+    async def quiet(self, seconds_max: float) -> AsyncIterator[None]:
+        """A time without visits: those under way have ended, and those that come wait for its end.
+
+        TimeoutError, and nothing is kept waiting any longer, when some last longer than `seconds_max`.
+        """
+        if self._quiet_ends is not None:
+            raise RuntimeError("the desk is quiet already")
+        self._quiet_ends = asyncio.Event()
+        end = perf_counter() + seconds_max
+        try:
+            while self._waiting_count:
+                if perf_counter() > end:
+                    raise TimeoutError(f"requests are still under way after {seconds_max:g} s")
+                await asyncio.sleep(_LOOK_SECONDS)
+            yield
+        finally:
+            self._quiet_ends.set()
+            self._quiet_ends = None
 
     def activity_id(self, given: str) -> str:
         """The id of a request: the one it brings, if that can be shown as it is, or a new one."""
@@ -133,36 +181,164 @@ class Desk:
             return next(self._activity_ids)
         return given
 
-    async def serve(
-        self, visit: V, work: Callable[[V], Awaitable[A]], told: Callable[[PleiadError, str], A]
-    ) -> A:
+    async def serve(self, visit: V, work: Work[V, A], told: Callable[[PleiadError, str], A]) -> A:
         """The answer to a request: what its work gives, or what its head tells of a failure."""
+        answer = self.serve_soon(visit, work, told)
+        return await answer if isinstance(answer, Coroutine) else answer
+
+    def serve_soon(
+        self, visit: V, work: Work[V, A], told: Callable[[PleiadError, str], A]
+    ) -> A | Coroutine[Any, Any, A]:
+        """The same, at once where nothing has to be waited for."""
+        if (
+            visit.caller is not MASTER
+            or visit.operation.is_metadata
+            or self._faults.rules
+            or self._quiet_ends is not None
+        ):
+            return self._served(visit, work, told, self._admitted(visit, work))
+        visit.engine = self._engine
         try:
-            if visit.caller is MASTER:
-                visit.engine = self._engine
-            else:
-                await self._admit(visit)
-            if visit.operation.is_metadata or self._faults.rules:
-                answer = await self._carefully(visit, work)
-            else:
-                answer = await work(visit)
+            answer = work(visit)
+        except Exception as error:
+            return self._served(visit, work, told, _failing(error))
+        if isinstance(answer, CoroutineType):
+            return self._served(visit, work, told, answer)
+        done = cast(A, answer)
+        self._count(visit, done)
+        return done
+
+    async def _served(
+        self,
+        visit: V,
+        work: Work[V, A],
+        told: Callable[[PleiadError, str], A],
+        begun: Coroutine[Any, Any, A],
+    ) -> A:
+        """The answer to a request that has to wait, or that has failed."""
+        if self._quiet_ends is not None:
+            await self._let_quiet_end(begun)
+        self._waiting_count += 1
+        try:
+            answer = await begun
         except PleiadError as error:
             answer = await self._once_more(visit, work, told, error)
         except Cut:
             raise
         except Exception:
             answer = self._broken(visit, told)
-        if visit.key_spent and visit.container is not None:
-            visit.container.heat.note(visit.key_spent, visit.charge_ru)
-        self._traffic.note(
-            visit.operation.kind, answer.status, perf_counter() - visit.began_at, visit.charge_ru
-        )
+        finally:
+            self._waiting_count -= 1
+        self._count(visit, answer)
         return answer
+
+    async def _let_quiet_end(self, begun: Coroutine[Any, Any, A]) -> None:
+        """Keeps a visit waiting; what it would have begun is dropped when its client gives up."""
+        try:
+            while self._quiet_ends is not None:
+                await self._quiet_ends.wait()
+        except BaseException:
+            begun.close()
+            raise
+
+    async def _admitted(self, visit: V, work: Work[V, A]) -> A:
+        """What the work of a request gives to a caller who is yet to be known, or whom something may hold up."""
+        if visit.caller is MASTER:
+            visit.engine = self._engine
+        else:
+            await self._admit(visit)
+        if visit.operation.is_metadata or self._faults.rules:
+            return await self._carefully(visit, work)
+        return await _done(work(visit))
+
+    def _count(self, visit: Visit, answer: Answer) -> None:
+        container, kind, status = visit.container, visit.operation.kind, answer.status
+        seconds = perf_counter() - visit.began_at
+        if container is None:
+            self._traffic.note(kind, status, seconds, visit.charge_ru)
+        else:
+            if visit.key_spent:
+                container.heat.note(visit.key_spent, visit.charge_ru)
+            taken = container.traffic.note(kind, status, seconds, visit.charge_ru)
+            if visit.partitions is not None:
+                for partition in visit.partitions:
+                    partition.latencies[taken] += 1
+            elif visit.partition is not None:
+                visit.partition.latencies[taken] += 1
+        if self._observers.all:
+            try:
+                self._show(visit, status, seconds)
+            except Exception:
+                _log.exception("nobody was told of activity %s", visit.activity_id)
+        if container is None:
+            if self._workload.is_on:
+                self._record(visit, status)
+        elif (trail := container.trail) is not None:
+            # Nearly all requests are told by a brief, which is made in as few steps as can be.
+            work = visit.work
+            if status == _OK and work.__class__ is ItemAnswer and visit.key_spent:
+                _, _, row, _, _, old = work
+                if old is None and row is not None:
+                    briefs = trail.briefs
+                    briefs.append(
+                        (visit.began_at, kind, visit.key_spent, row.id, visit.charge_ru, row.size_bytes)
+                    )
+                    if len(briefs) >= LINE_BRIEFS:
+                        trail.end_line()
+                    return
+            self._record(visit, status)
+
+    def _record(self, visit: Visit, status: int) -> None:
+        """Leaves the record of a request of any kind, where its container is recorded."""
+        try:
+            note(self._engine, visit, status)
+        except Exception:
+            _log.exception("activity %s was not recorded", visit.activity_id)
 
     def refused(self, kind: str, began_at: float, answer: A) -> A:
         """Counts a request that was refused before it was a visit."""
-        self._traffic.note(kind, answer.status, perf_counter() - began_at, 0.0)
+        seconds = perf_counter() - began_at
+        self._traffic.note(kind, answer.status, seconds, 0.0)
+        if self._observers.all:
+            self._observers.tell(Seen(operation=kind, status=answer.status, seconds=seconds))
         return answer
+
+    def _show(self, visit: Visit, status: int, seconds: float) -> None:
+        """Tells the observers of an answered request."""
+        to = visit.destination()
+        database, container = self._names(to)
+        key = _key_of(visit)
+        self._observers.tell(
+            Seen(
+                operation=visit.operation.word,
+                activity_id=visit.activity_id,
+                database=database[:_NAME_CHARACTERS_MAX],
+                container=container[:_NAME_CHARACTERS_MAX],
+                key="" if key is None else to_json_text(key),
+                partitions=self._reached(visit, to, key),
+                status=status,
+                charge_ru=visit.charge_ru,
+                seconds=seconds,
+                query=visit.question(),
+            )
+        )
+
+    def _reached(self, visit: Visit, to: Destination, key: Key | None) -> tuple[str, ...]:
+        """The physical partitions a request on items went to, as its operation, its range or its key tells."""
+        if not visit.operation.is_item_operation:
+            return ()
+        if visit.partitions is not None:
+            return tuple(partition.range_id for partition in visit.partitions)
+        if to.range_id:
+            return (to.range_id[:_NAME_CHARACTERS_MAX],)
+        container = visit.container or self._engine.open_container(to.database, to.container)
+        if key is None or container is None:
+            return ()
+        try:
+            reached = container.map.overlapping(container.span_of(key))
+        except PleiadError:
+            return ()  # the answer has said what is wrong with the key
+        return tuple(partition.range_id for partition in reached)
 
     async def _admit(self, visit: Visit) -> None:
         """Finds out who asks, and raises when that is nobody who may do this."""
@@ -175,7 +351,7 @@ class Desk:
     async def _once_more(
         self,
         visit: V,
-        work: Callable[[V], Awaitable[A]],
+        work: Work[V, A],
         told: Callable[[PleiadError, str], A],
         error: PleiadError,
     ) -> A:
@@ -192,18 +368,31 @@ class Desk:
             raise
         except Exception:
             return self._broken(visit, told)
-        visit.charge_ru = error.charge_ru or 0.0
-        visit.key_spent = None
+        self._fail(visit, error)
         return told(error, visit.activity_id)
+
+    def _fail(self, visit: Visit, error: PleiadError) -> None:
+        """What is counted of a request that failed: where it was meant to go, and nothing spent on its key."""
+        visit.charge_ru = error.charge_ru or 0.0
+        visit.key_spent = visit.partition = visit.partitions = None
+        if not visit.operation.is_item_operation:
+            return
+        to = visit.destination()
+        visit.container = self._engine.open_container(to.database, to.container)
+        if visit.container is not None and error.row.reason is Reason.THROTTLED and error.range_id:
+            key = _key_of(visit)
+            if key:
+                with contextlib.suppress(PleiadError):  # a key that is none was not what it was refused for
+                    visit.container.heat.refuse(key)
 
     def _broken(self, visit: Visit, told: Callable[[PleiadError, str], A]) -> A:
         """What is told of a failure that nobody foresaw."""
         _log.exception("activity %s failed", visit.activity_id)
-        visit.charge_ru = 0.0
-        visit.key_spent = None
-        return told(errors.INTERNAL(), visit.activity_id)
+        failure = errors.INTERNAL()
+        self._fail(visit, failure)
+        return told(failure, visit.activity_id)
 
-    async def _carefully(self, visit: V, work: Callable[[V], Awaitable[A]]) -> A:
+    async def _carefully(self, visit: V, work: Work[V, A]) -> A:
         """The work under the metadata budget and the faults in force."""
         if not visit.operation.is_metadata:
             return await self._with_faults(visit, work)
@@ -220,13 +409,13 @@ class Desk:
 
     # -- faults on demand -------------------------------------------------------------------------
 
-    async def _with_faults(self, visit: V, work: Callable[[V], Awaitable[A]]) -> A:
+    async def _with_faults(self, visit: V, work: Work[V, A]) -> A:
         """The work, unless a rule wants something else to happen to it."""
         if not self._faults.rules or visit.operation.is_admin:
-            return await work(visit)
+            return await _done(work(visit))
         rule = self._faults.take(await self._met(visit))
         if rule is None:
-            return await work(visit)
+            return await _done(work(visit))
         if rule.delay_ms:
             await asyncio.sleep(rule.delay_ms / 1000)
         error = rule.error()
@@ -236,10 +425,10 @@ class Desk:
             raise Cut
         if rule.effect is Effect.CUT_AFTER:
             try:
-                await work(visit)
+                await _done(work(visit))
             finally:
                 raise Cut
-        return await work(visit)
+        return await _done(work(visit))
 
     async def _met(self, visit: Visit) -> faults.Target:
         """A request as rules see it."""
@@ -281,6 +470,22 @@ class Desk:
         except PleiadError:
             return False  # the operation itself will say what is wrong with the key
         return range_id in [partition.range_id for partition in partitions]
+
+
+def _key_of(visit: Visit) -> Key | None:
+    """The partition key of a request, unless that cannot be read."""
+    try:
+        return visit.key_spent or visit.key or None
+    except PleiadError:
+        return None
+
+
+async def _done(answer: A | Coroutine[Any, Any, A]) -> A:
+    return await answer if isinstance(answer, Coroutine) else answer
+
+
+async def _failing(error: Exception) -> NoReturn:
+    raise error
 
 
 def _activity_ids() -> Iterator[str]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pleiad import errors
 from pleiad.catalog import placement, throughput
 from pleiad.catalog.catalog import ACCOUNT_RID, Catalog
 from pleiad.catalog.container import check_encryption_keys, define, define_new, redefine, with_versions_since
+from pleiad.catalog.copy_marks import Closing, closed_of
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine.at_work import AtWork
@@ -36,8 +37,11 @@ from pleiad.engine.throughput.offers import Offers
 from pleiad.engine.throughput.provisioning import Migration, OfferState, Provisioning, check_fixed
 from pleiad.engine.throughput.shared_budget import SharedBudget, Standing
 from pleiad.engine.turns import MapTurns
-from pleiad.engine.watch.traffic import Traffic
+from pleiad.engine.watch.busiest import Busiest
+from pleiad.engine.watch.chronicle import Chronicle
+from pleiad.engine.watch.observer import Observers
 from pleiad.engine.watch.watch import Watch
+from pleiad.engine.watch.workload import WorkloadRecorder
 from pleiad.errors import PleiadError
 from pleiad.item.id import check_resource_name
 from pleiad.keys.range import WHOLE
@@ -66,16 +70,23 @@ class Engine:
         self.store = store
         self.limits = limits
         self.consistency = consistency
+        self.is_enforced = throttle.enforced
+        """Whether requests beyond the throughput are refused, or only counted."""
         self.is_stopping = False
         """Whether the requests that run are the last ones."""
+        self.is_rolled_back = False
+        """Whether clients may have seen what is not there any more: sessions of theirs demand nothing then."""
         self.faults = Faults()
-        self.traffic = Traffic()
+        self.observers = Observers()
+        """Who is told of every request; nobody, unless somebody wants to see them."""
+        self.busiest = Busiest()
         self.script_pool = ScriptPool(limits)
         self.metadata_budget = MetadataBudget(limits, throttle)
         self.catalog = Catalog(store, limits)
         self.seal = Seal(self.catalog)
         self.at_work = AtWork()
         """The containers that are open: the short way of every operation on items finds its own there."""
+        self.traffic = self.at_work.traffic
         self._background: list[asyncio.Task[None]] = []
         self.refusals, turns, standing = Refusals(), MapTurns(), Standing()
         if store.is_shared:
@@ -90,6 +101,8 @@ class Engine:
         self.reshaper = Reshaper(store, store, self.catalog, limits, self.faults, turns, self.openings)
         self.keeper = Keeper(self.reshaper, limits, self.at_work, self.offers, self.refusals)
         self.watch = Watch(self.at_work, self.refusals)
+        self.chronicle = Chronicle(self.at_work, self.catalog, self.provisioning.provisioned_ru, limits)
+        self.workload = WorkloadRecorder(limits, self.at_work, self.catalog)
 
     async def open(self) -> None:
         """Loads the catalog, removes what deleted containers left behind, and starts the background work."""
@@ -114,12 +127,14 @@ class Engine:
             self._background.append(asyncio.create_task(self.openings.for_ever()))
         self.keeper.start()
         self._background.append(asyncio.create_task(self.watch.for_ever()))
+        self._background.append(asyncio.create_task(self.chronicle.for_ever()))
         self._background.append(asyncio.create_task(self.store.scrub_for_ever()))
 
     async def close(self) -> None:
         """Stops the background work and closes the store."""
         await self.keeper.stop()
         await self._stop_background()
+        await self.workload.close()
         self.script_pool.close()
         async with self.catalog.lock:
             await self.store.close()
@@ -152,7 +167,7 @@ class Engine:
 
     def open_container(self, database_id: str, container_id: str) -> Container | None:
         """The container when it is at work already: the short way of every item operation."""
-        return self.at_work.found(database_id, container_id)
+        return self.at_work.by_path.get((database_id, container_id))
 
     async def container(self, database_id: str, container_id: str, owner: bool = True) -> Container:
         """The container at work, opened when it was not."""
@@ -217,9 +232,13 @@ class Engine:
     @to_the_end
     @on_a_fresh_catalog
     async def create_container(
-        self, database: Resource, body: dict[str, Any], given: Throughput | None
+        self,
+        database: Resource,
+        body: dict[str, Any],
+        given: Throughput | None,
+        marks: Mapping[str, Any] | None = None,
     ) -> Resource:
-        """Creates a container and the physical partitions its throughput asks for."""
+        """Creates a container and the physical partitions its throughput asks for; `marks` are for servers only."""
         id = check_resource_name(body.get("id"), self.limits)
         self._check_given(given, "Setting offer throughput or autopilot on container")
         definition = define_new(body, self.limits)
@@ -239,9 +258,8 @@ class Engine:
             if not throughput.is_splittable(key_given, own.ru, shared is not None, self.limits):
                 check_fixed(own, self.limits)
             fresh = self.catalog.next_numbers()
-            container = self.catalog.new_resource(
-                Kind.CONTAINER, database, id, definition.properties, fresh()
-            )
+            properties = {**definition.properties, **(marks or {})}
+            container = self.catalog.new_resource(Kind.CONTAINER, database, id, properties, fresh())
             has_own = shared is None and not self.provisioning.is_serverless
             offers = [self.provisioning.new_offer(container, own, fresh())] if has_own else []
             count = throughput.partition_count(shared or own, self.limits, shared is not None)
@@ -266,6 +284,7 @@ class Engine:
             if body.get("id") != old.id:
                 raise errors.BAD_REQUEST(reason=f"The id of a container cannot be changed: it is '{old.id}'.")
             old.check_etag(if_match)
+            _check_not_filled(old)
             definition = redefine(define(old.properties, self.limits), body, self.limits)
             new = old.changed(with_versions_since(old.properties, definition))
             await self.catalog.replace(old, new)
@@ -398,3 +417,12 @@ class Engine:
             new = current.changed(properties, id)
             await self.catalog.replace(current, new)
         return new
+
+
+def _check_not_filled(container: Resource) -> None:
+    """Refuses to change a container that a copy fills: with another time to live it might keep nothing of it."""
+    closed = closed_of(container.properties)
+    if closed is not None and closed.why is Closing.FILLED:
+        raise errors.COPY_UNDER_WAY(
+            reason=f"The copy {closed.copy_id} fills this container; change it when that has ended."
+        )

@@ -71,7 +71,8 @@ class Target:
 ANY_OPERATION = "any"
 OPERATIONS = (
     "read", "create", "upsert", "replace", "patch", "delete", "delete_partition_key", "feed", "changes", "query",
-    "query_plan", "batch", "script", "metadata_read", "metadata_write", ANY_OPERATION,
+    "query_plan", "explain", "paths", "keys", "batch", "script", "barrier", "metadata_read", "metadata_write",
+    ANY_OPERATION,
 )  # fmt: skip
 """What a rule may be about."""
 
@@ -95,6 +96,7 @@ class Rule:
     phase: Phase | None = None
     """Where a hold makes changes wait."""
     expires_at: float
+    set_at: float = field(default_factory=time.time)
     hits: int = 0
     _random: Random = field(init=False, repr=False)
 

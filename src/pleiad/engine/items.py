@@ -7,35 +7,44 @@ both. A request that is wrong in itself is refused before it is admitted, and co
 
 from __future__ import annotations
 
-import asyncio
 import time
+from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
 from pleiad import charge, errors
 from pleiad.charge import Charge
 from pleiad.engine import session
-from pleiad.engine.beside import beside
+from pleiad.engine.beside import LARGE_BYTES, beside
 from pleiad.engine.container import Container
+from pleiad.engine.patch_turns import patch_turn
 from pleiad.engine.session import Session
 from pleiad.engine.steady import over_moves
 from pleiad.errors import PleiadError, Reason
 from pleiad.item import body as bodies
 from pleiad.item import patch as patches
 from pleiad.item.id import check_item_id
-from pleiad.item.numbers import in_shortest_form
+from pleiad.item.numbers import WHOLE_FRACTION, in_shortest_form
 from pleiad.item.ttl import check_item_ttl
-from pleiad.keys.range import prefix_range
 from pleiad.keys.value import KeyValue
 from pleiad.limits import Limits, size_text
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
 from pleiad.query import Query, compile_condition, compile_turn
 from pleiad.query.pace import Pace
-from pleiad.store.rows import NEVER, Mutation, Outcome, Precondition, Result, Row, Verb
-from pleiad.store.segments import SegmentDroppedError
+from pleiad.store.rows import (
+    APPLIED,
+    NEVER,
+    NO_PRECONDITION,
+    Mutation,
+    Outcome,
+    Precondition,
+    Result,
+    Row,
+    Verb,
+)
+from pleiad.store.segments import WAIT, SegmentDroppedError
 
 _PATCH_ATTEMPTS = 100
-_DELETE_CHUNK = 200
 
 Key = tuple[KeyValue, ...]
 
@@ -58,6 +67,12 @@ class ItemAnswer(NamedTuple):
     row: Row | None = None
     created: bool = False
     not_modified: bool = False
+    old: Row | None = None
+    """The row that it replaced or deleted."""
+
+
+Reading = ItemAnswer | Coroutine[Any, Any, ItemAnswer]
+"""The end of a read, or what has to be waited for."""
 
 
 class NewItem(NamedTuple):
@@ -92,27 +107,65 @@ async def read(
     lane: Lane = NORMAL,
 ) -> ItemAnswer:
     """Reads one item by its key and id."""
-    epk = container.epk_of(container.full_key(key))
-    partition = container.map.find(epk)
+    answer = read_soon(container, id, key, conditions, seen, multiplier, lane)
+    return answer if isinstance(answer, ItemAnswer) else await answer
+
+
+def read_soon(
+    container: Container,
+    id: str,
+    key: Key | None,
+    conditions: Conditions = NO_CONDITIONS,
+    seen: Session = (),
+    multiplier: int = 1,
+    lane: Lane = NORMAL,
+) -> Reading:
+    """The same, at once where the store has the item at hand."""
+    epk, partition = container.place_of(key)
     if seen:
         session.check(seen, partition, container.resource.number)
-    partition.admit(lane)
+    row = partition.admit_read(epk, id, lane)
+    if row is WAIT:
+        return _read_later(container, id, epk, partition, conditions, multiplier, lane)
+    return _read_answer(container, id, partition, row, conditions, multiplier, lane)
+
+
+async def _read_later(
+    container: Container,
+    id: str,
+    epk: bytes,
+    partition: Partition,
+    conditions: Conditions,
+    multiplier: int,
+    lane: Lane,
+) -> ItemAnswer:
+    """The end of a read that was admitted and has to wait for its row, or to look for it where it is now."""
     while True:
         try:
             row = await partition.read(epk, id)
             break
         except SegmentDroppedError:
             partition = moved(container, partition, epk)
-    if row is None or _is_expired(container, row):
+    return _read_answer(container, id, partition, row, conditions, multiplier, lane)
+
+
+def _read_answer(
+    container: Container,
+    id: str,
+    partition: Partition,
+    row: Row | None,
+    conditions: Conditions,
+    multiplier: int,
+    lane: Lane,
+) -> ItemAnswer:
+    if row is None or (container.default_ttl is not None and container.is_expired(row, time.time())):
         cost = charge.read_missing(multiplier)
-        partition.governor.spend(cost.ru, lane)
+        partition.spend(cost.ru, lane)
         raise failed(container, partition, errors.ITEM_NOT_FOUND(id=id), cost)
     cost = charge.read(row.size_bytes, multiplier)
-    partition.governor.spend(cost.ru, lane)
-    same_version = conditions.if_none_match is not None and conditions.if_none_match in (
-        "*",
-        container.etag(row),
-    )
+    partition.spend(cost.ru, lane)
+    unless = conditions.if_none_match
+    same_version = unless is not None and unless in ("*", container.etag(row))
     return ItemAnswer(partition, cost, row, False, same_version)
 
 
@@ -171,7 +224,7 @@ async def delete(
         assert outcome.old is not None
         cost = charge.delete(outcome.old.size_bytes, outcome.old.terms)
         turn.ru = cost.ru
-    return ItemAnswer(partition, cost)
+    return ItemAnswer(partition, cost, old=outcome.old)
 
 
 async def patch(
@@ -228,34 +281,14 @@ async def _patch(
                 continue
             raise
         cost = await replacing_charge(container, row, item, planned.patch.properties)
-        return ItemAnswer(partition, cost, outcome.row)
+        return ItemAnswer(partition, cost, outcome.row, old=row)
     raise failed(container, partition, errors.RETRY_WITH(), charge.failed())
-
-
-@over_moves
-async def delete_partition_key(container: Container, key: Key | None, lane: Lane = NORMAL) -> ItemAnswer:
-    """Deletes every item of one logical partition; paid from what no request uses, so that none has to wait for it."""
-    full = container.full_key(key)
-    span = prefix_range(full, container.key)
-    partition = container.map.find(span.min)
-    partition.admit(lane)
-    cost = Charge(())
-    while rows := await partition.scan(span, 0, _DELETE_CHUNK):
-        mutations = [Mutation(Verb.DELETE, row.epk, row.id) for row in rows]
-        outcomes = await container.commit(partition, mutations, int(time.time()))
-        if outcomes[0].result is Result.GONE:
-            partition = await container.successor(partition, span.min)
-            continue
-        for row in rows:
-            cost += charge.delete(row.size_bytes, row.terms)
-    partition.governor.spend_spare(cost.ru)
-    return ItemAnswer(partition, cost)
 
 
 def precondition(container: Container, conditions: Conditions) -> Precondition:
     """The store's form of If-Match and If-None-Match."""
     if conditions.if_match is None and conditions.if_none_match is None:
-        return Precondition()
+        return NO_PRECONDITION
     lsn = not_lsn = None
     if conditions.if_match is not None and conditions.if_match != "*":
         found = container.lsn_of(conditions.if_match)
@@ -274,7 +307,10 @@ async def _write(
     lane: Lane,
     id: str | None = None,
 ) -> ItemAnswer:
-    item = await beside(len(raw), measure, container, raw, container.limits)
+    if len(raw) <= LARGE_BYTES:
+        item = measure(container, raw, container.limits)
+    else:
+        item = await beside(len(raw), measure, container, raw, container.limits)
     return await put(container, verb, item, key, conditions, lane, id)
 
 
@@ -288,15 +324,29 @@ async def put(
     id: str | None = None,
 ) -> ItemAnswer:
     """Puts a measured item into its logical partition; `id` is the one it replaces, which a body may rename."""
-    epk = container.epk_of(container.key_of(item.value, key))
+    epk, partition = container.place_of_item(item.value, key)
     mutation = mutation_of(container, verb, item, epk, precondition(container, conditions))
     if id is not None and item.id != id:
         mutation = mutation._replace(id=id, new_id=item.id)
-    with container.map.find(epk).turn(lane) as turn:
-        partition, outcome = await _commit(container, mutation)
+    with partition.turn(lane) as turn:
+        answer = await written(container, partition, item, mutation, None)
+        turn.ru = answer.charge.ru
+    return answer
+
+
+async def written(
+    container: Container, partition: Partition, item: NewItem, mutation: Mutation, outcome: Outcome | None
+) -> ItemAnswer:
+    """The answer for a write that ended like that; without an outcome it is committed now, alone."""
+    if outcome is None:
+        partition, outcome = await _commit(container, mutation, partition)
+    elif outcome.result not in APPLIED:
+        raise failed(container, partition, refusal_of(container, mutation, outcome), charge.failed())
+    if outcome.old is None:
+        cost = charge.create(item.size_bytes, item.terms)
+    else:
         cost = await replacing_charge(container, outcome.old, item)
-        turn.ru = cost.ru
-    return ItemAnswer(partition, cost, outcome.row, created=outcome.old is None)
+    return ItemAnswer(partition, cost, outcome.row, created=outcome.old is None, old=outcome.old)
 
 
 def write_charge(container: Container, old: Row | None, item: NewItem, patched: int = 0) -> Charge:
@@ -356,10 +406,11 @@ def measure(container: Container, raw: bytes, limits: Limits) -> NewItem:
     stored = bodies.stored_body(raw, value)
     bodies.strip_system(value)
     written = bodies.dump(value)
-    shortest = in_shortest_form(stored, value, written)
-    if shortest is not stored:
-        stored, value = shortest, bodies.load(shortest)
-        written = bodies.dump(value)
+    if stored != written or WHOLE_FRACTION.search(written) is not None:
+        shortest = in_shortest_form(stored, value, container.key)
+        if shortest is not stored:
+            stored, value = shortest, bodies.load(shortest)
+            written = bodies.dump(value)
     return NewItem(id, value, stored, len(written), container.terms.count(value), ttl)
 
 
@@ -373,13 +424,15 @@ def mutation_of(
     )
 
 
-async def _commit(container: Container, mutation: Mutation) -> tuple[Partition, Outcome]:
+async def _commit(
+    container: Container, mutation: Mutation, partition: Partition | None = None
+) -> tuple[Partition, Outcome]:
     """Commits one mutation where it belongs; a refusal becomes its row of the error table.
 
     A partition that closed meanwhile has applied nothing, so the one that took its place gets the mutation.
     """
     now = int(time.time())
-    partition = container.map.find(mutation.epk)
+    partition = partition or container.map.find(mutation.epk)
     while True:
         try:
             (outcome,) = await container.commit(partition, (mutation,), now)
@@ -442,47 +495,3 @@ def holds(demanded: Precondition, row: Row | None) -> bool:
     if demanded.must_be_absent or (demanded.lsn is not None and demanded.lsn != row.lsn):
         return False
     return demanded.not_lsn is None or demanded.not_lsn != row.lsn
-
-
-class _PatchTurns:
-    """One lock per item that is being patched, kept only while somebody holds or awaits it."""
-
-    def __init__(self) -> None:
-        self._locks: dict[tuple[str, bytes, str], tuple[asyncio.Lock, int]] = {}
-
-    def __call__(self, container_rid: str, epk: bytes, id: str) -> _PatchTurn:
-        return _PatchTurn(self._locks, (container_rid, epk, id))
-
-
-class _PatchTurn:
-    """The asynchronous context of one patch."""
-
-    def __init__(
-        self, locks: dict[tuple[str, bytes, str], tuple[asyncio.Lock, int]], item: tuple[str, bytes, str]
-    ) -> None:
-        self._locks = locks
-        self._item = item
-
-    async def __aenter__(self) -> None:
-        lock, holders = self._locks.get(self._item) or (asyncio.Lock(), 0)
-        self._locks[self._item] = (lock, holders + 1)
-        try:
-            await lock.acquire()
-        except BaseException:
-            self._leave()
-            raise
-
-    async def __aexit__(self, *_: object) -> None:
-        self._locks[self._item][0].release()
-        self._leave()
-
-    def _leave(self) -> None:
-        lock, holders = self._locks[self._item]
-        if holders == 1:
-            del self._locks[self._item]
-        else:
-            self._locks[self._item] = (lock, holders - 1)
-
-
-patch_turn = _PatchTurns()
-"""`async with patch_turn(container_rid, epk, id)`: alone in this process in reading and changing that item."""

@@ -24,16 +24,18 @@ class NamedKeys:
 
     named: tuple[tuple[Predicate, _ByHash], ...] = ()
 
-    def narrow(self, predicates: tuple[Predicate, ...], span: EpkRange) -> tuple[Predicate, ...]:
-        """The predicates for the rows of a range."""
-        if not self.named or not span.is_one_hash:
+    def narrow(self, predicates: tuple[Predicate, ...], *spans: EpkRange) -> tuple[Predicate, ...]:
+        """The predicates for the rows of a range, or of several."""
+        if not self.named or not all(span.is_one_hash for span in spans):
             return predicates
-        return tuple([self._narrowed(each, span) for each in predicates])
+        return tuple([self._narrowed(each, spans) for each in predicates])
 
-    def _narrowed(self, predicate: Predicate, span: EpkRange) -> Predicate:
+    def _narrowed(self, predicate: Predicate, spans: Sequence[EpkRange]) -> Predicate:
         for known, values in self.named:
             if known is predicate:
-                return predicate._replace(one_of=tuple(values.get(span.min, ())))
+                return predicate._replace(
+                    one_of=tuple([each for span in spans for each in values.get(span.min, ())])
+                )
         return predicate
 
 

@@ -7,13 +7,32 @@ A head binds every route to one operation of this list. What a caller may do fol
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
+
+from pleiad.workload import record
+
+_TRACED: Final = {
+    "read": record.Operation.READ,
+    "create": record.Operation.CREATE,
+    "upsert": record.Operation.UPSERT,
+    "replace": record.Operation.REPLACE,
+    "patch": record.Operation.PATCH,
+    "delete": record.Operation.DELETE,
+    "delete_partition_key": record.Operation.DELETE_PARTITION_KEY,
+    "feed": record.Operation.READ_FEED,
+    "changes": record.Operation.CHANGE_FEED,
+    "query": record.Operation.QUERY,
+    "batch": record.Operation.BATCH,
+    "script": record.Operation.SCRIPT,
+}
+"""What workload records call the operations that are in them."""
 
 
 class Area(Enum):
     """What an operation is about."""
 
     OPEN = "open"
-    """Health and metrics: open to everybody, or decided by the operation itself."""
+    """Health, metrics and the page: open to everybody, or decided by the operation itself."""
     ACCOUNT = "account"
     DATABASE = "database"
     CONTAINER = "container"
@@ -57,9 +76,13 @@ class Operation(Enum):
     """Every operation of every head: its name, what it is about, what it does, and how far it reaches."""
 
     READ_HEALTH = ("read_health", Area.OPEN, Effect.READ, Reach.ANY)
+    READ_PAGE = ("read_page", Area.OPEN, Effect.READ, Reach.ANY)
     READ_METRICS = ("read_metrics", Area.OPEN, Effect.READ, Reach.ANY)
-    READ_ADDRESSES = ("read_addresses", Area.OPEN, Effect.READ, Reach.ANY)
+    HAND_OVER = ("hand_over", Area.OPEN, Effect.READ, Reach.ANY)
+    """Gives the key to who brings the token of a link: the operation itself decides."""
+    READ_ADDRESSES = ("read_addresses", Area.ACCOUNT, Effect.READ, Reach.SHAPE)
     READ_ACCOUNT = ("read_account", Area.ACCOUNT, Effect.READ, Reach.ANY)
+    READ_RIGHTS = ("read_rights", Area.ACCOUNT, Effect.READ, Reach.ANY)
 
     LIST_DATABASES = ("list_databases", Area.DATABASE, Effect.READ, Reach.OUTSIDE)
     QUERY_DATABASES = ("query_databases", Area.DATABASE, Effect.READ, Reach.OUTSIDE)
@@ -84,8 +107,13 @@ class Operation(Enum):
     DELETE_PARTITION_KEY = ("delete_partition_key", Area.ITEM, Effect.WRITE, Reach.ROWS)
     LIST_ITEMS = ("feed", Area.ITEM, Effect.READ, Reach.ROWS)
     READ_CHANGES = ("changes", Area.ITEM, Effect.READ, Reach.ROWS)
+    READ_BARRIER = ("barrier", Area.ITEM, Effect.READ, Reach.SHAPE)
+    """How far a physical partition is, which a client asks that compares replicas."""
     QUERY_ITEMS = ("query", Area.ITEM, Effect.READ, Reach.ROWS)
     PLAN_QUERY = ("query_plan", Area.ITEM, Effect.READ, Reach.PLAN)
+    EXPLAIN_QUERY = ("explain", Area.ITEM, Effect.READ, Reach.PLAN)
+    READ_PATHS = ("paths", Area.ITEM, Effect.READ, Reach.WHOLE)
+    READ_KEY_VALUES = ("keys", Area.ITEM, Effect.READ, Reach.WHOLE)
     RUN_BATCH = ("batch", Area.ITEM, Effect.WRITE, Reach.ROWS)
     """A write whatever is in it, as on the service: reads alone need no batch."""
     RUN_SCRIPT = ("script", Area.ITEM, Effect.WRITE, Reach.ROWS)
@@ -141,6 +169,24 @@ class Operation(Enum):
     READ_FAULT = ("read_fault", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
     DELETE_FAULT = ("delete_fault", Area.ADMIN, Effect.WRITE, Reach.OUTSIDE)
     LIST_WARNINGS = ("list_warnings", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
+    READ_BUSIEST = ("read_busiest", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
+    READ_OVERVIEW = ("read_overview", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
+    READ_LIVE = ("read_live", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
+    READ_HISTORY = ("read_history", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
+    READ_HEAT = ("read_heat", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
+    LIST_BACKUPS = ("list_backups", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
+    CREATE_BACKUP = ("create_backup", Area.ADMIN, Effect.WRITE, Reach.OUTSIDE)
+    READ_BACKUP = ("read_backup", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
+    READ_WORKLOAD = ("read_workload", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
+    """Partition keys and ids of items: no more than whoever may read it could read from the items."""
+    SWITCH_WORKLOAD = ("switch_workload", Area.ADMIN, Effect.WRITE, Reach.OUTSIDE)
+    ADD_WORKLOAD = ("add_workload", Area.ADMIN, Effect.WRITE, Reach.OUTSIDE)
+    DELETE_WORKLOAD = ("delete_workload", Area.ADMIN, Effect.WRITE, Reach.OUTSIDE)
+    LIST_COPIES = ("list_copies", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
+    CREATE_COPY = ("create_copy", Area.ADMIN, Effect.WRITE, Reach.OUTSIDE)
+    READ_COPY = ("read_copy", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
+    COMPLETE_COPY = ("complete_copy", Area.ADMIN, Effect.WRITE, Reach.OUTSIDE)
+    CANCEL_COPY = ("cancel_copy", Area.ADMIN, Effect.WRITE, Reach.OUTSIDE)
 
     def __init__(self, word: str, area: Area, effect: Effect, reach: Reach) -> None:
         self.word = word
@@ -155,3 +201,5 @@ class Operation(Enum):
             word if self.is_item_operation else "admin" if self.is_admin else f"metadata_{effect.value}"
         )
         """What metrics and faults call it: operations on items each by their name, the others together."""
+        self.traced = _TRACED[word].value if word in _TRACED and self.is_item_operation else None
+        """What it is in a workload record; None where it leaves none."""

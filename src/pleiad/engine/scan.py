@@ -8,7 +8,9 @@ position outlives a restart, a split and a merge.
 
 from __future__ import annotations
 
+import bisect
 import heapq
+import itertools
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -64,6 +66,38 @@ class _Ahead:
             self.after = rows[-1].number
 
 
+def _in_groups(spans: Sequence[EpkRange], ranges_max: int) -> list[tuple[EpkRange, ...]]:
+    """Ranges as a store takes them together."""
+    count = max(1, ranges_max)
+    return [tuple(spans[start : start + count]) for start in range(0, len(spans), count)]
+
+
+def take_group(container: Container, spans: deque[EpkRange]) -> tuple[Partition, list[EpkRange]]:
+    """Takes from the front of some ranges what one physical partition holds and is asked for together."""
+    partition = container.map.find(spans[0].min)
+    group: list[EpkRange] = []
+    while spans and spans[0].min < partition.span.max and len(group) < max(1, partition.ranges_max):
+        span = spans.popleft()
+        part = partition.span.intersect(span)
+        assert part is not None
+        group.append(part)
+        if part.max < span.max:
+            spans.appendleft(EpkRange(part.max, span.max))
+    return partition, group
+
+
+def selection_of(
+    spans: Sequence[EpkRange],
+    predicates: tuple[Predicate, ...],
+    now: int,
+    default_ttl: int | None,
+    names: tuple[str, ...] = (),
+) -> Selection:
+    """The rows of one range, or of several that a store takes together."""
+    whole = spans[0] if len(spans) == 1 else EpkRange(spans[0].min, spans[-1].max)
+    return Selection(whole, predicates, now, default_ttl, tuple(spans) if len(spans) > 1 else (), names)
+
+
 def _after(piece: Piece, number: int) -> Piece:
     return Piece(piece.span, max(piece.after, number))
 
@@ -86,15 +120,17 @@ class Scan:
         lane: Lane | None = None,
         keys: NamedKeys = NO_KEYS,
         pace: Pace | None = None,
+        names: tuple[str, ...] = (),
     ) -> None:
         self._container = container
         self._predicates = predicates
+        self._names = names
         self._keys = keys
         self._pace = pace or Pace()
         self._now = int(time.time())
         self._pieces = remaining(spans, begun)
-        self._ahead: dict[EpkRange, _Ahead] = {}
-        """What is read of ranges that are read together, and not given yet."""
+        self._ahead: dict[tuple[EpkRange, ...], _Ahead] = {}
+        """What is read of ranges that are read beside each other, and not given yet."""
         self._last: list[Piece] = []
         """What the last chunk was read from, as it was before."""
         self._kept = 0
@@ -116,10 +152,13 @@ class Scan:
     def is_done(self) -> bool:
         return not self._pieces
 
-    async def chunk(self, rows_max: int, known: Sequence[Row] | None = None) -> Sequence[Row]:
+    async def chunk(
+        self, rows_max: int, known: Sequence[Row] | None = None, is_by_partition: bool = False
+    ) -> Sequence[Row]:
         """The next rows, all of one physical partition; empty only when the walk is over or held.
 
-        `known` is what the first read would find, if somebody has just made it.
+        `known` is what the first read would find, if somebody has just made it. With `is_by_partition` also the end of
+        a partition is told by no rows.
         """
         while self._pieces:
             partition = self._container.map.find(self._pieces[0].span.min)
@@ -134,7 +173,7 @@ class Scan:
             if known is not None:
                 rows, known = known, None
             elif len(self._last) == 1:
-                rows = await self._select(partition, self._last[0], rows_max)
+                rows = await self._select(partition, (self._last[0].span,), self._last[0].after, rows_max)
             else:
                 rows = await self._select_by_number(partition, self._last, rows_max)
             self._rows_next = _rows_at_once(rows)
@@ -145,42 +184,49 @@ class Scan:
             left = [_after(piece, rows[-1].number) for piece in self._last] if len(rows) == rows_max else []
             self._kept = len(left)
             self._pieces[:0] = left
-            if rows:
+            if rows or is_by_partition:
                 return rows
         return ()
 
     def _take_pieces(self, partition: Partition) -> list[Piece]:
         """Takes from the walk what comes next and lies in a partition."""
-        taken = []
-        while self._pieces and self._pieces[0].span.min < partition.span.max:
-            piece = self._pieces.pop(0)
-            part = partition.span.intersect(piece.span)
-            assert part is not None
-            taken.append(Piece(part, piece.after))
-            if part.max < piece.span.max:
-                self._pieces.insert(0, Piece(EpkRange(part.max, piece.span.max), piece.after))
+        edge = partition.span.max
+        end = bisect.bisect_left(self._pieces, edge, key=lambda piece: piece.span.min)
+        taken = self._pieces[:end]
+        del self._pieces[:end]
+        last = taken[-1]
+        if edge < last.span.max:
+            taken[-1] = Piece(EpkRange(last.span.min, edge), last.after)
+            self._pieces.insert(0, Piece(EpkRange(edge, last.span.max), last.after))
         return taken
 
-    async def _select(self, partition: Partition, piece: Piece, rows_max: int) -> Sequence[Row]:
-        predicates = self._keys.narrow(self._predicates, piece.span)
-        selection = Selection(piece.span, predicates, self._now, self._container.default_ttl)
-        return await partition.select(selection, piece.after, rows_max)
+    async def _select(
+        self, partition: Partition, spans: Sequence[EpkRange], after: int, rows_max: int
+    ) -> Sequence[Row]:
+        predicates = self._keys.narrow(self._predicates, *spans)
+        selection = selection_of(spans, predicates, self._now, self._container.default_ttl, self._names)
+        return await partition.select(selection, after, rows_max)
 
     async def _select_by_number(
         self, partition: Partition, pieces: Sequence[Piece], rows_max: int
     ) -> Sequence[Row]:
         """The next rows of several ranges together."""
-        each_max = rows_max // len(pieces) + _AHEAD_ROWS
+        groups = [
+            (spans, after)
+            for after, alike in itertools.groupby(pieces, key=lambda piece: piece.after)
+            for spans in _in_groups([piece.span for piece in alike], partition.ranges_max)
+        ]
+        each_max = rows_max // len(groups) + _AHEAD_ROWS
         heads: list[tuple[int, int]] = []
-        streams = [self._ahead.setdefault(piece.span, _Ahead(piece.after)) for piece in pieces]
-        for stream, piece in zip(streams, pieces, strict=True):
-            stream.skip_to(piece.after)
+        streams = [self._ahead.setdefault(spans, _Ahead(after)) for spans, after in groups]
+        for stream, (_, after) in zip(streams, groups, strict=True):
+            stream.skip_to(after)
 
         async def push(index: int) -> None:
             stream = streams[index]
             if not stream.rows and not stream.is_done:
-                at = Piece(pieces[index].span, stream.after)
-                stream.take(await self._select(partition, at, each_max), each_max)
+                spans, _ = groups[index]
+                stream.take(await self._select(partition, spans, stream.after, each_max), each_max)
                 await self._pace.rest()
             if stream.rows:
                 heapq.heappush(heads, (stream.rows[0].number, index))

@@ -29,7 +29,7 @@ INTERVAL_SECONDS = 1.0
 
 async def sweep(container: Container, now: int | None = None) -> int:
     """Deletes what has expired in a container; returns how many rows that were."""
-    if container.default_ttl is None:
+    if container.default_ttl is None or container.closed is not None:
         return 0
     swept = 0
     for partition in container.map.partitions:
@@ -54,17 +54,20 @@ async def sweep(container: Container, now: int | None = None) -> int:
 
 async def forget_versions(container: Container, now: int | None = None) -> int:
     """Removes the versions a container need not keep any longer; returns how many that were."""
-    if not container.has_versions_to_forget:
+    if not container.has_versions_to_forget or container.is_followed:
         return 0
     seconds = container.versions_seconds
     moment = int(time.time()) if now is None else now
     before_ts = _ALL_TIMES if seconds is None else moment - seconds - VERSIONS_GRACE_SECONDS
     forgotten = 0
     for partition in container.map.partitions:
-        while step := await partition.forget_versions(before_ts, _STEP_VERSIONS):
+        while not container.is_followed:
+            step = await partition.forget_versions(before_ts, _STEP_VERSIONS)
+            if not step:
+                break
             forgotten += step
             await asyncio.sleep(0)
-    container.has_versions_to_forget = seconds is not None or container.versions_seconds is not None
+    container.has_versions_to_forget = seconds is not None or container.keeps_versions
     return forgotten
 
 

@@ -55,6 +55,9 @@ class ItemVerb(Enum):
     PATCH = "Patch"
     DELETE = "Delete"
 
+    # That of an enum is Python, and sets and dicts ask for it many times an operation.
+    __hash__ = object.__hash__
+
 
 VERBS = {
     ItemVerb.CREATE: Verb.CREATE,
@@ -83,6 +86,8 @@ class Plan(NamedTuple):
     item: NewItem | None = None
     patch: PlannedPatch | None = None
     error: PleiadError | None = None
+    epk: bytes = b""
+    """Where the item of a write belongs."""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -102,12 +107,29 @@ async def plan_operation(container: Container, key: Key | None, operation: ItemO
         if kind is ItemVerb.READ or kind is ItemVerb.DELETE:
             return Plan(operation, demanded)
         item = await beside(len(operation.body), items.measure, container, operation.body, container.limits)
-        container.key_of(item.value, key)
+        return _planned_write(container, key, operation, demanded, item)
     except PleiadError as error:
         return Plan(operation, demanded, error=error)
-    if kind is not ItemVerb.REPLACE:
-        operation = operation._replace(id=item.id)
-    return Plan(operation, demanded, item)
+
+
+def plan_small_write(container: Container, operation: ItemOperation) -> Plan:
+    """The same for a create, upsert or replace with a key and a small body, without a wait."""
+    demanded = items.precondition(container, operation.conditions)
+    try:
+        item = items.measure(container, operation.body, container.limits)
+        return _planned_write(container, operation.key, operation, demanded, item)
+    except PleiadError as error:
+        return Plan(operation, demanded, error=error)
+
+
+def _planned_write(
+    container: Container, key: Key | None, operation: ItemOperation, demanded: Precondition, item: NewItem
+) -> Plan:
+    epk = container.epk_of(container.key_of(item.value, key))
+    if operation.kind is not ItemVerb.REPLACE:
+        kind, _, body, conditions, own_key = operation
+        operation = ItemOperation(kind, item.id, body, conditions, own_key)
+    return Plan(operation, demanded, item, epk=epk)
 
 
 class AllowedOperation(NamedTuple):

@@ -16,14 +16,17 @@ size.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from itertools import compress
 from typing import Any
 
 from pleiad.index.policy import ELEMENT, IndexingPolicy, RuleNode, Steps
 
 _ABSENT = object()
-_CONTAINERS = (dict, list)
+_CONTAINERS = frozenset({dict, list})
+_is_container = _CONTAINERS.__contains__
 _NOT_PLAIN = frozenset({dict, list, bool})
 """Types of array elements that a plain set would not count as terms: containers, and booleans, which equal 0 and 1."""
+_OBJECTS = {dict}
 _TRUE = (True,)
 _FALSE = (False,)
 _EMPTY_OBJECT = ("{}",)
@@ -99,16 +102,31 @@ def _count_group(values: list[Any], node: RuleNode) -> int:
 def _count_all(item: dict[str, Any]) -> int:
     """The terms of an object that is indexed whole: outside arrays every scalar has a path of its own."""
     count = len(item)
-    for value in item.values():
-        if value.__class__ is dict:
-            if value:
-                count += _count_all(value) - 1
-        elif value.__class__ is list and value:
-            if _NOT_PLAIN.isdisjoint(map(type, value)):
-                count += len(set(value)) - 1
-            else:
-                count += _count_group(value, _ALL) - 1
+    values = item.values()
+    # Most members are scalars, and are passed over without a step of Python for each.
+    for value in compress(values, map(_is_container, map(type, values))):
+        if value:
+            count += (_count_all(value) if value.__class__ is dict else _count_elements(value)) - 1
     return count
+
+
+def _count_elements(values: list[Any]) -> int:
+    """The terms of values that stand at one path and are indexed whole; at least one."""
+    kinds = set(map(type, values))
+    if _NOT_PLAIN.isdisjoint(kinds):
+        return len(set(values))
+    if kinds != _OBJECTS or not all(values):
+        return _count_group(values, _ALL)
+    if len(values) == 1:
+        return _count_all(values[0])
+    members: dict[str, list[Any]] = {}
+    for value in values:
+        for name, child in value.items():
+            if name in members:
+                members[name].append(child)
+            else:
+                members[name] = [child]
+    return sum(map(_count_elements, members.values()))
 
 
 def _count_object(item: dict[str, Any], node: RuleNode) -> int:

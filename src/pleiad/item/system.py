@@ -8,18 +8,15 @@ Limits: container number below 2**32, LSN below 2**48, time below 2**48 seconds.
 
 from __future__ import annotations
 
-from functools import lru_cache
 
-
-@lru_cache(maxsize=256)
-def _etag_tail(container_number: int, lsn_high: int, ts: int) -> str:
-    """All of an etag but its first eight digits, the same for all writes of a container in one second."""
-    return f'-{lsn_high:04x}-{container_number >> 16:04x}-{container_number & 0xFFFF:04x}-{ts:012x}"'
+def etag_template(container_number: int) -> str:
+    """The etag of an item of one container: %-places for the low and high part of the LSN, and the time."""
+    return f'"%08x-%04x-{_owner(container_number)}-%012x"'
 
 
 def etag_of(container_number: int, lsn: int, ts: int) -> str:
     """The etag of the version that was written at ``lsn``; different for every (container, lsn, ts)."""
-    return f'"{lsn & 0xFFFFFFFF:08x}' + _etag_tail(container_number, lsn >> 32, ts)
+    return etag_template(container_number) % (lsn & 0xFFFFFFFF, lsn >> 32, ts)
 
 
 def link_of_container(database_rid: str, container_rid: str) -> str:
@@ -31,11 +28,14 @@ def item_template(docs_link: str, container_number: int) -> bytes:
     """The text of an item of one container: %-places for the body without its brace, a comma if it has members,
     the rid twice, the low and high part of the LSN, and the time twice.
     """
-    owner = f"{container_number >> 16:04x}-{container_number & 0xFFFF:04x}"
     return (
-        f'%b%b"_rid":"%b","_self":"{docs_link}%b/","_etag":"\\"%08x-%04x-{owner}-%012x\\"",'
+        f'%b%b"_rid":"%b","_self":"{docs_link}%b/","_etag":"\\"%08x-%04x-{_owner(container_number)}-%012x\\"",'
         '"_attachments":"attachments/","_ts":%d}'
     ).encode()
+
+
+def _owner(container_number: int) -> str:
+    return f"{container_number >> 16:04x}-{container_number & 0xFFFF:04x}"
 
 
 def lsn_of_etag(container_number: int, etag: str) -> int | None:

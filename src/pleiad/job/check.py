@@ -7,7 +7,6 @@ temporary directory first, with its log, and looked through there.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import tempfile
@@ -22,6 +21,7 @@ import orjson
 
 from pleiad.catalog import placement as placements
 from pleiad.catalog.placement import Placement
+from pleiad.store import file_lock
 from pleiad.store.catalog import Record
 from pleiad.store.checksum import fields_checksum
 from pleiad.store.sqlite import directory as files
@@ -91,7 +91,7 @@ def check_directory(data: Path, tell: Tell) -> CheckReport:
     if not data.is_dir():
         raise CheckError(f"there is no directory {data}")
     report = CheckReport()
-    with _unused(data):
+    with unused(data):
         account = _check_catalog(data / files.CATALOG_FILE, report)
         segments = data / "segments"
         found = files.segment_names(segments) if segments.is_dir() else set()
@@ -104,12 +104,12 @@ def check_directory(data: Path, tell: Tell) -> CheckReport:
             tell(index, len(found & account.in_use), name)
             _check_segment(segments / f"{name}.sqlite", account, report)
     if report.without_checksum:
-        report.note("items", f"{report.without_checksum:,} items of an older version carry no checksum")
+        report.note("items", f"items of an older version that carry no checksum: {report.without_checksum:,}")
     return report
 
 
 @contextlib.contextmanager
-def _unused(data: Path) -> Iterator[None]:
+def unused(data: Path) -> Iterator[None]:
     """Keeps servers from the directory for the length of a block, without a trace in it."""
     try:
         descriptor = os.open(data / "lock", os.O_RDONLY)
@@ -117,7 +117,7 @@ def _unused(data: Path) -> Iterator[None]:
         yield
         return
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        file_lock.lock(descriptor, shared=True)
     except OSError as error:
         raise CheckError(f"a server has {data} open: stop it first") from error
     else:
@@ -127,7 +127,7 @@ def _unused(data: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[apsw.Connection]:
+def opened(path: Path) -> Iterator[apsw.Connection]:
     """A connection that writes nothing beside the file."""
     log = Path(f"{path}-wal")
     if not log.exists() or log.stat().st_size == 0:
@@ -158,7 +158,7 @@ def _check_catalog(path: Path, report: CheckReport) -> _Account | None:
         report.wrong(path.name, fault)
         return None
     try:
-        with _opened(path) as connection:
+        with opened(path) as connection:
             schema.check_version(path, connection.pragma("user_version"))
             for (line,) in connection.execute("PRAGMA integrity_check(3)").fetchall():
                 if line != "ok":
@@ -225,7 +225,7 @@ def _check_segment(path: Path, account: _Account, report: CheckReport) -> None:
         return
     seen = Seen()
     try:
-        with _opened(path) as connection:
+        with opened(path) as connection:
             version = connection.pragma("user_version")
             schema.check_version(path, version)
             if version < schema.VERSION:

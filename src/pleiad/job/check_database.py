@@ -47,7 +47,7 @@ def check_database(dsn: str, tell: Tell) -> CheckReport:
         for name in sorted(found - set(live) - _in_use(connection)):
             report.note(name, "no container names this schema")
     if report.without_checksum:
-        report.note("items", f"{report.without_checksum:,} items of an older version carry no checksum")
+        report.note("items", f"items of an older version that carry no checksum: {report.without_checksum:,}")
     return report
 
 

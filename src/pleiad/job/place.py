@@ -9,12 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
-import psycopg
 
 from pleiad.errors import PleiadError
-from pleiad.store.postgres.connections import StoreUnreachableError, described
-from pleiad.store.postgres.schema import SchemaError as DatabaseSchemaError
-from pleiad.store.postgres.store import PostgresStore
+from pleiad.store.postgres.database import (
+    SCHEMES,
+    StoreUnreachableError,
+    described,
+    is_readable,
+    open_database,
+    or_of_driver,
+)
+from pleiad.store.postgres.database import SchemaError as DatabaseSchemaError
 from pleiad.store.problems import MissingDataError
 from pleiad.store.sqlite.directory import StoreLockedError
 from pleiad.store.sqlite.schema import SchemaError
@@ -22,7 +27,6 @@ from pleiad.store.sqlite.store import SqliteStore
 from pleiad.store.store import Store
 
 _SQLITE = "sqlite:"
-_POSTGRES = ("postgresql://", "postgres://")
 _ALONE_TRIES = 10
 _ALONE_AGAIN_SECONDS = 0.5
 _OPEN_SECONDS_MAX = 15.0
@@ -52,14 +56,12 @@ def parse_place(text: str) -> DataPlace:
     """The place a text names; CopyError when it names none."""
     if text.startswith(_SQLITE) and text != _SQLITE:
         return DataPlace(Path(text.removeprefix(_SQLITE)), "")
-    if not text.startswith(_POSTGRES):
+    if not text.startswith(SCHEMES):
         raise CopyError(
             "a place is a data directory as sqlite:DIR, or a database as postgresql://user@host/database"
         )
-    try:
-        psycopg.conninfo.conninfo_to_dict(text)
-    except psycopg.ProgrammingError as error:
-        raise CopyError("the connection string of the PostgreSQL database cannot be read") from error
+    if not is_readable(text):
+        raise CopyError("the connection string of the PostgreSQL database cannot be read")
     return DataPlace(None, text)
 
 
@@ -72,7 +74,7 @@ async def opened_alone(place: DataPlace, must_exist: bool) -> AsyncIterator[Stor
         raise CopyError(f"{place} is in use by a server or another copy: stop it first") from error
     except (SchemaError, DatabaseSchemaError, StoreUnreachableError, MissingDataError) as error:
         raise CopyError(f"{place} cannot be used: {error}") from error
-    except (OSError, apsw.Error, PleiadError, psycopg.Error) as error:
+    except or_of_driver(OSError, apsw.Error, PleiadError) as error:
         raise CopyError(f"{place} cannot be opened: {error}") from error
     try:
         async with _alone(place, store):
@@ -91,7 +93,7 @@ async def _open(place: DataPlace, must_exist: bool) -> Store:
     try:
         # A server that has the database to itself, which a copy is too, lets nobody in.
         async with asyncio.timeout(_OPEN_SECONDS_MAX):
-            return await PostgresStore.open(place.dsn, must_exist=must_exist)
+            return await open_database(place.dsn, must_exist=must_exist)
     except TimeoutError as error:
         raise CopyError(f"{place} is in use by another copy, or does not answer") from error
 

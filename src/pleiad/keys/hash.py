@@ -13,6 +13,7 @@ No values at all (a migrated container without a key) have the empty epk. Number
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import mmh3
@@ -46,6 +47,8 @@ _unpack_bits = struct.Struct(">Q").unpack
 # UTF-8 has no byte FF, so adding one never overflows and leaves 00 free as the end of a string.
 _PLUS_ONE = bytes([*range(1, 256), 255])
 _hash128 = mmh3.hash128
+_hash64 = mmh3.hash64
+_HEAD_MAX = 2**62 - 1
 
 
 def epk(values: tuple[KeyValue, ...], definition: KeyDefinition) -> bytes:
@@ -59,6 +62,15 @@ def epk(values: tuple[KeyValue, ...], definition: KeyDefinition) -> bytes:
             return b""
         return _hash_v2(b"".join([_hashed_form(value, b"\xff") for value in values]))
     return _epk_v1(values)
+
+
+def epk_heads(values: Sequence[KeyValue]) -> list[int]:
+    """The first eight bytes of the epk of each value alone, as numbers: version 2, for many values at once."""
+    try:
+        return [_hash64(b"\x08%b\xff" % value.encode(), 0, True, False)[1] & _HEAD_MAX for value in values]  # type: ignore[union-attr]
+    except (AttributeError, UnicodeEncodeError):  # not all of them are plain texts
+        forms = [_hashed_form(value, b"\xff") for value in values]
+        return [_hash64(form, 0, True, False)[1] & _HEAD_MAX for form in forms]
 
 
 def _hash_v2(data: bytes) -> bytes:

@@ -125,6 +125,13 @@ def share(cut: EpkRange, definition: KeyDefinition) -> float:
     return (_level_number(cut.max, 1) - _level_number(cut.min, 1)) / HASH_V2_MAX
 
 
+def position(boundary: bytes, definition: KeyDefinition) -> float:
+    """Where an epk or the end of a range lies among all hashes, from 0 to 1; of a MultiHash by its first level."""
+    if boundary == MAX:
+        return 1.0
+    return share(EpkRange(MIN, boundary), definition) if boundary else 0.0
+
+
 def _hash_v1_near(boundary: bytes, otherwise: int) -> int:
     try:
         return decode_hash_v1(boundary)

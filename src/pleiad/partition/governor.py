@@ -207,8 +207,18 @@ class Governor:
         return self._rate
 
     @property
+    def is_enforced(self) -> bool:
+        """Whether requests beyond the rate are refused."""
+        return self._enforced
+
+    @property
     def share(self) -> float:
         return self._share
+
+    @property
+    def spent_ru(self) -> float:
+        """Request units charged since the start."""
+        return self._used_before + self._used
 
     def allot(
         self,
@@ -390,6 +400,9 @@ class Governor:
     # -- deciding --------------------------------------------------------------------------------------
 
     def _decide(self, lane: Lane, now: float) -> None:
+        if not self._enforced and lane is self._plain and self._burst <= 0:
+            self._over_budget += 1  # nothing is left, nothing is saved, and nobody is told when to come again
+            return
         found = self._obstacle(lane, now)
         if found is None:
             return

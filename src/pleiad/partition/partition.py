@@ -14,6 +14,7 @@ from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange
 from pleiad.limits import Limits
 from pleiad.partition.governor import NORMAL, Governor, Lane
+from pleiad.partition.latency import CLASSES
 from pleiad.store.rows import (
     ItemKey,
     LogicalPartition,
@@ -24,7 +25,7 @@ from pleiad.store.rows import (
     Row,
     Version,
 )
-from pleiad.store.segments import Segment, Snapshot
+from pleiad.store.segments import WAIT, Segment, SegmentDroppedError, Snapshot, Waiting
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 
 
@@ -36,10 +37,12 @@ class Partition:
         "governor",
         "id",
         "items_seen",
+        "latencies",
         "lineage",
         "lsn",
         "parents",
         "range_id",
+        "refused",
         "segment",
         "segment_name",
         "size_bytes_seen",
@@ -68,6 +71,10 @@ class Partition:
         self.segment = segment
         self.governor = Governor(Limits().physical_partition_ru)
         """Only counts until the container gives it a rate; see `Container.adopt_map`."""
+        self.latencies = [0] * CLASSES
+        """How many requests took how long, in the classes of `latency`; the desk counts."""
+        self.refused = 0
+        """Requests that were answered with 429 since the start."""
         self.items_seen = self.size_bytes_seen = 0
         """Its counters when `state` was last asked for."""
 
@@ -77,7 +84,12 @@ class Partition:
             self.governor.admit(lane)
         except PleiadError as error:
             error.range_id = self.range_id
+            self.refused += 1
             raise
+
+    def spend(self, ru: float, lane: Lane = NORMAL) -> None:
+        """Takes the charge of an admitted request, done or failed."""
+        self.governor.spend(ru, lane)
 
     def turn(self, lane: Lane = NORMAL) -> Turn:
         """Admits a request and spends its charge when the with-block ends."""
@@ -91,6 +103,14 @@ class Partition:
     def read(self, epk: bytes, id: str) -> Awaitable[Row | None]:
         """The row of an item as last committed, expired or not."""
         return self.segment.read(epk, id)
+
+    def admit_read(self, epk: bytes, id: str, lane: Lane = NORMAL) -> Row | Waiting | None:
+        """Lets a read in as `admit` does; the row, or WAIT where the store has to be waited for."""
+        self.admit(lane)
+        try:
+            return self.segment.read_at_once(epk, id)
+        except SegmentDroppedError:
+            return WAIT
 
     def read_many(self, keys: Sequence[ItemKey]) -> Awaitable[Sequence[Row | None]]:
         """The rows of several items as of one moment, expired or not."""
@@ -139,9 +159,17 @@ class Partition:
         part = self.span.intersect(span)
         return await self.segment.scan(part, after, limit) if part is not None else ()
 
+    @property
+    def ranges_max(self) -> int:
+        """How many ranges may be asked for together, by `select` and `count`."""
+        return self.segment.ranges_max
+
     def select(self, selection: Selection, after: int, limit: int) -> Awaitable[Sequence[Row]]:
         """Live rows that satisfy the predicates, in the order they were inserted."""
-        if not selection.predicates and selection.default_ttl is None:
+        if (
+            not (selection.predicates or selection.ranges or selection.names)
+            and selection.default_ttl is None
+        ):
             return self.segment.scan(selection.span, after, limit)
         return self.segment.select(selection, after, limit)
 

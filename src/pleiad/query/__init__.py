@@ -10,7 +10,7 @@ binding, routing, pushdown and generated Python are the same.
 
 from __future__ import annotations
 
-from pleiad.query.cache import compile_condition, compile_query, compile_tree, compile_turn
+from pleiad.query.cache import compile_condition, compile_query, compile_tree, compile_turn, known_query
 from pleiad.query.context import QueryContext
 from pleiad.query.run import Execution, Query
 from pleiad.query.tree import TreeText
@@ -24,4 +24,5 @@ __all__ = [
     "compile_query",
     "compile_tree",
     "compile_turn",
+    "known_query",
 ]

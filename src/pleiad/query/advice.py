@@ -39,6 +39,31 @@ _WITH_THIRD_TRUE: Final = {
 }
 
 
+SENTENCES: Final = {
+    "QA1000": "ARRAY_CONTAINS with a partial match reads every array; EXISTS with a filter on the elements can use "
+    "an index.",
+    "QA1001": "DISTINCT together with JOIN works on every combination; EXISTS may find the same items without "
+    "either.",
+    "QA1002": "CONTAINS looks into every value of its path; STARTSWITH or equality, where they will do, read a part "
+    "of the index.",
+    "QA1003": "STARTSWITH and StringEquals that ignore case read every value of the index; a property that is kept "
+    "in lower case needs no such search.",
+    "QA1004": "ENDSWITH that ignores case looks into every value; a property that is kept reversed and in lower case "
+    "can be searched with STARTSWITH.",
+    "QA1005": "GROUP BY of an expression computes it for every item; a computed property does so when an item is "
+    "written.",
+    "QA1006": "UPPER and LOWER in a filter are computed for every item; a computed property, or StringEquals that "
+    "ignores case, can use an index.",
+    "QA1007": "GetCurrentDateTime is asked for every item; GetCurrentDateTimeStatic, or a parameter, is one value "
+    "for all and can use an index.",
+    "QA1008": "GetCurrentTicks is asked for every item; GetCurrentTicksStatic, or a parameter, is one value for all "
+    "and can use an index.",
+    "QA1009": "GetCurrentTimestamp is asked for every item; GetCurrentTimestampStatic, or a parameter, is one value "
+    "for all and can use an index.",
+}
+"""What each rule says to people."""
+
+
 @dataclass(frozen=True, slots=True)
 class Advice:
     """One piece of advice: the id of its rule, and what its sentence has places for."""

@@ -25,7 +25,7 @@ Count = Callable[[int], None]
 class State(Protocol):
     """The running state of one aggregate over one group."""
 
-    def add(self, value: Any) -> None: ...
+    def add(self, value: Any, times: int = 1) -> None: ...
 
     def merge(self, other: Self) -> None: ...
 
@@ -40,9 +40,9 @@ class CountState:
     def __init__(self) -> None:
         self.count = 0
 
-    def add(self, value: Any) -> None:
+    def add(self, value: Any, times: int = 1) -> None:
         if value is not UNDEFINED:
-            self.count += 1
+            self.count += times
 
     def merge(self, other: Self) -> None:
         self.count += other.count
@@ -56,9 +56,9 @@ class CountIfState(CountState):
 
     __slots__ = ()
 
-    def add(self, value: Any) -> None:
+    def add(self, value: Any, times: int = 1) -> None:
         if value is True:
-            self.count += 1
+            self.count += times
 
 
 class SumState:
@@ -71,14 +71,16 @@ class SumState:
         self.total: int | float = 0
         self.is_numeric = True
 
-    def add(self, value: Any) -> None:
+    def add(self, value: Any, times: int = 1) -> None:
         if value is UNDEFINED:
             return
         if not is_number(value):
             self.is_numeric = False
             return
-        self.count += 1
-        self.total = normal(self.total + (value if value.__class__ is float else normal(value)))
+        self.count += times
+        number = value if value.__class__ is float else normal(value)
+        for _ in range(times):  # to multiply would round otherwise
+            self.total = normal(self.total + number)
 
     def merge(self, other: Self) -> None:
         self.is_numeric = self.is_numeric and other.is_numeric
@@ -112,7 +114,7 @@ class MinState:
         self.best_key: tuple[Any, ...] | None = None
         self.is_primitive = True
 
-    def add(self, value: Any) -> None:
+    def add(self, value: Any, times: int = 1) -> None:
         if value is UNDEFINED:
             return
         if value.__class__ is dict or value.__class__ is list:
@@ -151,8 +153,8 @@ class ListState:
         self._count = count
         self.values: list[Any] = []
 
-    def add(self, value: Any) -> None:
-        if value is not UNDEFINED:
+    def add(self, value: Any, times: int = 1) -> None:
+        for _ in range(times if value is not UNDEFINED else 0):
             if len(self.values) >= ARRAY_ELEMENTS_MAX:
                 check_array_elements(len(self.values) + 1)
             self._count(size_of(value))
@@ -175,7 +177,7 @@ class SetState(ListState):
         super().__init__(count)
         self.seen: set[Any] = set()
 
-    def add(self, value: Any) -> None:
+    def add(self, value: Any, times: int = 1) -> None:
         key = hash_key(value)
         if value is not UNDEFINED and key not in self.seen:
             self._count(size_of(value))
@@ -195,6 +197,12 @@ LIST_STATES: Final[dict[AggregateKind, Callable[[Count], Any]]] = {
     AggregateKind.MAKELIST: ListState,
     AggregateKind.MAKESET: SetState,
 }
+IN_ANY_ORDER: Final = frozenset(AggregateKind) - {
+    AggregateKind.SUM,
+    AggregateKind.AVG,
+    AggregateKind.MAKELIST,
+}
+"""Aggregates that come to the same whatever comes between equal rows; sums are rounded in the order of the rows."""
 GROUP_BYTES: Final = 500
 """What a group takes in memory beside its keys and lists, roughly."""
 GroupRow = tuple[tuple[Any, ...], tuple[Any, ...]]
@@ -236,8 +244,8 @@ class Groups:
         self.size_bytes += size_bytes
         self._count(size_bytes)
 
-    def add(self, row: tuple[Any, ...], place: tuple[int, int] = (0, 0)) -> None:
-        """Count one row in its group; `place` tells which row of the container it is."""
+    def add(self, row: tuple[Any, ...], place: tuple[int, int] = (0, 0), times: int = 1) -> None:
+        """Count a row, or so many like it, in its group; `place` tells which row of the container the first one is."""
         if self._keys is None:
             states = self._single
         else:
@@ -251,7 +259,7 @@ class Groups:
                 group.first = place
             states = group.states
         for state, value in zip(states, self._arguments(*row), strict=True):
-            state.add(value)
+            state.add(value, times)
 
     def merge(self, other: Groups) -> None:
         """Take in the groups of other rows of the same query."""

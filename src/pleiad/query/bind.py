@@ -18,8 +18,10 @@ from pleiad.limits import Limits
 from pleiad.query import ast, errors, plan
 from pleiad.query.bind_expressions import ExpressionBinder, Scope, is_aggregate, own_nodes
 from pleiad.query.bind_order import check_sort_path, is_distance, is_path_like
-from pleiad.query.bind_rank import bind_rank, complain_about_rank
+from pleiad.query.bind_rank import bind_rank, complain_about_sources
+from pleiad.query.outputs import output_name, output_names
 from pleiad.query.parser import count_problem
+from pleiad.query.rewrite import root_name
 from pleiad.query.shape import shape
 
 _OF_GROUPS: Final = ("SC2102", "SC2103")
@@ -42,12 +44,14 @@ class Binder(ExpressionBinder):
             self.complain("SC2205", query)
         self.block_count += 1
         scope = Scope(outer, self.block_count)
-        if query.is_rank and is_top:
-            complain_about_rank(self, query)
+        if query.is_rank:
+            complain_about_sources(self, query)
         sources: list[plan.Source] = []
         for number, source in enumerate(query.sources):
             sources.extend(self._source(source, scope, root_allowed and number == 0, query))
         where = None if query.where is None else self.bind(query.where, scope.in_clause("WHERE"))
+        if query.is_rank and query.group_by:
+            self.complain("SC2227", query.group_place)
         group_by = tuple([self._group_key(key, scope) for key in query.group_by])
         is_grouped = self._is_grouped(query)
         select_scope = scope
@@ -57,17 +61,20 @@ class Binder(ExpressionBinder):
         if query.order_by and not is_top:
             self.complain("SC2228" if query.is_rank else "SC2202", query.order_place)
         rank = bind_rank(self, query, scope) if query.is_rank else None
+        if query.is_rank and query.distinct:
+            self.complain("SC2220", (query.start, query.selection.end))
         order_by = () if query.is_rank else self._order_by(query, select_scope, scope)
         selection = self._selection(query, scope.in_clause("RANK") if query.is_rank else select_scope, scope)
         is_sound = self._check_groups(scope.number, before)
         self.is_sound = not any(each.code not in _OF_GROUPS for each in self.complaints)
         top = None
-        if is_sound or is_single or not is_grouped:
+        is_counted = bool(query.group_by) or bool(select_scope.aggregates)
+        if is_sound or not (is_counted or (query.is_rank and self.has_aggregate(query.selection))):
             self._check_star(query, is_grouped, scope)
             top = self._top(query, is_top)
         offset, limit = self._cut(query, is_top)
         if not self.complaints and order_by and is_top:
-            check_sort_path(query, order_by, sources, is_grouped)
+            check_sort_path(query, order_by, sources, group_by, is_grouped)
         is_sorted = bool(order_by) and (bool(query.group_by) or not is_grouped)
         return plan.Block(
             sources=tuple(sources),
@@ -145,7 +152,15 @@ class Binder(ExpressionBinder):
         if isinstance(collection, ast.Query):
             inner = self.block(collection, scope, root_allowed)
             kind = plan.SourceKind.ROW_ELEMENTS if source.iterates else plan.SourceKind.ROWS
-            return [plan.Source(self._declare(source, scope), kind, block=inner)]
+            # What the elements of rows are of is an input set as well.
+            scope.hidden += source.iterates and root_allowed
+            is_of_many = not source.iterates and not _gives_one(inner.sources, False)
+            slot = self._declare(source, scope, may_repeat=is_of_many)
+            if not source.iterates and not inner.sources and inner.where is None:
+                self.inlined[slot] = inner
+            if source.iterates and root_allowed and _is_rewritten(query):
+                scope.names.setdefault(root_name(query), slot)
+            return [plan.Source(slot, kind, block=inner)]
         kind = plan.SourceKind.ELEMENTS if source.iterates else plan.SourceKind.VALUE
         base = _base_of(collection)
         if scope.holder(base.name) is not None or not root_allowed:
@@ -169,7 +184,7 @@ class Binder(ExpressionBinder):
             scope.names.setdefault(base.name, hidden)
         return [plan.Source(hidden, plan.SourceKind.ITEMS), plan.Source(slot, kind, expression)]
 
-    def _declare(self, source: ast.Source, scope: Scope) -> int:
+    def _declare(self, source: ast.Source, scope: Scope, may_repeat: bool = False) -> int:
         """A slot for the source, under its alias; the bare name of another alias is a reference to it."""
         slot = self.new_slot()
         scope.last_slot = slot
@@ -191,7 +206,7 @@ class Binder(ExpressionBinder):
                 return slot
         if alias is None:
             return slot
-        if scope.holder(alias) is not None:
+        if scope.holder(alias) is not None and not may_repeat:
             self.complain("SC2021", place, name=alias)
             return slot
         scope.names[alias] = slot
@@ -202,7 +217,13 @@ class Binder(ExpressionBinder):
     def _selection(self, query: ast.Query, scope: Scope, row_scope: Scope) -> plan.Expression:
         selection = query.selection
         if isinstance(selection, ast.SelectStar):
-            return plan.Slot(row_scope.last_slot) if query.sources else plan.MakeObject(())
+            if query.sources:
+                return plan.Slot(row_scope.last_slot)
+            # Without a source of its own a subquery has the one input set around it.
+            around = row_scope.name_around()
+            if around is None:
+                return plan.MakeObject(())
+            return self.bind(ast.Identifier(around, start=selection.start, end=selection.end), scope)
         if isinstance(selection, ast.SelectValue):
             return self.bind(selection.expression, scope)
         seen: set[str] = set()
@@ -213,7 +234,9 @@ class Binder(ExpressionBinder):
             is_free = is_rid_free and number == 0
             pairs.append((name, plan.Constant("") if is_free else self.bind(item.expression, scope)))
             written = "" if item.alias == "" else name
-            if written in seen:
+            # A name that was not written repeats no other, though it may be the same.
+            is_written = item.alias is not None or name == output_name(item.expression)
+            if written in seen and is_written:
                 self.complain("SC2022", _name_place(item), name=written)
             seen.add(written)
         return plan.MakeObject(tuple(pairs))
@@ -224,11 +247,7 @@ class Binder(ExpressionBinder):
             return
         if is_grouped:
             self.complain("SC2041" if query.group_by else "SC2040", star)
-        elif (
-            len(query.sources) > 1
-            or any(source.iterates and isinstance(source.collection, ast.Query) for source in query.sources)
-            or (not query.sources and scope.names_around() > 1)
-        ):
+        elif len(query.sources) > 1 or scope.hidden > 0 or (not query.sources and scope.names_around() > 1):
             self.complain("SC2042", star)
 
     def _group_key(self, node: ast.Expression, scope: Scope) -> plan.Expression:
@@ -299,24 +318,6 @@ def _is_rewritten(query: ast.Query, root: str | None = None) -> bool:
     return is_rid and [item.alias for item in selection.items[1:]] == ["orderByItems", "payload"]
 
 
-def output_names(selection: ast.SelectList) -> list[str]:
-    """The names of a select list: alias, last property of a path, or ``$1``, ``$2`` for others and an empty alias."""
-    names: list[str] = []
-    taken: set[str] = set()
-    unnamed = 0
-    for item in selection.items:
-        if item.alias:
-            name = item.alias
-        elif item.alias is None and isinstance(item.expression, ast.Property | ast.Identifier):
-            name = item.expression.name
-        else:
-            unnamed += 1
-            name = f"${unnamed}"
-        names.append(name)
-        taken.add(name)
-    return names
-
-
 def _name_place(item: ast.SelectItem) -> ast.Place:
     """Where the name of an output stands: its alias, or the last name of its path."""
     if item.alias_place is not None:
@@ -371,4 +372,4 @@ def bind(
     )
 
 
-__all__ = ["Binder", "bind", "is_aggregate", "joins_along", "output_names", "own_nodes"]
+__all__ = ["Binder", "bind", "is_aggregate", "joins_along", "own_nodes"]

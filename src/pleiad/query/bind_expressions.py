@@ -7,7 +7,6 @@ that a client sees all of them; where one was made, the bound form is only a sta
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +15,7 @@ from pleiad.query import ast, errors, plan
 from pleiad.query.bind_calls import CallRules
 from pleiad.query.bind_order import reduced
 from pleiad.query.functions import REGISTRY
+from pleiad.query.made_values import array_of, object_of
 from pleiad.query.pace import worked
 from pleiad.query.parameters import parameter_problems
 from pleiad.query.print import print_expression
@@ -39,6 +39,8 @@ class Scope:
         self.number = number
         self.names: dict[str, int] = {}
         self.last_slot = -1
+        self.hidden = 0
+        """How many input sets beside the names there are."""
         self.group_shapes: dict[Hashable, int] | None = None
         self.is_single = False
         """Whether the groups are of one row, so that its names may be used as they are."""
@@ -56,18 +58,28 @@ class Scope:
         return None
 
     def names_around(self) -> int:
-        """How many aliases the blocks around this one have."""
+        """How many input sets the blocks around this one have."""
         found, scope = 0, self.outer
         while scope is not None:
-            found += len(scope.names)
+            found += len(scope.names) + scope.hidden
             scope = scope.outer
         return found
+
+    def name_around(self) -> str | None:
+        """The first alias of the blocks around this one."""
+        scope = self.outer
+        while scope is not None:
+            if scope.names:
+                return next(iter(scope.names))
+            scope = scope.outer
+        return None
 
     def grouped(self, group_shapes: dict[Hashable, int], is_single: bool) -> Scope:
         """The scope of the select list over the groups of this scope's rows."""
         scope = Scope(self.outer, self.number)
         scope.names = self.names
         scope.last_slot = self.last_slot
+        scope.hidden = self.hidden
         scope.group_shapes = group_shapes
         scope.is_single = is_single
         scope.row_scope = self
@@ -89,6 +101,7 @@ class Scope:
         scope = Scope(self.outer, self.number)
         scope.names = self.names
         scope.last_slot = self.last_slot
+        scope.hidden = self.hidden
         scope.group_shapes = self.group_shapes
         scope.is_single = self.is_single
         scope.row_scope = self.row_scope
@@ -121,6 +134,10 @@ class ExpressionBinder:
         self.udfs: list[str] = []
         self.complaints: list[errors.Complaint] = []
         self.references = 0
+        self.variables: set[int] = set()
+        """The slots of LET."""
+        self.inlined: dict[int, plan.Block] = {}
+        """The subqueries without a source of their own that are sources, by slot."""
         self.is_sound = True
         """Whether nothing was wrong with the text up to the select list of the last subquery."""
         self._call_rules = CallRules(self)
@@ -204,10 +221,10 @@ class ExpressionBinder:
                     return NOTHING
                 bound = plan.Like(self.bind(value, scope), self.bind(pattern, scope), escape)
             case ast.ArrayLiteral(items=items):
-                return _array(self.bind_all(items, scope))
+                return array_of(self.bind_all(items, scope))
             case ast.ObjectLiteral(properties=properties, name_places=places):
                 self._complain_repeated(properties, places)
-                return _object(tuple([(name, self.bind(value, scope)) for name, value in properties]))
+                return object_of(tuple([(name, self.bind(value, scope)) for name, value in properties]))
             case ast.Let():
                 return self._let(node, scope)
             case _:
@@ -233,6 +250,7 @@ class ExpressionBinder:
         inner = Scope(scope, scope.number)
         inner.clause = scope.clause
         slot = self.new_slot()
+        self.variables.add(slot)
         inner.names[node.name] = slot
         inner.row_scope = None if scope.row_scope is None else Scope(scope.row_scope, scope.number)
         if inner.row_scope is not None:
@@ -280,16 +298,25 @@ class ExpressionBinder:
         if holder is None:
             self.complain("SC2001", current, name=current.name)
             return NOTHING
-        self.references += 1
+        bound = with_steps(plan.Slot(holder.names[current.name]), steps)
+        self.references += self._is_reference(bound)
         groups = scope.groups_around(holder)
         if groups is not None:
             return self._grouped_path(node, steps, scope, groups)
-        bound = with_steps(plan.Slot(holder.names[current.name]), steps)
         if holder.group_shapes is None:
             return bound
         # The row of a group of one: all that there are of it, of which there is one.
         row = self._aggregate_result(holder, plan.AggregateKind.MAKELIST, shape(node), bound)
         return plan.Member(row, plan.Constant(0))
+
+    def _is_reference(self, path: plan.Expression) -> bool:
+        """Whether a path is one into an item, or to what a subquery has from one."""
+        taken = reduced(path, self.inlined) if self.inlined else path
+        return any(
+            isinstance(each, plan.GroupKey)
+            or (isinstance(each, plan.Slot) and each.index not in self.variables)
+            for each in plan.walk(taken)
+        )
 
     def _path_of_value(
         self, node: ast.Expression, base: ast.Expression, steps: list[plan.Expression], scope: Scope
@@ -452,24 +479,3 @@ def with_steps(base: plan.Expression, steps: list[plan.Expression]) -> plan.Expr
         else:
             base = plan.Member(base, step)
     return base
-
-
-def _is_plain(part: plan.Expression) -> bool:
-    """Whether the part is a constant that stands in an array or object as it is."""
-    if not isinstance(part, plan.Constant) or part.value is UNDEFINED:
-        return False
-    return not isinstance(part.value, float) or math.isfinite(part.value)
-
-
-def _array(items: tuple[plan.Expression, ...]) -> plan.Expression:
-    if all(map(_is_plain, items)):
-        return plan.Constant([item.value for item in items if isinstance(item, plan.Constant)])
-    return plan.MakeArray(items)
-
-
-def _object(properties: tuple[tuple[str, plan.Expression], ...]) -> plan.Expression:
-    if all(_is_plain(value) for _, value in properties):
-        return plan.Constant(
-            {name: value.value for name, value in properties if isinstance(value, plan.Constant)}
-        )
-    return plan.MakeObject(properties)

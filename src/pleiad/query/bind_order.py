@@ -34,7 +34,7 @@ def reduced(node: plan.Expression, blocks: dict[int, plan.Block] | None = None) 
             return reduced(block.selection, blocks)
         return node
     if isinstance(node, plan.Slot) and node.index in blocks:
-        return reduced(blocks[node.index].selection, blocks)
+        return reduced(_row_of(blocks[node.index]), blocks)
     if isinstance(node, plan.GroupKey):
         keys = [block.group_by for block in blocks.values() if block.scope == node.scope]
         return reduced(keys[0][node.index], blocks) if keys else node
@@ -52,6 +52,11 @@ def reduced(node: plan.Expression, blocks: dict[int, plan.Block] | None = None) 
     return plan.Member(target, key)
 
 
+def _row_of(block: plan.Block) -> plan.Expression:
+    """What rows of a subquery are; with a filter and no source they are no path."""
+    return block.selection if block.sources or block.where is None else plan.Constant(UNDEFINED)
+
+
 def row_blocks(sources: list[plan.Source] | tuple[plan.Source, ...]) -> dict[int, plan.Block]:
     """The blocks that sources have their rows from, by the slot of the source.
 
@@ -65,49 +70,81 @@ def row_blocks(sources: list[plan.Source] | tuple[plan.Source, ...]) -> dict[int
     return found
 
 
-def is_document_path(node: plan.Expression, blocks: dict[int, plan.Block]) -> bool:
-    """Whether an expression is a path into the item, an element of it, or reduces to one."""
-    node = reduced(node, blocks)
-    while isinstance(node, plan.Member) and isinstance(node.key, plan.Constant | plan.Parameter):
-        node = node.target
-    return isinstance(node, plan.Slot | plan.GroupKey)
+def row_bases(sources: list[plan.Source] | tuple[plan.Source, ...]) -> dict[int, plan.Expression]:
+    """What the values of sources are parts of, by the slot of the source: it has to be a path for them to be one."""
+    found: dict[int, plan.Expression] = {}
+    for source in sources:
+        if source.expression is not None:
+            found[source.slot] = source.expression
+        elif source.block is not None:
+            found.update(row_bases(source.block.sources))
+            if source.kind is plan.SourceKind.ROW_ELEMENTS:
+                found[source.slot] = _row_of(source.block)
+    return found
+
+
+class Paths:
+    """Tells paths into the item among the expressions over some sources."""
+
+    def __init__(self, sources: list[plan.Source] | tuple[plan.Source, ...]) -> None:
+        self._bases = row_bases(sources)
+        self._blocks = {slot: block for slot, block in row_blocks(sources).items() if slot not in self._bases}
+
+    def block(self, slot: int) -> plan.Block | None:
+        """The subquery whose rows a slot has."""
+        return self._blocks.get(slot)
+
+    def has(self, node: plan.Expression) -> bool:
+        """Whether an expression is a path into the item, an element of it, or reduces to one."""
+        while True:
+            node = reduced(node, self._blocks)
+            while isinstance(node, plan.Member) and isinstance(node.key, plan.Constant | plan.Parameter):
+                node = node.target
+            if not isinstance(node, plan.Slot) or node.index not in self._bases:
+                return isinstance(node, plan.Slot | plan.GroupKey)
+            node = self._bases[node.index]
 
 
 def check_sort_path(
-    query: ast.Query, order_by: tuple[plan.SortKey, ...], sources: list[plan.Source], is_grouped: bool
+    query: ast.Query,
+    order_by: tuple[plan.SortKey, ...],
+    sources: list[plan.Source],
+    group_by: tuple[plan.Expression, ...],
+    is_grouped: bool,
 ) -> None:
     """2206 for a key that is no path; one row, or no row of items, is not sorted at all."""
     if not query.sources:
         return
-    blocks = row_blocks(sources)
+    paths = Paths(sources)
     is_counted = query.where is None and is_of_one_count(order_by, sources)
     if is_counted or (len(order_by) == 1 and is_between_geometries(order_by[0].expression)):
         return
     if is_grouped and not query.group_by:
-        _check_paths_of_one_row(order_by, blocks)
+        _check_paths_of_one_row(order_by, paths)
         return
     if len(order_by) == 1 and _is_score(score := order_by[0].expression):
-        if is_distance(score) and not _is_from_vector(score, blocks):
+        if is_distance(score) and not _is_from_vector(score, paths):
             raise errors.refusal("2206")
         return
-    group_keys = query.group_by
     for key in in_turns(order_by):
-        expression = key.expression
-        if isinstance(expression, plan.GroupKey):
-            is_path = is_path_like(group_keys[expression.index])
-        else:
-            is_path = is_document_path(expression, blocks)
-        if not is_path:
+        if not paths.has(_ungrouped(key.expression, group_by)):
             raise errors.refusal("2206")
 
 
-def _check_paths_of_one_row(order_by: tuple[plan.SortKey, ...], blocks: dict[int, plan.Block]) -> None:
+def _ungrouped(node: plan.Expression, group_by: tuple[plan.Expression, ...]) -> plan.Expression:
+    """A path into a key of the groups as a path into what the key is."""
+    if isinstance(node, plan.Member):
+        return plan.Member(_ungrouped(node.target, group_by), node.key)
+    return group_by[node.index] if isinstance(node, plan.GroupKey) else node
+
+
+def _check_paths_of_one_row(order_by: tuple[plan.SortKey, ...], paths: Paths) -> None:
     """Of the keys of one row only those are looked at that are paths into the one row of a subquery."""
     for key in in_turns(order_by):
         base = key.expression
         while isinstance(base, plan.Member):
             base = base.target
-        inner = blocks.get(base.index) if isinstance(base, plan.Slot) else None
+        inner = paths.block(base.index) if isinstance(base, plan.Slot) else None
         if inner is not None and inner.is_grouped and not inner.group_by:
             raise errors.refusal("2206")
 
@@ -142,12 +179,12 @@ def is_distance(node: plan.Expression) -> TypeGuard[plan.Call]:
     return isinstance(node, plan.Call) and node.function.name == "VECTORDISTANCE"
 
 
-def _is_from_vector(call: plan.Call, blocks: dict[int, plan.Block]) -> bool:
+def _is_from_vector(call: plan.Call, paths: Paths) -> bool:
     """Whether a VectorDistance is that of a path from a vector that is known when the query begins."""
     one, two = call.arguments[1:3]
-    if is_document_path(one, blocks):
+    if paths.has(one):
         one, two = two, one
-    if is_document_path(one, blocks) or not is_document_path(two, blocks):
+    if paths.has(one) or not paths.has(two):
         return False
     if isinstance(one, plan.Parameter):
         return True

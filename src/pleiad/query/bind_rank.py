@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pleiad.errors import PleiadError
 from pleiad.query import ast, errors, plan
 from pleiad.query.bind_calls import FULL_TEXT_SCORE, FUSIONS, CallRules
+from pleiad.query.functions import REGISTRY
 
 if TYPE_CHECKING:
     from pleiad.query.bind_expressions import ExpressionBinder, Scope
@@ -16,19 +17,16 @@ _WEIGHTS: Final = {"RRF": "SC2229", "COMBINEDSCORE": "SC2230"}
 _FUZZY_DISTANCE_MAX: Final = 2
 
 
-def complain_about_rank(binder: ExpressionBinder, query: ast.Query) -> None:
-    """What may not stand beside ORDER BY RANK."""
-    if query.distinct:
-        binder.complain("SC2220", (query.start, query.selection.end))
-    if len(query.sources) > 1:
-        binder.complain("SC2224", (query.sources[0].start, query.sources[-1].end))
+def complain_about_sources(binder: ExpressionBinder, query: ast.Query) -> None:
+    """What FROM may not be beside ORDER BY RANK."""
+    for last in reversed(query.sources[1:]):
+        binder.complain("SC2224", (query.sources[0].start, last.end))
     for source in query.sources:
         if source.iterates:
             binder.complain("SC2223", source)
         if isinstance(source.collection, ast.Query):
-            binder.complain("SC2225", (source.start, source.collection.end + 1))
-    if query.group_by:
-        binder.complain("SC2227", query.group_place)
+            start = source.collection.start - 1 if source.iterates else source.start
+            binder.complain("SC2225", (start, source.collection.end + 1))
 
 
 def bind_rank(binder: ExpressionBinder, query: ast.Query, scope: Scope) -> plan.Rank | None:
@@ -52,7 +50,8 @@ def _single(
     if call.name.upper() not in _SCORES:
         before = len(binder.complaints)
         binder.bind(call, scope)
-        if len(binder.complaints) == before:
+        told = [each.code for each in binder.complaints[before:]]
+        if not told or (call.name.upper() in REGISTRY and told[-1] != "SC2050"):
             binder.complain("SC2221", query.order_place)
         return None
     component = _component(binder, call, scope)
@@ -67,7 +66,7 @@ def _fused(
     scores = [each for each in arguments if isinstance(each, ast.FunctionCall)]
     others = arguments[len(scores) :]
     before = len(binder.complaints)
-    components = [_component_or_complaint(binder, each, scope) for each in scores]
+    components = _components(binder, query, arguments, scope)
     if len(binder.complaints) > before:
         return None
     is_known = arguments[: len(scores)] == scores and None not in components and len(others) <= 2
@@ -98,6 +97,28 @@ def _fused(
     return plan.Rank(tuple(each for each in components if each is not None), weights, parameter, name)
 
 
+def _components(
+    binder: ExpressionBinder, query: ast.Query, arguments: list[ast.Expression], scope: Scope
+) -> list[plan.RankComponent | None]:
+    """The scores of a fusion. The last argument is looked at first, since it may be the weights."""
+    last = arguments[-1] if arguments else None
+    found: dict[int, plan.RankComponent | None] = {}
+    if isinstance(last, ast.FunctionCall):
+        found[id(last)] = _component_or_complaint(binder, last, scope)
+    elif last is not None:
+        binder.bind(last, scope)
+    for each in arguments:
+        if isinstance(each, ast.FunctionCall):
+            if each is not last:
+                found[id(each)] = _component_or_complaint(binder, each, scope)
+            if not each.is_udf and each.name.upper() in REGISTRY and each.name.upper() not in _SCORES:
+                binder.complain("SC2221", query.order_place)
+        elif isinstance(each, ast.Property | ast.Identifier) and each is not last:
+            binder.bind(each, scope)
+            binder.complain("SC2221", query.order_place)
+    return [found[id(each)] for each in arguments if isinstance(each, ast.FunctionCall)]
+
+
 def _component_or_complaint(
     binder: ExpressionBinder, call: ast.FunctionCall, scope: Scope
 ) -> plan.RankComponent | None:
@@ -124,9 +145,9 @@ def _component(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -
         if not is_full_text:
             rules.vector_distance(node)
         else:
-            for term in node.arguments[1:]:
-                if not _is_term(term):
-                    binder.complain("SC2241", term)
+            if not all(map(_is_term, node.arguments[1:])):
+                # Whichever of the terms it is, the first is shown.
+                binder.complain("SC2241", node.arguments[1])
     if len(binder.complaints) > before:
         return None
     return plan.RankComponent(is_full_text, (plan.Constant(binder.path_text(arguments[0])), *arguments))

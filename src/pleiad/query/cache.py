@@ -48,14 +48,23 @@ class QueryCache:
         self.trim()
         return query
 
+    def known(self, text: str) -> Query | None:
+        """The query of a text if it is here."""
+        with self._lock:
+            return self._queries.get(text)
+
     @property
     def size_bytes(self) -> int:
+        with self._lock:
+            return self._sum_bytes()
+
+    def _sum_bytes(self) -> int:
         return sum(query.size_bytes for query in self._queries.values())
 
     def trim(self) -> None:
         """Forgets what is too much; a query that was compiled for more shapes of parameters has grown."""
         with self._lock:
-            size_bytes = self.size_bytes
+            size_bytes = self._sum_bytes()
             while self._queries and (len(self._queries) > self._queries_max or size_bytes > self._bytes_max):
                 size_bytes -= self._queries.popitem(last=False)[1].size_bytes
 
@@ -66,6 +75,11 @@ _CACHE: Final = QueryCache(QUERIES_MAX, Limits().query_cache_bytes)
 def compile_query(text: str, limits: Limits, parameters: Mapping[str, Any] | None = None) -> Query:
     """The compiled form of a query text; one that is wrong raises a 400, which tells of its parameters too."""
     return _CACHE.get(text, limits, parameters)
+
+
+def known_query(text: str) -> Query | None:
+    """The compiled form of a text that was asked not long ago; None where that would have to be made."""
+    return _CACHE.known(text)
 
 
 def compile_tree(syntax: ast.Query, limits: Limits) -> Query:

@@ -50,10 +50,10 @@ class PlanEmitter(ExpressionEmitter):
 
     def subquery(self, block: plan.Block) -> tuple[str, str]:
         outer = tuple(name for name in self.frame if name not in ("K", "G"))
-        return self.block(block, outer), ", ".join(outer)
+        return self.block(block, outer, self.value), ", ".join(outer)
 
-    def block(self, block: plan.Block, outer: tuple[str, ...]) -> str:
-        """Define a generator function over a block's output values; returns its name."""
+    def block(self, block: plan.Block, outer: tuple[str, ...], form: Callable[[plan.Expression], str]) -> str:
+        """Define a generator function over a block's values, in their form as values or as output; returns its name."""
         name = self.fresh("q")
         saved_frame, saved_level, saved_marks = self.frame, self.level, self.marks
         self.frame, self.level = outer, 0
@@ -62,17 +62,19 @@ class PlanEmitter(ExpressionEmitter):
             lines.append("    seen = set()")
         if block.is_grouped:
             self.marks = []
-            self._grouped_body(block, outer, lines)
+            self._grouped_body(block, outer, lines, form)
         else:
-            self._loops(block, lines, 1, lambda depth: self._yield_value(block, lines, depth))
+            self._loops(block, lines, 1, lambda depth: self._yield_value(block, lines, depth, form))
         self.definitions.append("\n".join(lines))
         self.frame, self.level, self.marks = saved_frame, saved_level, saved_marks
         return name
 
-    def _yield_value(self, block: plan.Block, lines: list[str], depth: int) -> None:
-        """Yield the output value of the row, unless it is undefined or was seen."""
+    def _yield_value(
+        self, block: plan.Block, lines: list[str], depth: int, form: Callable[[plan.Expression], str]
+    ) -> None:
+        """Yield the value of the row, unless it is undefined or was seen."""
         pad = "    " * depth
-        text = self.output(block.selection)
+        text = form(block.selection)
         is_always_defined = isinstance(block.selection, plan.MakeObject)
         if is_always_defined and not block.distinct:
             self._yield(text, lines, pad)
@@ -100,7 +102,13 @@ class PlanEmitter(ExpressionEmitter):
         lines.append(f"{pad}d = M.passing_bytes - d")
         lines.extend(f"{pad}{mark} += d" for mark in self.marks)
 
-    def _grouped_body(self, block: plan.Block, outer: tuple[str, ...], lines: list[str]) -> None:
+    def _grouped_body(
+        self,
+        block: plan.Block,
+        outer: tuple[str, ...],
+        lines: list[str],
+        form: Callable[[plan.Expression], str],
+    ) -> None:
         rows = self.rows(block, outer)
         arguments = ", ".join(outer)
         own = tuple(f"a{source.slot}" for source in block.sources)
@@ -122,7 +130,7 @@ class PlanEmitter(ExpressionEmitter):
             f"    for {named} in grouped({rows}({arguments}), {kinds}, {keys}, arguments, X.pace.carry):"
         )
         self.frame = (*outer, *groups)
-        self._yield_value(block, lines, 2)
+        self._yield_value(block, lines, 2, form)
 
     def _keys(self, block: plan.Block) -> str:
         """The keys of a group, which are seen in the output."""
@@ -170,11 +178,11 @@ class PlanEmitter(ExpressionEmitter):
         name = f"a{source.slot}"
         if source.kind is SourceKind.VALUE and source.expression is not None:
             self._mark(source, lines, pad)
-            lines.append(f"{pad}{name} = {self.output(source.expression)}")
+            lines.append(f"{pad}{name} = {self.value(source.expression)}")
             lines.append(f"{pad}if {name} is not U:")
             return depth + 1
         if source.kind is SourceKind.ELEMENTS and source.expression is not None:
-            lines.append(f"{pad}s{source.slot} = {self.output(source.expression)}")
+            lines.append(f"{pad}s{source.slot} = {self.value(source.expression)}")
             lines.append(f"{pad}if s{source.slot}.__class__ is list:")
             self._mark(source, lines, pad + "    ")
             lines.append(f"{pad}    for {name} in s{source.slot}:")
@@ -240,7 +248,7 @@ class PlanEmitter(ExpressionEmitter):
         else:
             row_frame = own
             if not block.order_by and block.rank is None:
-                names["values"] = self.block(block, outer)
+                names["values"] = self.block(block, outer, self.output)
         names["project"] = self.function(row_frame, lambda: self.output(block.selection))
         if block.order_by:
             names["sort_keys"] = self.function(row_frame, lambda: self.sort_keys(block))

@@ -22,6 +22,7 @@ from typing import Any, Final
 from pleiad.query import plan
 from pleiad.query.ast import SubqueryKind
 from pleiad.query.compile_support import ENVIRONMENT, membership, tag_of
+from pleiad.query.computed_numbers import MAY_BE_INFINITE, holds_numbers, inner_numbers, item_slots
 from pleiad.query.functions.registry import LARGE, Function
 from pleiad.query.pace import worked
 from pleiad.query.values import all_finite, array_index, is_number
@@ -86,28 +87,6 @@ _SUBQUERY: Final = {
     SubqueryKind.FIRST: "first",
     SubqueryKind.LAST: "last",
 }
-_MAY_BE_INFINITE: Final = (
-    *(plan.Binary, plan.Unary, plan.Call, plan.UdfCall, plan.Conditional, plan.Constant, plan.Let),
-    *(plan.Parameter, plan.AggregateResult),
-)
-
-
-def _holds_numbers(node: plan.Expression) -> bool:
-    """Whether a computed number may stand inside an array or object that the expression makes and reads."""
-    if isinstance(node, plan.Slot | plan.Parameter):
-        return False
-    for each in plan.walk(node):
-        if isinstance(each, plan.Constant) and isinstance(each.value, list | dict):
-            return True
-        if isinstance(each, plan.MakeArray) and any(
-            isinstance(part, _MAY_BE_INFINITE) for part in each.items
-        ):
-            return True
-        if isinstance(each, plan.MakeObject) and any(
-            isinstance(part, _MAY_BE_INFINITE) for _, part in each.properties
-        ):
-            return True
-    return False
 
 
 class ExpressionEmitter:
@@ -116,6 +95,8 @@ class ExpressionEmitter:
     def __init__(self, bound: plan.Plan, tags: dict[str, str], computed: tuple[str, ...]) -> None:
         self.plan = bound
         self.tags = tags
+        self._inner_numbers = inner_numbers(bound.block)
+        self._item_slots = item_slots(bound.block)
         self.computed = {name: index for index, name in enumerate(computed)}
         self.environment: dict[str, Any] = dict(ENVIRONMENT)
         self.definitions: list[str] = []
@@ -332,11 +313,19 @@ class ExpressionEmitter:
         if isinstance(node, plan.Constant):
             return self.constant(all_finite(node.value))
         text = self.value(node)
-        if _holds_numbers(node):
+        if holds_numbers(node) or self._reads_subquery(node):
             return f"all_finite({text})"
-        if isinstance(node, _MAY_BE_INFINITE) and self.tag(node) in (None, "other"):
+        if isinstance(node, MAY_BE_INFINITE) and self.tag(node) in (None, "other"):
             return f"finite({text})"
         return text
+
+    def _reads_subquery(self, node: plan.Expression) -> bool:
+        """Whether a number that a subquery computed may be in the value."""
+        return self._inner_numbers and any(
+            isinstance(each, plan.Subquery)
+            or (isinstance(each, plan.Slot) and each.index not in self._item_slots)
+            for each in plan.walk(node)
+        )
 
     def _function(self, function: Function) -> str:
         name = self._functions.get(function.name)
@@ -475,7 +464,7 @@ class ExpressionEmitter:
         tag = self.tag(right)
         if tag not in ("number", "string"):
             return f"({_BINARY[operator]}({self.value(left)}, {self.value(right)}) is {wanted})"
-        if not wanted and isinstance(left, _MAY_BE_INFINITE):
+        if not wanted and isinstance(left, MAY_BE_INFINITE):
             # What is not a number is not comparable, and Python says it is not less.
             return f"({_BINARY[operator]}({self.value(left)}, {self.value(right)}) is False)"
         once, again = self.bound(left)

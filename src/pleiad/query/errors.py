@@ -287,3 +287,19 @@ def refusal(row: str, start: int | None = None, end: int | None = None, **facts:
 def plain_error(message: str) -> PleiadError:
     """The form without code or place, used by the service for what its plan cannot express."""
     return QUERY_ERROR(reason=json.dumps({"Errors": [message]}, ensure_ascii=False, separators=(",", ":")))
+
+
+def complaints_of(error: PleiadError) -> list[Complaint]:
+    """The complaints that an exception of this room carries; what came without code or place has none."""
+    try:
+        document = json.loads(error.message)
+    except ValueError:
+        return [Complaint("", error.message)]
+    found = []
+    for entry in document.get("errors") or document.get("Errors") or ():
+        if isinstance(entry, str):
+            found.append(Complaint("", entry))
+        else:
+            place = entry.get("location", {})
+            found.append(Complaint(entry["code"], entry["message"], place.get("start"), place.get("end")))
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pleiad.item.body import SYSTEM_PROPERTIES
 from pleiad.query import plan
 
 
@@ -40,15 +41,26 @@ def filter_names(bound: plan.Plan) -> frozenset[str] | None:
     block = bound.block
     if block.where is None or len(block.sources) != 1 or block.sources[0].kind is not plan.SourceKind.ITEMS:
         return None
+    return _names_below(bound, block.where)
+
+
+def read_names(bound: plan.Plan) -> frozenset[str] | None:
+    """The properties of items that the query looks at; None when it may look at others too, or at system properties."""
+    names = _names_below(bound, bound.block)
+    return names if names is not None and SYSTEM_PROPERTIES.isdisjoint(names) else None
+
+
+def _names_below(bound: plan.Plan, root: plan.Block | plan.Expression) -> frozenset[str] | None:
     names: set[str] = set()
     whole = 0
-    for node in plan.walk(block.where):
+    for node in plan.walk(root):
         if isinstance(node, plan.Slot) and node.index in bound.root_slots:
             whole += 1
         elif isinstance(node, plan.Member) and isinstance(node.target, plan.Slot):
+            if node.target.index not in bound.root_slots:
+                continue
             if not isinstance(node.key, plan.Constant) or not isinstance(node.key.value, str):
                 return None
-            if node.target.index in bound.root_slots:
-                whole -= 1
-                names.add(node.key.value)
+            whole -= 1
+            names.add(node.key.value)
     return frozenset(names) if whole == 0 else None

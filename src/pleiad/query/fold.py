@@ -83,6 +83,13 @@ def is_defined(node: plan.Expression) -> plan.Expression:
     return plan.Call(_IS_DEFINED, (node,))
 
 
+def _is_of_known_type(block: plan.Block, number: int) -> bool:
+    """Whether the service looks at the type of the rows of a subquery, which stands at a place in FROM."""
+    if isinstance(block.selection, plan.Conditional | plan.Subquery):
+        return False
+    return number == 0 or block.where is None
+
+
 def row_conditions(block: plan.Block, is_whole: bool = True) -> list[plan.Expression]:
     """What has to be true for a block to have a row; ``is_whole`` asks for one with a value, whatever it is made of.
 
@@ -100,10 +107,8 @@ def row_conditions(block: plan.Block, is_whole: bool = True) -> list[plan.Expres
                 found += row_conditions(source.block)
             elif source.block.is_value:
                 found.append(is_defined(source.block.selection))
-            if source.kind is plan.SourceKind.ROW_ELEMENTS and not (
-                source.block.is_value or source.block.is_star
-            ):
-                found.append(plan.Constant(False))
+            if source.kind is plan.SourceKind.ROW_ELEMENTS and _is_of_known_type(source.block, number):
+                found.append(plan.Call(_IS_ARRAY, (source.block.selection,)))
     if is_whole and block.is_value:
         found.append(is_defined(block.selection))
     return found

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from pleiad.errors import PleiadError
 from pleiad.query import ast, errors, plan
-from pleiad.query.bind import output_names
 from pleiad.query.bind_expressions import AGGREGATES, own_nodes
 from pleiad.query.bind_order import is_between_geometries, is_distance, is_of_one_count, is_path_like
 from pleiad.query.emptiness import gives_nothing
 from pleiad.query.hybrid_plan import hybrid_document
+from pleiad.query.outputs import output_names
 from pleiad.query.parser import check_count
 from pleiad.query.print import print_expression, print_query
 from pleiad.query.rank import more_is_nearer

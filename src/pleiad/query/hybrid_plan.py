@@ -66,7 +66,7 @@ def hybrid_document(
         for number, score in enumerate(scores)
     ]
     return {
-        "globalStatisticsQuery": _statistics(syntax, full_text) if full_text else "",
+        "globalStatisticsQuery": _statistics(syntax, full_text),
         "componentQueryInfos": components,
         "componentWithoutPayloadQueryInfos": [],
         "projectionQueryInfo": None,

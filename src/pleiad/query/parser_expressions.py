@@ -28,14 +28,8 @@ _POWERS: Final[dict[str, int]] = {
 _DIGITS_MAX: Final = 400
 _EXPRESSION_STEPS: Final = 8
 _PREFIXES: Final = frozenset(("+", "-", "~", "NOT"))
-_WORD_VALUES: Final = {
-    "true": True,
-    "false": False,
-    "null": None,
-    "undefined": UNDEFINED,
-    "NaN": float("nan"),
-    "Infinity": float("inf"),
-}
+_NUMBER_WORDS: Final = {"NaN": float("nan"), "Infinity": float("inf")}
+_WORD_VALUES: Final = {"true": True, "false": False, "null": None, "undefined": UNDEFINED, **_NUMBER_WORDS}
 _OPEN_SUBQUERIES: Final = {"ALL": None, "FIRST": ast.SubqueryKind.FIRST, "LAST": ast.SubqueryKind.LAST}
 
 
@@ -233,10 +227,13 @@ class ExpressionParser(TokenCursor):
         token = self.token
         start = token.start
         operand: ast.Expression
-        if prefixes and token.kind is Kind.NUMBER and prefixes[-1].word == "-" and prefixes[-1].end == start:
+        is_negative = bool(prefixes) and prefixes[-1].word == "-" and prefixes[-1].end == start
+        written = self.text[token.start : token.end]
+        if is_negative and (token.kind is Kind.NUMBER or written in _NUMBER_WORDS):
             start = prefixes.pop().start
             self.advance()
-            operand = ast.Literal(_negative(self.text[token.start : token.end]), start=start, end=token.end)
+            value = -_NUMBER_WORDS[written] if written in _NUMBER_WORDS else _negative(written)
+            operand = ast.Literal(value, start=start, end=token.end)
         else:
             operand = self.primary()
         while self.token.word == "." or self.token.word == "[":

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Final
 
 from pleiad.query import ast, errors
-from pleiad.query.bind import output_names
+from pleiad.query.outputs import output_names
 from pleiad.query.print import is_plain_name
 
 ORDER_FILTER: Final = "documentdb-formattableorderbyquery-filter"
@@ -28,6 +28,8 @@ def root_name(syntax: ast.Query) -> str:
     """The name whose _rid the rewritten query selects: of the item behind a path, else of the first source."""
     source = syntax.sources[0]
     collection = source.collection
+    if isinstance(collection, ast.Query) and source.iterates and collection.sources:
+        return root_name(collection)
     base = collection
     while isinstance(base, ast.Property | ast.Element):
         base = base.target

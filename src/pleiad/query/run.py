@@ -26,7 +26,8 @@ from pleiad.query.bind import bind
 from pleiad.query.compile import Factory, builds, compile_plan
 from pleiad.query.compile_support import tag_of
 from pleiad.query.context import QueryContext
-from pleiad.query.facts import filter_names, filters_plainly, gives_items, leaves
+from pleiad.query.facts import filter_names, filters_plainly, gives_items, leaves, read_names
+from pleiad.query.filter_paths import FilterPaths, filter_paths
 from pleiad.query.measure import RESULT_BYTES_MAX, rendered, size_of
 from pleiad.query.pace import Pace, in_turns
 from pleiad.query.parameters import parameters_hold
@@ -52,6 +53,7 @@ class Query:
     """One query text, parsed and bound, or one syntax tree; executions are made from it."""
 
     __slots__ = (
+        "_filter_paths",
         "_on_growth",
         "_variants",
         "builds",
@@ -61,6 +63,7 @@ class Query:
         "leaves",
         "limits",
         "plan",
+        "read_names",
         "size_bytes",
         "syntax",
         "text",
@@ -108,6 +111,7 @@ class Query:
             raise
         _check_conditions(self.plan, limits)
         self._variants: dict[Any, Factory] = {}
+        self._filter_paths: FilterPaths | None = None
         self.gives_items: bool = gives_items(self.plan)
         """Whether each result is an item as it is: SELECT * or SELECT VALUE of the root, without JOIN."""
         self.filters_plainly: bool = filters_plainly(self.plan)
@@ -118,6 +122,8 @@ class Query:
         """How often the output may name a value of the item or of the text."""
         self.filter_names: frozenset[str] | None = filter_names(self.plan)
         """The top-level properties the filter names; None when it may read others too."""
+        self.read_names: frozenset[str] | None = read_names(self.plan)
+        """The properties of an item that it looks at; None when it may look at others too."""
         self.text_without_filter: str | None = _text_without_filter(self.syntax)
         """For a query in the form of an ordered query's plan, its text but for the filter; else None."""
 
@@ -127,6 +133,13 @@ class Query:
     def block(self) -> plan.Block:
         """The outermost SELECT."""
         return self.plan.block
+
+    @property
+    def filter_paths(self) -> FilterPaths:
+        """Which paths the filter compares; found out when somebody asks first."""
+        if self._filter_paths is None:
+            self._filter_paths = filter_paths(self.plan)
+        return self._filter_paths
 
     @property
     def aliases(self) -> tuple[str, ...]:

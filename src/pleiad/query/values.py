@@ -287,7 +287,9 @@ def mod3(left: Any, right: Any) -> Any:
     if two == 0 or math.isinf(one):
         return NOT_A_NUMBER
     rest_of_doubles = math.fmod(one, two)
-    return rest_of_doubles if rest_of_doubles else 0.0
+    # A whole rest is an integer again, as no result of another operator on doubles is.
+    is_integer = rest_of_doubles.is_integer() and abs(rest_of_doubles) < EXACT_INT
+    return int(rest_of_doubles) if is_integer else rest_of_doubles
 
 
 def neg3(value: Any) -> Any:

@@ -51,6 +51,8 @@ def _failure_of(failure: dict[str, Any], limits: Limits) -> PleiadError:
     if message.startswith("InternalError: out of memory"):
         return errors.SCRIPT_LIMIT(reason=f"it needs more than {limits.script_memory_bytes} bytes of memory.")
     reason = message + (f"\r\nStack trace: {stack[:_STACK_CHARS_MAX]}" if stack.strip() else "")
+    if failure.get("isArguments") is True:
+        return errors.BAD_JSON(reason=message)
     if failure.get("isCompile") is True:
         return errors.SCRIPT_NOT_COMPILED(reason=reason)
     error = errors.SCRIPT_FAILED(reason=reason)

@@ -14,8 +14,9 @@
   const then = Promise.prototype.then;
   const ROUND_OPERATIONS = 100;
   const ROUND_CHARS = 1 << 21;
+  const ARGUMENTS_DEPTH = 1024;
 
-  let settings = { arguments: [] };
+  let settings = {};
   let endsAt = 0;
   let isSpent = false;
   let failure = null;
@@ -439,9 +440,44 @@
     }
   }
 
+  function checkWellFormed(name, value) {
+    if (name.isWellFormed() && (typeof value !== "string" || value.isWellFormed())) return value;
+    throw new SyntaxError("a string has a lone surrogate escape, which is no character");
+  }
+
+  function checkDepth(value) {
+    let level = [value];
+    for (let depth = 0; level.length > 0; depth += 1) {
+      if (depth > ARGUMENTS_DEPTH) throw new SyntaxError("the JSON is nested too deeply");
+      const below = [];
+      for (const each of level) {
+        for (const child of Array.isArray(each) ? each : Object.values(each)) {
+          if (typeof child === "object" && child !== null) below.push(child);
+        }
+      }
+      level = below;
+    }
+  }
+
+  // They come as the client's text: reading much of it takes long, and here it holds up this script alone.
+  function argumentsOf(text) {
+    const value = parse(text, /\\u[dD][89a-fA-F]/.test(text) ? checkWellFormed : undefined);
+    if (value === null) return [];
+    if (typeof value !== "object") throw new SyntaxError("the arguments of a stored procedure are an array");
+    checkDepth(value);
+    return value;
+  }
+
   const COMMANDS = {
     start(text) {
       settings = parse(text);
+      let values;
+      try {
+        values = argumentsOf(settings.arguments);
+      } catch (error) {
+        if (error instanceof SyntaxError) return stringify({ failure: { message: error.message, isArguments: true } });
+        throw error;
+      }
       endsAt = now() + settings.acceptMs;
       isSpent = settings.isSpent;
       const { operation } = settings;
@@ -451,7 +487,7 @@
       response = settings.hasResponse ? message(responseBody, true, {}) : null;
       const script = compiled(settings.source);
       try {
-        const result = script && apply(script, undefined, settings.arguments);
+        const result = script && apply(script, undefined, values);
         if (result instanceof Promise) then.call(result, undefined, fail);
       } catch (error) {
         fail(error);

@@ -29,6 +29,10 @@ from pleiad.script import walls, worker
 _DIRECTORY = Path(__file__).parent
 _PROGRAM = str(_DIRECTORY / "worker.py")
 _log = logging.getLogger(__name__)
+_NOT_HERE = (
+    "Stored procedures, triggers and user-defined functions need a server on Linux or macOS: "
+    "on Windows their processes cannot be shut in."
+)
 _KILL_GRACE_SECONDS = 1.0
 """How long after its limit a process is waited for: it ends itself before."""
 _REAP_SECONDS = 1.0
@@ -51,6 +55,8 @@ class ScriptProcess:
 
     def __init__(self, limits: Limits) -> None:
         """Starts the process; call it from a thread, since that takes a moment."""
+        if sys.platform == "win32":
+            raise errors.UNAVAILABLE(reason=_NOT_HERE)
         self.is_alive = True
         self._limits = limits
         self._loop: asyncio.AbstractEventLoop | None = None

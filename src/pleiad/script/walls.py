@@ -14,10 +14,14 @@ import ctypes
 import errno
 import os
 import platform
-import resource
 import struct
 import sys
 from collections.abc import Callable
+
+try:
+    import resource
+except ImportError:  # Windows has none
+    resource = None  # type: ignore[assignment]
 
 LIMITS, USER, NAMESPACES, CAPABILITIES, DUMPS, PRIVILEGES, FILES, CALLS = (
     "limits",
@@ -83,6 +87,8 @@ def _limit(memory_bytes: int) -> None:
         "RLIMIT_MEMLOCK": 0,
         "RLIMIT_MSGQUEUE": 0,
     }
+    if resource is None:
+        raise OSError(errno.ENOSYS, "this platform has no limits")
     for name, most in limits.items():
         which = getattr(resource, name, None)
         if which is not None:
@@ -93,7 +99,7 @@ def _limit(memory_bytes: int) -> None:
 def _process_bytes() -> int:
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[0]) * resource.getpagesize() + _COPIES_BYTES
+            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE") + _COPIES_BYTES
     except (OSError, ValueError):
         return _WITHOUT_PROC_BYTES
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import cast
 
 from pleiad.server.machine import machine_names
+from pleiad.server.self_signed import self_signed
 
 CERTIFICATE_FILE = "tls.crt"
 KEY_FILE = "tls.key"
@@ -36,6 +37,28 @@ class Certificate:
 
     certificate_path: Path
     key_path: Path
+
+    def state(self) -> tuple[int, ...]:
+        """What tells one state of the two files from another."""
+        numbers: list[int] = []
+        for path in (self.certificate_path, self.key_path):
+            try:
+                found = path.stat()
+            except OSError:
+                numbers += (0, 0, 0, 0)
+            else:
+                numbers += (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        return tuple(numbers)
+
+    def proved(self) -> set[str]:
+        """The names that the pair is for; ValueError with a sentence for the operator when it cannot be used."""
+        try:
+            return _prove(self)
+        except (ssl.SSLError, OSError) as error:
+            raise ValueError(
+                f"the TLS certificate {self.certificate_path} with its key {self.key_path} cannot be used: "
+                f"{_reason(error)}"
+            ) from error
 
     def server_context(self) -> ssl.SSLContext:
         """TLS 1.2 or newer, HTTP/1.1 only, no renegotiation."""
@@ -64,12 +87,9 @@ def ensure_certificate(directory: Path, extra_hosts: Iterable[str] = ()) -> Cert
             "Put the missing file beside it, or remove it to have a new pair made."
         )
     try:
-        names = _prove(certificate)
-    except (ssl.SSLError, OSError) as error:
-        raise ValueError(
-            f"the TLS certificate {certificate.certificate_path} with its key {certificate.key_path} "
-            f"cannot be used: {_reason(error)}. Replace both files, or remove both to have a new pair made."
-        ) from error
+        names = certificate.proved()
+    except ValueError as error:
+        raise ValueError(f"{error}. Replace both files, or remove both to have a new pair made.") from error
     missing = [host for host in extra_hosts if host.lower() not in names]
     if missing:
         _log.warning(
@@ -120,45 +140,11 @@ def _prove(certificate: Certificate) -> set[str]:
 
 
 def _make(certificate: Certificate, hosts: list[str]) -> None:
-    # Imported here: it is needed once in the life of a data directory and costs every start otherwise.
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     start = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
-    names: list[x509.GeneralName] = []
-    for host in hosts:
-        try:
-            names.append(x509.IPAddress(ipaddress.ip_address(host)))
-        except ValueError:
-            try:
-                names.append(x509.DNSName(host))
-            except ValueError as error:
-                raise ValueError(f"'{host}' cannot be named in a certificate: {error}") from error
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(start)
-        .not_valid_after(start + datetime.timedelta(days=VALID_DAYS))
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        # An end-entity certificate: some clients refuse one that could sign others as that of a server.
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    key_bytes = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    certificate_bytes, key_bytes = self_signed("localhost", hosts, start, VALID_DAYS)
     certificate.key_path.parent.mkdir(parents=True, exist_ok=True)
     _write(certificate.key_path, key_bytes, 0o600)
-    _write(certificate.certificate_path, made.public_bytes(serialization.Encoding.PEM), 0o644)
+    _write(certificate.certificate_path, certificate_bytes, 0o644)
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:

@@ -7,8 +7,9 @@ protocol.
 Invariants
 - Messages are given to the talk in the order of their arrival; at most `concurrent_max` are being answered, so with one
   the answers have the order of the messages too.
-- Reading is paused while the client does not read, while `PENDING_MAX` messages or `Limits.request_bytes` of them wait,
-  or while there is no room.
+- Reading is paused while the client does not read, while `PENDING_MAX` messages or `Limits.request_bytes` of them wait
+  or are being answered, or while there is no room. A message in part alone never pauses it: nothing would go on.
+- Draining, what has come is answered, and nothing more is read but the rest of a message in part.
 - A message in part must be whole within `Limits.request_read_seconds`, and sooner while others wait for room.
 - After the last word nothing is answered; a client that was told one has `LINGER_SECONDS` to read it.
 - What is counted in the memory of all connections is given back when the connection is lost, and its answers are
@@ -21,7 +22,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence, Sized
 from typing import Any, Protocol, cast
 
 from pleiad.server import eager
@@ -34,10 +35,13 @@ LINGER_SECONDS = 2.0
 MESSAGE_BYTES = 128
 """What a message takes in memory beside its content."""
 UNSENT_BYTES_MAX = 65_536
+UNCOUNTED_BYTES = 4 * 1024
+"""Whole messages up to this, which is what nearly all are, are not counted while they wait."""
 
 _log = logging.getLogger("pleiad.server")
 
 Message = bytes | str
+"""What is said. What is heard may be anything whose length is what it takes in memory."""
 
 
 class Refusal(Exception):
@@ -63,7 +67,7 @@ class Codec(Protocol):
     def is_in_part(self) -> bool:
         """Whether a message has begun and not ended."""
 
-    def read(self, data: bytes) -> tuple[list[Message], bytes]:
+    def read(self, data: bytes) -> tuple[Sequence[Sized], bytes]:
         """The messages that end in the data, and what the protocol itself has to answer.
 
         Raises `Refusal` when this is not the protocol, or a message is larger than it may be.
@@ -72,6 +76,9 @@ class Codec(Protocol):
     @property
     def is_over(self) -> bool:
         """Whether the client has said goodbye."""
+
+    def forget(self) -> None:
+        """Nothing more is read: give back what is kept of a message in part, and do not wait for the collector."""
 
     def write(self, message: Message) -> bytes:
         """A message as bytes."""
@@ -89,8 +96,34 @@ class Codec(Protocol):
         """What is said when answering has failed."""
 
 
-Talk = Callable[[Any], Coroutine[Any, Any, None]]
-"""Answers one message; what it has to say it says to its conversation."""
+class PlainCodec:
+    """The half of a codec whose protocol has no words of its own: messages are bytes already, and it ends unsaid."""
+
+    __slots__ = ()
+
+    @property
+    def is_over(self) -> bool:
+        return False
+
+    def write(self, message: Message) -> bytes:
+        assert isinstance(message, bytes)
+        return message
+
+    def probe(self) -> bytes:
+        return b""
+
+    def goodbye(self) -> bytes:
+        return b""
+
+    def no_room(self) -> bytes:
+        return b""
+
+    def failure(self) -> bytes:
+        return b""
+
+
+Talk = Callable[[Any], Coroutine[Any, Any, None] | None]
+"""Answers one message, at once or by a coroutine; what it has to say it says to its conversation."""
 
 
 class Conversation(PacedWriter, Connection):
@@ -100,6 +133,7 @@ class Conversation(PacedWriter, Connection):
         "_bodies_bytes",
         "_codec",
         "_heard_at",
+        "_is_apart",
         "_is_in_line",
         "_is_probed",
         "_listens",
@@ -107,10 +141,13 @@ class Conversation(PacedWriter, Connection):
         "_paused",
         "_paused_at",
         "_queue",
+        "_reads_no_more",
         "_running",
         "_talk",
         "_turn_due",
+        "_waiting_bytes",
         "_waits_for_room",
+        "_was_in_part",
         "concurrent_max",
         "peer",
         "secure",
@@ -123,32 +160,48 @@ class Conversation(PacedWriter, Connection):
         begin: Callable[[Conversation], Talk],
         secure: bool,
         concurrent_max: int = 1,
+        is_apart: bool = False,
     ) -> None:
         super().__init__(table)
+        self._is_apart = is_apart
         self._codec = codec
         self.secure = secure
         self.concurrent_max = concurrent_max
         self.peer = ""
-        self._queue: deque[Message] = deque()
-        self._running: dict[asyncio.Task[None], Message] = {}
+        self._queue: deque[tuple[Sized, int]] = deque()
+        """The messages that wait, with what they take in memory."""
+        # what is being answered, with its size; and the sizes of these and of the queue together
+        self._running: dict[asyncio.Task[None], int] = {}
+        self._waiting_bytes = 0
         self._turn_due = False
         self._paused = False
+        self._reads_no_more = False
         self._bodies_bytes = 0
         self._is_in_line = False
         self._waits_for_room = False
         self._heard_at = self._paused_at = self._part_since = table.now
         self._is_probed = False
+        self._was_in_part = codec.is_in_part
         # whether the client's goodbye is waited for after ours
         self._listens = False
         self._talk = begin(self)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more can be said."""
+        return self._lost or self._is_last_said
+
     async def say(self, message: Message) -> None:
         """Send a message; returns when the client keeps up. Raises `ConversationOver` when it cannot be sent."""
-        if self._lost or self._is_last_said:
-            raise ConversationOver
-        self._put(self._codec.write(message))
+        self.say_now(message)
         if self._write_paused:
             await self._client_reads()
+
+    def say_now(self, message: Message) -> None:
+        """The same for the one answer to a message: the next is not asked for before the client keeps up."""
+        if self.is_over:
+            raise ConversationOver
+        self._put(self._codec.write(message))
 
     # -- transport callbacks ---------------------------------------------------------------------
 
@@ -164,6 +217,7 @@ class Conversation(PacedWriter, Connection):
         self._table.remove(self)
         self._forget_unsent()
         self._queue.clear()
+        self._codec.forget()
         for task in self._running:
             task.cancel()
         self._recount()
@@ -175,27 +229,38 @@ class Conversation(PacedWriter, Connection):
         if self._is_last_said:
             self._hear_goodbye(data)
             return
-        self._heard_at = self._table.now
+        table, codec, queue = self._table, self._codec, self._queue
+        self._heard_at = table.now
         self._is_probed = False
-        was_in_part = self._codec.is_in_part
+        was_in_part = self._was_in_part
         try:
-            messages, reply = self._codec.read(data)
+            messages, reply = codec.read(data)
         except Refusal as refusal:
             self._finish(refusal.last_word)
             return
-        self._put(reply)
-        self._queue.extend(messages)
+        if reply:
+            self._put(reply)
+        for message in messages:
+            size_bytes = len(message) + MESSAGE_BYTES
+            queue.append((message, size_bytes))
+            self._waiting_bytes += size_bytes
+        is_in_part = self._was_in_part = codec.is_in_part
         if messages or not was_in_part:
-            self._part_since = self._table.now
-        if self._codec.is_over:
+            self._part_since = table.now
+        if codec.is_over:
             self._finish(b"")
             return
-        if self._queue:
+        if queue and not self._turn_due:
             self._schedule_turn()
-        self._recount()
-        if self._has_enough:
-            self._pause()
-        self._mind_room()
+        if self._bodies_bytes or self._waiting_bytes > UNCOUNTED_BYTES or self._is_in_line or is_in_part:
+            self._recount()
+            if self._has_enough:
+                self._pause()
+        if table.memory.has_little_room:
+            self._mind_room()
+        if table.draining:
+            self._reads_no_more = self._reads_no_more or bool(messages)
+            self.drain()
 
     def _hear_goodbye(self, data: bytes) -> None:
         """After the last word what comes is thrown away, so that the client can read it; its own goodbye ends it."""
@@ -217,9 +282,11 @@ class Conversation(PacedWriter, Connection):
     # -- flow ------------------------------------------------------------------------------------
 
     def _put(self, data: bytes) -> None:
-        """Write at the end of this turn of the loop, together with what else is said in it."""
+        """Write at the end of this turn of the loop, together with what else is said in it, or apart from that."""
         if not data:
             return
+        if self._unsent and self._is_apart:
+            self.send()
         if self._unsent:
             self._unsent += data
         else:
@@ -246,9 +313,9 @@ class Conversation(PacedWriter, Connection):
         if self._lost or transport is None or transport.is_closing():
             return
         self._answer()
-        self._recount()
-        is_held_up = self._write_paused or self._waits_for_room or self._has_enough
-        if self._paused and not is_held_up:
+        if self._bodies_bytes or self._is_in_line:
+            self._recount()
+        if self._paused and not self._is_held_up:
             self._paused = False
             # The time the server itself did not read is not the client's.
             self._part_since += self._table.now - self._paused_at
@@ -258,31 +325,42 @@ class Conversation(PacedWriter, Connection):
             self.drain()
 
     @property
+    def _is_held_up(self) -> bool:
+        """Whether nothing is to be read now: answers first, or room."""
+        return self._write_paused or self._waits_for_room or self._has_enough or self._reads_no_more
+
+    @property
     def _has_enough(self) -> bool:
         """Whether so much waits that no more is to be read."""
-        return len(self._queue) >= PENDING_MAX or self._bodies_bytes > self._table.limits.request_bytes
+        is_much = self._waiting_bytes > 0 and self._bodies_bytes > self._table.limits.request_bytes
+        return is_much or len(self._queue) >= PENDING_MAX
 
     def _answer(self) -> None:
         budget = PENDING_MAX
-        while self._queue and len(self._running) < self.concurrent_max and not self._write_paused:
+        queue, running = self._queue, self._running
+        while queue and len(running) < self.concurrent_max and not self._write_paused:
             if self._is_last_said:
                 return
             if budget == 0:
                 self._schedule_turn()
                 return
             budget -= 1
-            message = self._queue.popleft()
+            message, size_bytes = queue.popleft()
             try:
-                started = eager.start(self._talk(message), self._table.loop)
+                begun = self._talk(message)
+                started = None if begun is None else eager.start(begun, self._table.loop)
             except (Exception, asyncio.CancelledError) as error:
+                self._waiting_bytes -= size_bytes
                 self._fail(error)
                 return
             if isinstance(started, asyncio.Task):
-                self._running[started] = message
+                running[started] = size_bytes
                 started.add_done_callback(self._answered)
+            else:
+                self._waiting_bytes -= size_bytes
 
     def _answered(self, task: asyncio.Task[None]) -> None:
-        self._running.pop(task, None)
+        self._waiting_bytes -= self._running.pop(task)
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         if self._lost:
             return
@@ -305,10 +383,15 @@ class Conversation(PacedWriter, Connection):
             return
         self._put(last_word)
         self.send()
+        self._waiting_bytes -= sum([size_bytes for _, size_bytes in self._queue])
         self._queue.clear()
         self._is_last_said = True
-        self._listens = listens
-        self._linger_at = self._table.now if last_word else None
+        self._listens = listens and bool(last_word)
+        if not self._listens:
+            self._codec.forget()
+        # What came and was not read would make the socket take back what it was given.
+        is_unread = self._reads_no_more and self._paused
+        self._linger_at = self._table.now if last_word or is_unread else None
         for task in self._running:
             task.cancel()
         self._wake()
@@ -323,24 +406,25 @@ class Conversation(PacedWriter, Connection):
 
     def _recount(self) -> None:
         """Tell the table what this connection keeps in memory now."""
-        waiting = [*self._queue, *self._running.values()]
-        size_bytes = 0 if self._lost else sum(map(len, waiting)) + MESSAGE_BYTES * len(waiting)
-        if not self._lost and not self._is_last_said:
+        size_bytes = 0 if self._lost else self._waiting_bytes
+        if not (self._lost or self._is_last_said):
             size_bytes += self._codec.held_bytes
+            if self._paused and size_bytes and self._transport is not None:
+                size_bytes += self._transport.get_extra_info("unread_bytes", 0)
         more = size_bytes - self._bodies_bytes
         if more:
             self._bodies_bytes = size_bytes
             self._table.memory.count(0, more)
-        if self._is_in_line and (self._lost or self._is_last_said or not self._codec.is_in_part):
+        if self._is_in_line and (self.is_over or not self._codec.is_in_part):
             self._is_in_line = self._waits_for_room = False
             self._table.memory.leave(self)
 
     def _mind_room(self) -> None:
-        """Wait for room in the middle of a message, and go where there is none at all."""
+        """Where there is little room wait for it in the middle of a message, and go where there is none at all."""
         memory = self._table.memory
         if memory.has_no_room_for_bodies:
             self._finish(self._codec.no_room())
-        elif memory.has_little_room and self._codec.is_in_part:
+        elif self._codec.is_in_part:
             self._is_in_line = True
             if not memory.may_read(self):
                 self._waits_for_room = True
@@ -384,5 +468,10 @@ class Conversation(PacedWriter, Connection):
             self._put(self._codec.probe())
 
     def drain(self) -> None:
-        if not self._running and not self._queue and not self._codec.is_in_part:
+        self._reads_no_more = self._reads_no_more or not self._codec.is_in_part
+        if self.is_over or not self._reads_no_more:
+            return
+        if self._running or self._queue:
+            self._pause()
+        else:
             self._finish(self._codec.goodbye(), listens=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 from dataclasses import dataclass
 from typing import Self
@@ -24,6 +25,15 @@ _RAISED_MAX = 1_048_576
 
 FREE_SHARE = 4
 """The part of the reserve that stays free for files yet to be opened."""
+
+
+def fill_standard_descriptors() -> None:
+    """Opens those of the three standard descriptors that are closed, so that no socket gets their numbers."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free
 
 
 def raise_descriptor_limit() -> None:

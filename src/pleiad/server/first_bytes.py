@@ -33,9 +33,11 @@ class FirstBytes(Connection):
         protocols: Sequence[WireProtocol],
         context: ssl.SSLContext | None,
         secure: bool = False,
+        plain: Sequence[WireProtocol] | None = None,
     ) -> None:
         self._table = table
-        self._protocols = protocols
+        self._inside_tls = protocols
+        self._protocols = protocols if plain is None else plain
         self._context = None if secure else context
         self._secure = secure
         self._transport: asyncio.Transport | None = None
@@ -70,8 +72,10 @@ class FirstBytes(Connection):
             self._hand_over(transport, self._protocols[0].connect(self._table, self._secure), first)
             return
         spoken = self._spoken(first)
-        if spoken is None:
+        if spoken is None and self._protocols:
             self._first = first
+        elif spoken is None:
+            transport.abort()  # it is spoken inside TLS only
         elif self._refused:
             if isinstance(spoken, ssl.SSLContext):
                 transport.close()  # a word would take a handshake
@@ -97,13 +101,15 @@ class FirstBytes(Connection):
                 return protocol
             if known is Recognition.UNSURE and len(first) < FIRST_BYTES_MAX:
                 return None
-        return self._context if may_be_tls else self._protocols[-1]
+        if may_be_tls:
+            return self._context
+        return self._protocols[-1] if self._protocols else None
 
     def _above_tls(self) -> Connection:
         """What speaks inside TLS: the only protocol there is, or this question once more."""
-        if len(self._protocols) == 1:
-            return self._protocols[0].connect(self._table, secure=True)
-        return FirstBytes(self._table, self._protocols, None, secure=True)
+        if len(self._inside_tls) == 1:
+            return self._inside_tls[0].connect(self._table, secure=True)
+        return FirstBytes(self._table, self._inside_tls, None, secure=True)
 
     def _hand_over(self, transport: asyncio.Transport, connection: Connection, first: bytes) -> None:
         self._table.replace(self, connection)

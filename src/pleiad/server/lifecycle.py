@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pleiad.limits import Limits
-from pleiad.server.certificate import ensure_certificate
+from pleiad.server.certificate import Certificate, ensure_certificate
 from pleiad.server.connections import ConnectionTable
 from pleiad.server.first_bytes import FirstBytes
 from pleiad.server.listener import Listener, WireProtocol
@@ -42,7 +42,8 @@ COLLECT_AFTER_ALLOCATIONS = 50_000
 class Server:
     """Listeners that share limits, memory, draining and a certificate.
 
-    With a TLS directory each of them speaks TLS on its port too.
+    With a TLS directory each of them speaks TLS on its port too, by the certificate that is there or is made there, or
+    by one that is given.
     """
 
     def __init__(
@@ -51,11 +52,16 @@ class Server:
         listeners: Sequence[Listener],
         tls_directory: Path | None = None,
         extra_hosts: Iterable[str] = (),
+        certificate: Certificate | None = None,
     ) -> None:
         self._limits = limits
         self._listeners = tuple(listeners)
         self._tls_directory = tls_directory
         self._extra_hosts = tuple(extra_hosts)
+        self._certificate = certificate
+        self._context: ssl.SSLContext | None = None
+        self._certificate_state: tuple[int, ...] = ()
+        self._certificate_seen: tuple[int, ...] = ()
         self._table: ConnectionTable | None = None
         self._sockets: list[asyncio.Server] = []
         self.ports: dict[str, int] = {}
@@ -80,15 +86,17 @@ class Server:
         """Listen. Raises OSError when an address is taken, ValueError when the certificate is unusable."""
         if self._table is not None:
             raise RuntimeError("the server has been started already")
-        context: ssl.SSLContext | None = None
-        if self._tls_directory is not None:
-            context = ensure_certificate(self._tls_directory, self._extra_hosts).server_context()
+        if self._certificate is not None:
+            self.load_certificate()
+        elif self._tls_directory is not None:
+            self._certificate = ensure_certificate(self._tls_directory, self._extra_hosts)
+            self._use(self._certificate)
         table = ConnectionTable(self._limits, asyncio.get_running_loop())
         for protocol in {id(each): each for each in self._protocols()}.values():
             protocol.begin(table)
         try:
             for listener in self._listeners:
-                await self._listen(listener, table, context)
+                await self._listen(listener, table)
         except BaseException:
             self._close_sockets()
             raise
@@ -98,12 +106,33 @@ class Server:
     def _protocols(self) -> Iterable[WireProtocol]:
         return (protocol for listener in self._listeners for protocol in listener.protocols)
 
-    async def _listen(
-        self, listener: Listener, table: ConnectionTable, context: ssl.SSLContext | None
-    ) -> None:
+    def load_certificate(self) -> None:
+        """Takes the certificate from its files for connections to come; ValueError when it cannot be used."""
+        if self._certificate is None:
+            return
+        self._certificate_state = self._certificate_seen = self._certificate.state()
+        self._certificate.proved()
+        try:
+            self._use(self._certificate)
+        except (ssl.SSLError, OSError) as error:
+            raise ValueError(f"the TLS certificate cannot be read: {error}") from error
+
+    def _use(self, certificate: Certificate) -> None:
+        self._certificate_state = self._certificate_seen = certificate.state()
+        self._context = certificate.server_context()
+
+    def has_new_certificate(self) -> bool:
+        """Whether the files are others than those looked at last, and have been for two looks: of two files one is
+        replaced before the other."""
+        if self._certificate is None:
+            return False
+        before, self._certificate_seen = self._certificate_seen, self._certificate.state()
+        return self._certificate_seen != self._certificate_state and self._certificate_seen == before
+
+    async def _listen(self, listener: Listener, table: ConnectionTable) -> None:
         async def listen(port: int) -> asyncio.Server:
             return await table.loop.create_server(
-                lambda: FirstBytes(table, listener.protocols, context),
+                lambda: FirstBytes(table, listener.protocols, self._context, plain=listener.plain),
                 listener.host,
                 port,
                 backlog=BACKLOG_CONNECTIONS,

@@ -9,6 +9,7 @@ Invariants
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 
 from pleiad.server.connections import ConnectionTable
@@ -121,7 +122,9 @@ class PacedWriter:
         if self._linger_at is None:
             transport.close()
         elif transport.can_write_eof():
-            transport.write_eof()
+            # The client may have gone a moment ago, which the loop is yet to hear of.
+            with contextlib.suppress(OSError):
+                transport.write_eof()
 
     def abort(self) -> None:
         if self._transport is not None and not self._lost:

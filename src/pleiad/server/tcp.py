@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pleiad.server.connections import ConnectionTable
-from pleiad.server.conversation import Conversation, Message, Refusal, Talk
+from pleiad.server.conversation import Conversation, Message, PlainCodec, Refusal, Talk
 from pleiad.server.listener import Recognition
 
 FrameLength = Callable[[bytes], int]
 """The whole length of a frame, from its head; raises `Refusal` when that is no head of the protocol."""
 
 
-class FrameCodec:
+class FrameCodec(PlainCodec):
     """Frames whose head has a fixed length and tells that of the whole.
 
     A frame is refused by its head, before its body is read, when it says to be larger than `frame_bytes_max`.
@@ -33,10 +33,6 @@ class FrameCodec:
     @property
     def is_in_part(self) -> bool:
         return bool(self._held)
-
-    @property
-    def is_over(self) -> bool:
-        return False
 
     def read(self, data: bytes) -> tuple[list[Message], bytes]:
         held = self._held
@@ -59,21 +55,8 @@ class FrameCodec:
         del held[:at]
         return frames, b""
 
-    def write(self, message: Message) -> bytes:
-        assert isinstance(message, bytes)
-        return message
-
-    def probe(self) -> bytes:
-        return b""
-
-    def goodbye(self) -> bytes:
-        return b""
-
-    def no_room(self) -> bytes:
-        return b""
-
-    def failure(self) -> bytes:
-        return b""
+    def forget(self) -> None:
+        self._held = bytearray()
 
 
 class TcpProtocol:

@@ -5,9 +5,11 @@ is not `loop.start_tls`, which cannot take over a connection whose first bytes w
 
 Invariants
 - The protocol above TLS sees the same calls in the same order as above a socket.
-- Reading pauses at the socket, so at most one read of ciphertext waits in memory; writing pauses when the
-  socket's buffer is full, which the protocol learns from the socket's own signals.
+- Reading pauses at the socket until all that was read is decrypted, so at most one read of ciphertext waits in memory;
+  the library is given it in small pieces, since its buffers never become smaller again.
+- Writing pauses when the socket's buffer is full, which the protocol learns from the socket's own signals.
 - A handshake that does not finish in time is cut.
+- After our goodbye nothing is decrypted any more; the socket is read on only where the client shall hear it.
 - One step of one handshake is done in a turn of the loop: each costs a signature, and a flood of them must not hold up
   the connections there are. Till then the connection is not read, so at most one read waits here too.
 """
@@ -28,9 +30,12 @@ TLS_FIRST_BYTE = 0x16
 TLS_SECOND_BYTE = 0x03
 """The major version of every TLS there is."""
 HANDSHAKE_SECONDS_MAX = 10.0
-READ_BYTES = 64 * 1024
 RECORD_BYTES = 16 * 1024
-"""What TLS encrypts as one piece."""
+"""What TLS encrypts as one piece, and so the most that is there to be read at once."""
+FED_BYTES = 2 * RECORD_BYTES
+"""What the library is given of ciphertext at once."""
+
+_NOTHING = memoryview(b"")
 
 _log = logging.getLogger("pleiad.server")
 
@@ -48,6 +53,8 @@ class TlsConnection(Connection):
         self._table = table
         self._socket = socket
         self._incoming = ssl.MemoryBIO()
+        # what was read and not yet given to the library
+        self._unread = _NOTHING
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._make_above = above
@@ -57,7 +64,9 @@ class TlsConnection(Connection):
         self._read_due = False
         self._shake_due = False
         self._paused = False
+        self._is_socket_paused = False
         self._closing = False
+        self._is_deaf = False
         self._made_at = table.now
 
     # -- below: the socket's callbacks -----------------------------------------------------------
@@ -72,9 +81,12 @@ class TlsConnection(Connection):
         return False
 
     def data_received(self, data: bytes) -> None:
-        if self._closing:
+        if self._closing or self._is_deaf:
             return
-        self._incoming.write(data)
+        if self._unread or len(data) > FED_BYTES:
+            self._unread = memoryview(bytes(self._unread) + data)
+        else:
+            self._incoming.write(data)
         if self._above is not None:
             self._deliver()
         elif not self._shake_due:
@@ -105,13 +117,25 @@ class TlsConnection(Connection):
         if self._above is not None:
             self._above.resume_writing()
 
+    def _feed(self) -> bool:
+        """Give the library, which has used up what it had, some more of what was read; false when there is none."""
+        if not self._unread:
+            return False
+        self._incoming.write(self._unread[:FED_BYTES])
+        self._unread = self._unread[FED_BYTES:] or _NOTHING
+        return True
+
     def _shake_hands(self) -> bool:
         """One step of the handshake; true once it is done and the protocol above is connected."""
         try:
-            self._tls.do_handshake()
-        except ssl.SSLWantReadError:
-            self._flush()
-            return False
+            while True:
+                try:
+                    self._tls.do_handshake()
+                    break
+                except ssl.SSLWantReadError:
+                    self._flush()
+                    if not self._feed():
+                        return False
         except ssl.SSLError as error:
             _log.debug("a TLS handshake failed: %s", error)
             self._flush()
@@ -131,15 +155,22 @@ class TlsConnection(Connection):
             return
         self._reading = True
         try:
-            while not self._paused and not self._closing:
-                data = self._tls.read(READ_BYTES)
+            while not self._paused and not self._closing and not self._is_deaf:
+                if not self._incoming.pending and not self._unread and not self._tls.pending():
+                    self._flush()
+                    break  # the library would say so too, by an exception
+                try:
+                    data = self._tls.read(RECORD_BYTES)
+                except ssl.SSLWantReadError:
+                    if self._feed():
+                        continue
+                    self._flush()
+                    break
                 if not data:
                     self.close()
                     return
                 # Asked for each time: the first bytes may hand the connection over to another protocol.
                 self._above.data_received(data)
-        except ssl.SSLWantReadError:
-            self._flush()
         except ssl.SSLZeroReturnError:
             self.close()
         except ssl.SSLError as error:
@@ -149,6 +180,13 @@ class TlsConnection(Connection):
             self._socket.close()
         finally:
             self._reading = False
+        if not self._paused:
+            self._resume_socket()
+
+    def _resume_socket(self) -> None:
+        if self._is_socket_paused and not self._socket.is_closing():
+            self._is_socket_paused = False
+            self._socket.resume_reading()
 
     def _read_later(self) -> None:
         self._read_due = False
@@ -162,7 +200,7 @@ class TlsConnection(Connection):
     # -- above: what the protocol's transport does -------------------------------------------------
 
     def write(self, data: bytes) -> None:
-        if self._closing or not data:
+        if self._closing or self._is_deaf or not data:
             return
         if self._unsent:
             self._unsent.append(data)
@@ -197,22 +235,35 @@ class TlsConnection(Connection):
         """Say goodbye, send what is buffered, close; the client's own goodbye is not waited for."""
         if self._closing:
             return
+        self._say_goodbye()
         self._closing = True
-        # It complains that the client's goodbye is missing; ours is in the buffer by then.
-        with contextlib.suppress(ssl.SSLError):
-            self._tls.unwrap()
-        self._flush()
         self._socket.close()
+
+    def write_eof(self) -> None:
+        """Say goodbye and leave the client the time to hear it: what it still sends is thrown away."""
+        if self._closing:
+            return
+        self._say_goodbye()
+        if self._socket.can_write_eof() and not self._socket.is_closing():
+            self._socket.write_eof()
+
+    def _say_goodbye(self) -> None:
+        if not self._is_deaf:
+            self._is_deaf = True
+            self._unread = _NOTHING
+            # It complains that the client's goodbye is missing; ours is in the buffer by then.
+            with contextlib.suppress(ssl.SSLError):
+                self._tls.unwrap()
+            self._flush()
 
     def pause_reading(self) -> None:
         self._paused = True
-        if not self._socket.is_closing():
+        if not self._is_socket_paused and not self._socket.is_closing():
+            self._is_socket_paused = True
             self._socket.pause_reading()
 
     def resume_reading(self) -> None:
         self._paused = False
-        if not self._socket.is_closing():
-            self._socket.resume_reading()
         if not self._read_due:
             self._read_due = True
             self._table.loop.call_soon(self._read_later)
@@ -223,7 +274,7 @@ class TlsConnection(Connection):
 
     def extra_info(self, name: str, default: Any = None) -> Any:
         if name == "unread_bytes":
-            return self._incoming.pending
+            return self._incoming.pending + len(self._unread)
         return self._tls if name == "ssl_object" else self._socket.get_extra_info(name, default)
 
     @property
@@ -267,7 +318,10 @@ class _TlsTransport(asyncio.Transport):
         self._connection.write(bytes(data))
 
     def can_write_eof(self) -> bool:
-        return False
+        return True
+
+    def write_eof(self) -> None:
+        self._connection.write_eof()
 
     def get_write_buffer_size(self) -> int:
         return self._connection.unsent_bytes

@@ -14,7 +14,6 @@ from struct import Struct
 from zlib import adler32, crc32
 
 FIGURES = Struct("<qqqq")
-_STATE = Struct("<qqqqqq")
 NO_TTL = -(1 << 62)
 LSN_SHIFT = 16
 """Where the LSN begins in a checksum; document number and LSN together fill its 63 bits."""
@@ -35,13 +34,6 @@ def content_checksum(
 def row_checksum(content: int, number: int, lsn: int) -> int:
     """The checksum of a row with that content."""
     return content ^ number ^ lsn << LSN_SHIFT
-
-
-def state_checksum(
-    partition: int, epoch: int, lsn: int, next_sequence: int, items: int, size_bytes: int
-) -> int:
-    """The checksum of the counters of a partition."""
-    return crc32(_STATE.pack(partition, epoch, lsn, next_sequence, items, size_bytes))
 
 
 def fields_checksum(*fields: str | bytes | int | None) -> int:

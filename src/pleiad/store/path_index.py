@@ -76,7 +76,10 @@ class IndexLives(Generic[Index]):
         self._uses = uses
         self._items = items
         self._may_have = may_have
-        self._checked_at = settings.clock()
+        self.check_due_at = settings.clock() + settings.check_seconds
+        """When it is time again to save which indexes were used."""
+        self.has_work = False
+        """Whether there is a next step; kept up to date, since it is asked after every group of writes."""
         self._indexes: dict[IndexedPath, Index] = {}
 
     # -- asking ----------------------------------------------------------------------------------
@@ -94,15 +97,15 @@ class IndexLives(Generic[Index]):
         done = sum(index.items_entered for index in building)
         return min(0.99, done / max(1, self._items() * len(building)))
 
-    @property
-    def has_work(self) -> bool:
-        return any(index.state in _IN_WORK for index in self._indexes.values())
-
     def next_in_work(self) -> Index | None:
         """The index to work on: one that is DROPPING, else BUILDING, else WANTED."""
         by_state = {index.state: index for index in reversed(self._indexes.values())}
         order = (State.DROPPING, State.BUILDING, State.WANTED)
         return next((by_state[state] for state in order if state in by_state), None)
+
+    def _note_work(self) -> None:
+        """After every change of a state."""
+        self.has_work = any(index.state in _IN_WORK for index in self._indexes.values())
 
     # -- wanting, and letting go ---------------------------------------------------------------------
 
@@ -129,6 +132,7 @@ class IndexLives(Generic[Index]):
             return False
         index = self._indexes[path] = self._kind(path, State.WANTED, self._settings.clock())
         index.score = self._uses.score_of(path)
+        self._note_work()
         return True
 
     def _has_room(self, path: IndexedPath) -> bool:
@@ -160,14 +164,14 @@ class IndexLives(Generic[Index]):
             index.state = State.DROPPING
         else:
             del self._indexes[index.path]
+        self._note_work()
 
     @property
     def is_check_due(self) -> bool:
-        """Whether it is time again to save which indexes were used."""
-        return self._settings.clock() - self._checked_at >= self._settings.check_seconds
+        return self._settings.clock() >= self.check_due_at
 
     def note_check(self) -> None:
-        self._checked_at = self._settings.clock()
+        self.check_due_at = self._settings.clock() + self._settings.check_seconds
 
     # -- what the store found and did ------------------------------------------------------------------
 
@@ -187,28 +191,34 @@ class IndexLives(Generic[Index]):
             if not index.id and path not in learned:
                 learned[path] = index
         self._indexes = learned
+        self._note_work()
 
     def making(self, index: Index) -> None:
         """The store begins to make an index: from now on there may be something of it."""
         index.state = State.MAKING
+        self._note_work()
 
     def made(self, index: Index, id: int) -> None:
         """The index is made, and later writes are entered in it."""
         index.id = id
         if index.state is State.MAKING:
             index.state = State.BUILDING
+        self._note_work()
 
     def built(self, index: Index, state: State) -> None:
         """A piece was built; what the database says of the index then."""
         if index.state is State.BUILDING:
             index.state = state
+        self._note_work()
 
     def dropped(self, index: Index) -> None:
         """Nothing is left of the index."""
         self._indexes.pop(index.path, None)
+        self._note_work()
 
     def failed(self) -> None:
         """A step did not succeed: what is unfinished stays so until the segment is opened again."""
         for index in self._indexes.values():
             if index.state in _IN_WORK:
                 index.state = State.FAILED
+        self._note_work()

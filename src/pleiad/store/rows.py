@@ -112,6 +112,8 @@ class Result(Enum):
     ABANDONED = "abandoned"
     """Another mutation of the same atomic write failed."""
 
+    __hash__ = object.__hash__  # that of an enum is Python, and every mutation asks for it
+
 
 APPLIED = frozenset({Result.CREATED, Result.REPLACED, Result.DELETED})
 

@@ -32,12 +32,14 @@ Invariants every segment store keeps; `store.checked` tests on each call what a 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from typing import Protocol
+from enum import Enum
+from typing import Final, Protocol
 
 from pleiad import errors
 from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange
 from pleiad.store.commits import CommitCounts
+from pleiad.store.figures import StoreFigures
 from pleiad.store.moves import CaughtUp, Division, Export, ExportMark, Totals, TotalsChange
 from pleiad.store.problems import Problems
 from pleiad.store.rows import (
@@ -54,6 +56,15 @@ from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Select
 
 FIRST_NODE = ""
 """The node that an account begins with; placements of older versions name none, and mean it."""
+
+
+class Waiting(Enum):
+    """What is there instead of an answer that has to be waited for."""
+
+    WAIT = "wait"
+
+
+WAIT: Final = Waiting.WAIT
 
 
 class SegmentDroppedError(PleiadError):
@@ -97,8 +108,18 @@ class Snapshot(Protocol):
 class Segment(Protocol):
     """Where the rows of one or more physical partitions of one container sit."""
 
+    @property
+    def ranges_max(self) -> int:
+        """How many `ranges` a selection may have for `select` and `count`.
+
+        0 where a statement costs so little that one for each range does as well.
+        """
+
     def read(self, epk: bytes, id: str) -> Awaitable[Row | None]:
         """The row as last committed, expired or not."""
+
+    def read_at_once(self, epk: bytes, id: str) -> Row | Waiting | None:
+        """The same without a wait, or WAIT where the store has to be waited for; then `read` tells."""
 
     def read_many(self, keys: Sequence[ItemKey]) -> Awaitable[Sequence[Row | None]]:
         """The rows of several items in the order of the keys, all as of one moment between two commits."""
@@ -277,6 +298,9 @@ class SegmentStore(Protocol):
     @property
     def commits(self) -> CommitCounts:
         """How many writes shared each commit of items."""
+
+    def figures(self) -> StoreFigures:
+        """What is at hand and what waits, at this moment."""
 
     def segment(self, name: str) -> Segment:
         """The segment of that name, made on its first write."""

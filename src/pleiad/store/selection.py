@@ -3,6 +3,9 @@
 A selection is a conjunction of simple predicates on property paths within an epk range. Each predicate is exact: a
 store gives back just the rows for which all of them hold. The steps of a path are names of object properties and
 never positions in arrays. The paths ("_ts",) and ("id",) mean the row's own timestamp and id.
+
+A reader that looks at a few properties only may say so by `names`. What a store then gives is for looking at: the row
+as it is, or one without its id, its LSN and its terms, whose body may lack all other properties.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from pleiad.keys.range import EpkRange
 
 PREDICATES_MAX = 100
 """Whoever selects by more must test the others itself."""
+
+NAMES_MAX = 8
 
 Scalar = str | int | float | bool | None
 
@@ -54,12 +59,18 @@ class PathOrder:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Rows of an epk range that satisfy all predicates and whose time to live is not over at `now`."""
+    """Rows of an epk range that satisfy all predicates and whose time to live is not over at `now`.
+
+    With `ranges`, disjoint parts of the range in their order, rows of these alone. With `names`, only these properties
+    of an item are looked at.
+    """
 
     span: EpkRange
     predicates: tuple[Predicate, ...] = ()
     now: int = 0
     default_ttl: int | None = None
+    ranges: tuple[EpkRange, ...] = ()
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.predicates) > PREDICATES_MAX:

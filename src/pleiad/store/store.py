@@ -9,6 +9,7 @@ from typing import Protocol
 from pleiad.store.budget import BudgetClaim, BudgetParts
 from pleiad.store.catalog import CatalogStore, Record
 from pleiad.store.commits import CommitCounts
+from pleiad.store.figures import StoreFigures
 from pleiad.store.problems import JoinedProblems, Problems
 from pleiad.store.segments import Segment, SegmentStore
 
@@ -75,6 +76,9 @@ class StorePair:
     @property
     def commits(self) -> CommitCounts:
         return self.segments.commits
+
+    def figures(self) -> StoreFigures:
+        return self.segments.figures()
 
     def segment(self, name: str) -> Segment:
         return self.segments.segment(name)

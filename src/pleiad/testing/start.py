@@ -1,8 +1,9 @@
-"""`pleiad.start()`: a real server for the length of a with-block, in this process or in one of its own."""
+"""`pleiad.start()`: a real server until it is stopped, in this process or in one of its own."""
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import os
 import signal
@@ -10,8 +11,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 
 from pleiad.account.keys import EMULATOR_KEY
 from pleiad.engine.consistency import BY_OPTION
@@ -19,21 +20,67 @@ from pleiad.head_ports import BY_NAME, NOSQL, chosen, named
 from pleiad.limits import Limits
 from pleiad.node import SQLITE, Node, Settings
 from pleiad.server.lifecycle import new_loop
-from pleiad.testing.faults import Faults
+from pleiad.testing.checkpoint import NO_CHECKPOINTS, Checkpoints
+from pleiad.testing.faults import Fault, Faults
 
+CONNECTION_STRING_VARIABLE = "PLEIAD_CONNECTION_STRING"
 _START_SECONDS = 20.0
 
 
-@dataclass(frozen=True, slots=True)
 class RunningServer:
-    """A server that answers: what a client needs to reach it."""
+    """A server that answers: what a client needs to reach it, and what a test wants from it.
 
-    endpoint: str
-    key: str
-    port: int
-    process_id: int
-    ports: Mapping[str, int] = field(default_factory=dict)
-    """The port of each head that is on."""
+    Used in a with-block it stops with it.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        key: str,
+        port: int,
+        process_id: int | None,
+        ports: Mapping[str, int] | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> None:
+        self.endpoint = endpoint
+        self.key = key
+        self.port = port
+        self.ports = ports or {}
+        """The port of each head that is on."""
+        self._process_id = process_id
+        self._checkpoints = checkpoints
+        self._life = contextlib.ExitStack()
+
+    def __repr__(self) -> str:
+        return f"RunningServer({self.endpoint!r})"
+
+    def __enter__(self) -> RunningServer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def lives(self, life: contextlib.ExitStack) -> RunningServer:
+        """Gives the server what ends with it; without a call of `stop` it ends with this process."""
+        self._life = life
+        atexit.register(self.stop)
+        return self
+
+    def stop(self) -> None:
+        """Lets running requests finish, stops the server and removes temporary data; once more does nothing.
+
+        A server that was not started here goes on.
+        """
+        atexit.unregister(self.stop)
+        self._life.close()
+
+    @property
+    def process_id(self) -> int:
+        if self._process_id is None:
+            raise RuntimeError("the server was not started here, so its process is not known")
+        return self._process_id
 
     @property
     def connection_string(self) -> str:
@@ -44,8 +91,66 @@ class RunningServer:
         """Faults on demand: `server.faults.add(429, count=3)`."""
         return Faults(self.endpoint, self.key)
 
+    def throttled(
+        self,
+        database: str,
+        container: str,
+        *,
+        count: int | None = None,
+        operation: str | None = None,
+        retry_after_ms: int = 1,
+    ) -> Fault:
+        """Answers every request on items of a container with 429, until the with-block ends or `remove` is called.
 
-@contextlib.contextmanager
+        With a `count`, the next so many of them; with an `operation`, only these. Clients are told to try again after
+        `retry_after_ms`.
+        """
+        return self.faults.add(
+            429,
+            count=count,
+            share=1.0 if count is None else None,
+            database=database,
+            container=container,
+            operation=operation,
+            retry_after_ms=retry_after_ms,
+        )
+
+    def checkpoint(self) -> None:
+        """Remembers the whole account as it is now, in place of what was remembered before.
+
+        Only of a server with temporary data in this process. Faults end.
+        """
+        self._remembering().make()
+
+    def rollback(self) -> None:
+        """Puts the account back to where the last checkpoint was, as often as one likes; connections stay open.
+
+        Clients go on as they are: what they have since made is not there, and no rid is used again. Feeds of changes
+        have to begin anew. Faults end.
+        """
+        self._remembering().return_to()
+
+    def _remembering(self) -> Checkpoints:
+        if self._checkpoints is None:
+            raise RuntimeError(NO_CHECKPOINTS)
+        return self._checkpoints
+
+
+def named_server() -> RunningServer | None:
+    """The server that the variable PLEIAD_CONNECTION_STRING names, if there is one; ValueError when it names none."""
+    given = os.environ.get(CONNECTION_STRING_VARIABLE)
+    if not given:
+        return None
+    from urllib.parse import urlsplit
+
+    from pleiad.client.connection_string import parse
+
+    found = parse(given)
+    parts = urlsplit(found.endpoint)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return RunningServer(found.endpoint.rstrip("/"), found.key or EMULATOR_KEY, port, None, {NOSQL: port})
+
+
 def start(
     *,
     data: str | os.PathLike[str] | None = None,
@@ -57,12 +162,16 @@ def start(
     child_process: bool = False,
     throttle: str = "observe",
     heads: str | Sequence[str] = (),
-) -> Iterator[RunningServer]:
-    """Runs a server until the end of the with-block.
+    direct: bool = True,
+    load: str | os.PathLike[str] | None = None,
+) -> RunningServer:
+    """Starts a server that runs until the end of a with-block, or until its `stop` is called.
 
     Without `data` everything is temporary. `limits` is a profile's name or file, or a `Limits` (in process only).
     `store` is a PostgreSQL database that shall keep the items, `postgresql://user@host/database`; they stay there.
     `heads` are further heads, by name, or `"all"`; each has a free port, which is in `ports`. NoSQL is always on.
+    Without `direct` clients in direct mode are told to use gateway mode.
+    `load` is a folder whose containers are there from the start, as `pleiad serve --load` takes it.
     `consistency` is the account's level, from `eventual` to `strong`.
     With `throttle="enforce"` requests beyond the throughput of their container get 429, as they do from `pleiad serve`;
     tests of anything else need not wait for that, so the default only counts.
@@ -74,8 +183,12 @@ def start(
     given = Path(data) if data is not None else None
     ports = {head: 0 for head in named([heads] if isinstance(heads, str) else heads) if head != NOSQL}
     chosen((), ports)
-    with starter(given, store, port, ports, key, limits, consistency, throttle) as server:
-        yield server
+    folder = Path(load) if load is not None else None
+    with contextlib.ExitStack() as life:
+        server = life.enter_context(
+            starter(given, store, port, ports, key, limits, consistency, throttle, direct, folder)
+        )
+        return server.lives(life.pop_all())
 
 
 @contextlib.contextmanager
@@ -88,10 +201,12 @@ def _in_this_process(
     limits: str | Limits,
     consistency: str,
     throttle: str,
+    direct: bool,
+    load: Path | None,
 ) -> Iterator[RunningServer]:
-    from pleiad.limits import load
+    from pleiad.limits import load as load_limits
 
-    profile = load(limits) if isinstance(limits, str) else limits
+    profile = load_limits(limits) if isinstance(limits, str) else limits
     settings = Settings(
         data=data,
         store=store,
@@ -101,19 +216,24 @@ def _in_this_process(
         limits=profile,
         consistency=BY_OPTION[consistency],
         throttle=throttle,
+        direct=direct,
+        load=load,
     )
     node = Node(settings)
     loop = new_loop()
     thread = threading.Thread(target=loop.run_forever, name="pleiad-server", daemon=True)
     thread.start()
     try:
-        asyncio.run_coroutine_threadsafe(node.start(), loop).result(_START_SECONDS)
+        # A folder takes as long as it is large.
+        asyncio.run_coroutine_threadsafe(node.start(), loop).result(_START_SECONDS if load is None else None)
+        checkpoints = Checkpoints(node, loop) if data is None and store == SQLITE else None
         try:
             found = node.server.ports
-            yield RunningServer(
-                f"http://localhost:{found[NOSQL]}", key, found[NOSQL], os.getpid(), dict(found)
-            )
+            endpoint = f"http://localhost:{found[NOSQL]}"
+            yield RunningServer(endpoint, key, found[NOSQL], os.getpid(), dict(found), checkpoints)
         finally:
+            if checkpoints is not None:
+                checkpoints.remove()
             asyncio.run_coroutine_threadsafe(node.stop(), loop).result(_START_SECONDS)
     finally:
         loop.call_soon_threadsafe(loop.stop)
@@ -131,6 +251,8 @@ def _in_child_process(
     limits: str | Limits,
     consistency: str,
     throttle: str,
+    direct: bool,
+    load: Path | None,
 ) -> Iterator[RunningServer]:
     if not isinstance(limits, str):
         raise TypeError("a server in a child process takes its limits by profile name or file")
@@ -138,7 +260,9 @@ def _in_child_process(
     for head, head_port in ports.items():
         command += [BY_NAME[head].option, str(head_port)]
     command += ["--consistency", consistency, "--throttle", throttle]
+    command += [] if direct else ["--no-direct"]
     command += ["--ephemeral"] if data is None else ["--data", str(data)]
+    command += [] if load is None else ["--load", str(load)]
     # The environment keeps a key and a password out of the list of processes.
     settings = {"PLEIAD_KEY": key, "PLEIAD_STORE": store}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **settings})

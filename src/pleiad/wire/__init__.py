@@ -1,4 +1,4 @@
-"""Binary forms of bodies that clients send and read: bytes in, plain values out, and back.
+"""Binary forms of bodies and frames that clients send and read: bytes in, plain values out, and back.
 
 Everything here is pure and knows neither operations nor protocols. A decoder trusts no length, count or reference
 in its input: whatever is wrong with it ends in `MalformedError`, after work and memory in proportion to its bytes.

@@ -24,6 +24,7 @@ def settings() -> Settings:
         operation_seconds=0.3,
         fuzz_requests=400,
         fuzz_queries=400,
+        fuzz_frames=200,
         bit_flips=3,
         kills=1,
         flood_connections=700,

@@ -8,18 +8,23 @@ from pathlib import Path
 
 from attack import probes
 from attack.classes.stall import BRIEF_SHOTS
+from attack.fuzzing.frames import GOOD_FRAMES, FrameMaker
 from attack.fuzzing.queries import QueryMaker
 from attack.fuzzing.requests import RequestMaker
 from attack.hostile.shots import all_shots
 from attack.report import Outcome, save, table
 from attack.settings import FULL
+from attack.target import MASTER
 from attack.watch import Reads
 from pleiad.account.keys import EMULATOR_KEY, AccountKeys, KeysInForce
 from pleiad.heads.admin.head import AdminOperations
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.routes import routes
 from pleiad.heads.nosql.users import UserOperations
+from pleiad.job.copy.copies import Copies
 from pleiad.limits import Limits
+from pleiad.wire.rntbd.frame import read_request
+from pleiad.wire.rntbd.request_tokens import RequestToken
 
 
 def test_the_list_of_hostile_requests_has_more_than_sixty_of_every_family() -> None:
@@ -53,6 +58,18 @@ def test_one_seed_is_one_request_and_one_query() -> None:
     assert QueryMaker(7).make() == QueryMaker(7).make()
 
 
+def test_one_seed_is_one_handful_of_frames_that_a_server_reads() -> None:
+    assert str(FrameMaker(7, MASTER, b"/path").make()) == str(FrameMaker(7, MASTER, b"/path").make())
+    operations = set()
+    for seed in range(200):
+        for number, data in FrameMaker(seed, MASTER, b"/path").make().frames.items():
+            length = int.from_bytes(data[:4], "little")
+            frame = read_request(data[:length], data[length + 4 :])
+            assert frame.tokens[RequestToken.TRANSPORT_REQUEST_ID] == number
+            operations.add(frame.operation_type)
+    assert operations >= {int(operation) for _, operation, _, _ in GOOD_FRAMES}
+
+
 def test_a_stall_counts_as_all_the_reads_it_held_up() -> None:
     reads = Reads()
     for _ in range(900):
@@ -78,12 +95,16 @@ def test_what_broke_is_in_the_table_and_in_the_file(tmp_path: Path) -> None:
     assert saved["outcomes"][0]["errors_500"] == 1
 
 
+def _no_copies() -> Copies:
+    raise AssertionError("nobody asks for them here")
+
+
 def _routes() -> set[tuple[str, str]]:
     """What the server has a route for, with a star where a name stands."""
     keys = KeysInForce(AccountKeys(EMULATOR_KEY))
     table = {
-        **routes(UserOperations(Authenticator(keys, Limits()))),
-        **AdminOperations(keys, True, lambda: 0).routes(),
+        **routes(UserOperations(Authenticator(keys, Limits())), direct=True),
+        **AdminOperations(keys, True, lambda: 0, _no_copies).routes(),
     }
     return {(path, method) for path, methods in table.items() for method in methods}
 

@@ -21,8 +21,10 @@ from pleiad.catalog.throughput import Throughput
 from pleiad.engine.desk import Desk
 from pleiad.engine.engine import Engine
 from pleiad.heads.admin.head import AdminOperations
+from pleiad.heads.explorer.page import ExplorerPage
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.head import NoSqlHead
+from pleiad.job.copy.copies import Copies
 from pleiad.keys.range import WHOLE
 from pleiad.server.http.message import Request
 from pleiad.store.selection import Selection
@@ -91,9 +93,10 @@ class Account:
 
     def __init__(self, engine: Engine, keys: KeysInForce) -> None:
         self.engine = engine
+        self.copies = Copies(engine)
         self.authenticator = authenticator = Authenticator(keys, engine.limits)
-        self.admin = AdminOperations(keys, False, lambda: 0)
-        self.head = NoSqlHead(Desk(engine), authenticator, self.admin)
+        self.admin = AdminOperations(keys, False, lambda: 0, lambda: self.copies)
+        self.head = NoSqlHead(Desk(engine), authenticator, self.admin, page=ExplorerPage())
 
     async def send(
         self,
@@ -146,7 +149,8 @@ class Account:
         for container in self.engine.containers:
             for partition in container.map.partitions:
                 rows += await partition.select(Selection(WHOLE, (), 0, None), 0, 1000)
-        return records, sorted(rows), [rule.id for rule in self.engine.faults.live()]
+        recorded = [await self.engine.workload.state(each.resource.rid) for each in self.engine.containers]
+        return records, sorted(rows), [rule.id for rule in self.engine.faults.live()], recorded
 
 
 OpenAccount = Callable[..., AbstractAsyncContextManager[Account]]
@@ -183,5 +187,7 @@ async def fill(account: Account) -> Account:
     await send(
         "POST", ["dbs", "d", "clientencryptionkeys"], {"id": "cek", "wrappedDataEncryptionKey": "AA=="}
     )
+    await send("POST", ["_pleiad", "v1", *path, "workload"], {"at": 1, "operation": "read"})
     await send("POST", ["_pleiad", "v1", "faults"], {"fault": "late", "delayMs": 1, "database": "no such"})
+    await send("POST", ["_pleiad", "v1", "copies"], {"source": "d/other", "target": "d/copy", "online": True})
     return account

@@ -10,6 +10,7 @@ import pytest
 
 from pleiad.account.keys import AccountKeys, KeysInForce
 from pleiad.engine.engine import Engine
+from pleiad.engine.trail import Mode
 from pleiad.limits import Limits
 from tests.proofs.rights.account import MASTER_KEY, READ_ONLY_KEY, Account, OpenAccount, fill
 from tests.stores import OpenStore
@@ -23,6 +24,7 @@ def account(tmp_path: Path, open_store: OpenStore) -> OpenAccount:
     async def opened(name: str = "data") -> AsyncIterator[Account]:
         engine = Engine(await open_store(tmp_path / name), Limits())
         await engine.open()
+        await engine.workload.open(tmp_path / f"{name}-workload", Mode.OFF)
         try:
             yield await fill(Account(engine, KeysInForce(AccountKeys(MASTER_KEY, READ_ONLY_KEY))))
         finally:

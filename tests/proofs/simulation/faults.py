@@ -9,7 +9,8 @@ from unittest import mock
 
 import apsw
 
-from pleiad.engine.reshape.reshaper import Reshaper, _Source
+from pleiad.engine.reshape.pieces import Source
+from pleiad.engine.reshape.reshaper import Reshaper
 from pleiad.store.postgres import rehome
 from pleiad.store.postgres.connections import Connection
 from pleiad.store.postgres.segment import PostgresSegment
@@ -103,7 +104,7 @@ def _skips_the_last_catch_up() -> AbstractContextManager[object]:
     """What was written between the last round and the fence is not copied, and nobody compares."""
     catch_up = Reshaper._catch_up
 
-    async def hasty(self: Reshaper, sources: list[_Source]) -> int:
+    async def hasty(self: Reshaper, sources: list[Source]) -> int:
         if all(source.fenced is None for source in sources):
             return await catch_up(self, sources)
         for source in sources:

@@ -155,7 +155,7 @@ def test_watching_goes_on_until_it_is_stopped(server: RunningServer) -> None:
     assert process.stdout is not None
     looks = [json.loads(process.stdout.readline()) for _ in range(3)]
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=20)
+    _, stderr = process.communicate(timeout=120)
     assert process.returncode == 0, stderr
     assert [look["partitions"][0]["items"] for look in looks] == [30, 30, 30]
     assert all(look["largest"] for look in looks)

@@ -6,7 +6,7 @@ import asyncio
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -16,24 +16,17 @@ from azure.cosmos import CosmosClient
 
 import pleiad
 from pleiad.catalog.catalog import UnfinishedCopyError
-from pleiad.cli.copy_data import bar, duration, progress_text
+from pleiad.cli.copy_data import progress_text
+from pleiad.cli.progress_line import bar, duration, in_columns
 from pleiad.engine import items
 from pleiad.engine.engine import Engine
 from pleiad.job.copy_data import CopyProgress, CopyStage
 from pleiad.limits import Limits
 from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.sqlite.store import SqliteStore
-from tests.postgres_server import PostgresServer
 
 ITEMS = 3_000
 BODY = "x" * 10_000
-
-
-@pytest.fixture
-def database(postgres_server: PostgresServer) -> Iterator[str]:
-    dsn = postgres_server.new_database()
-    yield dsn
-    postgres_server.give_back(dsn)
 
 
 @pytest.fixture
@@ -83,7 +76,9 @@ def test_a_copy_that_was_killed_goes_on_where_it_was(
     source = tmp_path / "source"
     make_account(source, ITEMS)
     directory = tmp_path / "target"
-    target = request.getfixturevalue("database") if store_kind == "postgres" else f"sqlite:{directory}"
+    target = (
+        request.getfixturevalue("postgres_database") if store_kind == "postgres" else f"sqlite:{directory}"
+    )
     with subprocess.Popen(command(f"sqlite:{source}", target), stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
@@ -143,11 +138,11 @@ def test_a_place_that_cannot_be_copied_is_refused_with_a_sentence(
     assert sentence in refused(source.format(**names), target.format(**names))
 
 
-def test_a_source_without_an_account_is_refused(tmp_path: Path, database: str) -> None:
+def test_a_source_without_an_account_is_refused(tmp_path: Path, postgres_database: str) -> None:
     asyncio.run(SqliteStore(tmp_path / "empty").close())
     assert "holds no account" in refused(f"sqlite:{tmp_path / 'empty'}", f"sqlite:{tmp_path / 't'}")
-    assert "holds no data of Pleiad" in refused(database, f"sqlite:{tmp_path / 't'}")
-    with psycopg.connect(database) as connection:
+    assert "holds no data of Pleiad" in refused(postgres_database, f"sqlite:{tmp_path / 't'}")
+    with psycopg.connect(postgres_database) as connection:
         (found,) = connection.execute("SELECT to_regnamespace('pleiad')").fetchall()
         assert found == (None,), "a database that is only looked at stays as it is"
 
@@ -172,11 +167,13 @@ def test_a_target_whose_catalog_is_lost_keeps_its_items(tmp_path: Path, account:
     assert list((other / "segments").glob("*.sqlite"))
 
 
-def test_places_that_servers_work_on_are_refused(tmp_path: Path, account: Path, database: str) -> None:
+def test_places_that_servers_work_on_are_refused(
+    tmp_path: Path, account: Path, postgres_database: str
+) -> None:
     with pleiad.start(data=account, child_process=True):
         assert "in use by a server" in refused(f"sqlite:{account}", f"sqlite:{tmp_path / 't'}")
-    with pleiad.start(store=database, child_process=True):
-        assert "in use by a server" in refused(f"sqlite:{account}", database)
+    with pleiad.start(store=postgres_database, child_process=True):
+        assert "in use by a server" in refused(f"sqlite:{account}", postgres_database)
 
 
 def spoil_catalog(directory: Path) -> None:
@@ -197,20 +194,20 @@ def test_data_of_a_newer_version_is_refused(
     assert "was written by a newer Pleiad (format 99" in sentence
 
 
-def test_a_database_of_a_newer_version_is_refused(account: Path, database: str) -> None:
+def test_a_database_of_a_newer_version_is_refused(account: Path, postgres_database: str) -> None:
     async def make() -> None:
-        await (await PostgresStore.open(database)).close()
+        await (await PostgresStore.open(postgres_database)).close()
 
     asyncio.run(make())
-    with psycopg.connect(database, autocommit=True) as connection:
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
         connection.execute("UPDATE pleiad.version SET version = 99")
-    assert "was written by a newer Pleiad (format 99" in refused(f"sqlite:{account}", database)
+    assert "was written by a newer Pleiad (format 99" in refused(f"sqlite:{account}", postgres_database)
 
 
 def test_progress_is_told_with_speed_and_time_left() -> None:
     half = CopyProgress(CopyStage.COPYING, 5_000, 10_000)
-    assert bar(half) == "[############............]"
-    assert bar(CopyProgress(CopyStage.COPYING, 0, 0)) == "[########################]"
+    assert bar(0.5, 24) == "[############............]"
+    assert bar(1.0, 24) == "[########################]"
     assert progress_text(half, 0, 0.0) == "copying 5,000 of 10,000 items"
     # A resumed copy has done 1,000 of them in 20 seconds itself.
     assert progress_text(half, 1_000, 20.0) == "copying 5,000 of 10,000 items, 50 items/s, 1 min 40 s left"
@@ -220,3 +217,13 @@ def test_progress_is_told_with_speed_and_time_left() -> None:
         "59 min 59 s",
         "2 h 1 min",
     ]
+
+
+@pytest.mark.parametrize("columns", [20, 60, 80, 200])
+def test_progress_fits_the_terminal(columns: int) -> None:
+    step = CopyProgress(CopyStage.COPYING, 12_345_678, 123_456_789)
+    text = progress_text(step, 12_345_678, 5_000.0)
+    line = in_columns(text, 0.1, columns)
+    assert len(line) < columns
+    assert line.startswith("[##") is (columns == 200)
+    assert in_columns("copying", 0.5, 80) == f"{bar(0.5, 24)} copying"

@@ -128,4 +128,4 @@ def test_a_port_that_is_taken_is_told() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         said = refused("--ephemeral", "--port", taken.getsockname()[1])
-    assert "cannot serve on" in said
+    assert "take another port with --port" in said

@@ -110,8 +110,9 @@ def test_parameters_are_json_with_or_without_the_at_sign(server: RunningServer, 
 def test_a_partition_key_confines_the_query_to_its_logical_partition(
     server: RunningServer, people: str
 ) -> None:
-    result = run(server, people, "SELECT VALUE c.name FROM c", "--partition-key", '"Lima"')
-    assert result.stdout == '"Bo"\n'
+    for given in ('"Lima"', "Lima", '["Lima"]'):
+        result = run(server, people, "SELECT VALUE c.name FROM c", "--partition-key", given)
+        assert result.stdout == '"Bo"\n'
 
 
 def test_the_limit_stops_early_and_says_that_there_is_more(server: RunningServer, people: str) -> None:
@@ -158,6 +159,24 @@ def test_explain_names_the_index_that_would_help(server: RunningServer) -> None:
     assert "indexes that would help\n  /size/?   high impact\n" in result.stderr
 
 
+def test_explain_says_why_a_query_fans_out_and_what_50_partitions_would_cost(
+    server: RunningServer, people: str
+) -> None:
+    wide = " ".join(
+        run(server, people, "SELECT * FROM c WHERE CONTAINS(c.id, '1')", "--explain").stderr.split()
+    )
+    assert "the way it takes The filter does not name /city" in wide
+    assert "With 50 physical partitions it would go to all of them and cost 122.50 RU more" in wide
+    assert "advice CONTAINS looks into every value" in wide
+    one = run(server, people, "SELECT * FROM c", "--partition-key", "a", "--explain").stderr
+    assert "The request names the partition key, so it goes to one physical partition." in " ".join(
+        one.split()
+    )
+    assert "would cost the same" in " ".join(one.split())
+    plain = run(server, people, "SELECT * FROM c")
+    assert "the way it takes" not in plain.stderr
+
+
 def test_a_syntax_error_is_marked_where_it_is(server: RunningServer, people: str) -> None:
     result = run(server, people, "SELECT *\nFROM c\nWHERE c.age >> 1 AND\n  c.id = = 2")
     assert result.exit_code == 1
@@ -198,7 +217,8 @@ def test_nothing_listening_is_said_in_a_sentence() -> None:
         (("sample", "SELECT 1"), "is not a database and a container"),
         (("a/b", "SELECT 1", "--parameter", "x"), "is not of the form name=JSON"),
         (("a/b", "SELECT 1", "--parameter", "x=Oslo"), "must be JSON"),
-        (("a/b", "SELECT 1", "--partition-key", "Oslo"), "a text keeps its quotes"),
+        (("a/b", "SELECT 1", "--parameter", "x=Oslo"), "a text keeps its quotes"),
+        (("a/b", "SELECT 1", "--partition-key", '[["x"]]'), "each value of a partition key"),
         (("a/b", "SELECT 1", "--max-items", "0"), "--max-items"),
     ],
 )
@@ -287,5 +307,5 @@ def test_the_start_page_shows_only_options_that_exist() -> None:
     page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
     section = page.partition("## Query from the terminal")[2].partition("\n## ")[0]
     assert section
-    known = {"--help", *(name for parameter in cli.commands["query"].params for name in parameter.opts)}
+    known = {"--help", *(name for parameter in query_verb.query.params for name in parameter.opts)}
     assert set(re.findall(r"--[a-z-]+", section)) <= known

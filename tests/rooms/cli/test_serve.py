@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import os
 import re
 import signal
@@ -17,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.waiting import wait_until
 
 OWN_KEY = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldC1zZWNyZXQ="
 
@@ -58,7 +61,7 @@ class Served:
     def stop(self, with_signal: int = signal.SIGTERM) -> tuple[int, str, str]:
         """Ends the server; its exit code and what it wrote after the banner."""
         self.process.send_signal(with_signal)
-        output, complaints = self.process.communicate(timeout=20)
+        output, complaints = self.process.communicate(timeout=120)
         return self.process.returncode, output, complaints
 
 
@@ -81,7 +84,11 @@ def serving(*arguments: object, **variables: str) -> Iterator[Served]:
 def refused(*arguments: object, **variables: str) -> str:
     """What a server that does not start says; it leaves with an error code and no traceback."""
     done = subprocess.run(
-        command("serve", *arguments), capture_output=True, text=True, timeout=20, env=environment(**variables)
+        command("serve", *arguments),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment(**variables),
     )
     assert done.returncode not in (0, -9), done
     assert "Traceback" not in done.stderr, done.stderr
@@ -117,6 +124,58 @@ def test_the_banner_says_where_how_and_what(tmp_path: Path) -> None:
         assert "https on the same port" in server.banner
         assert "Ctrl-C" in server.banner
         assert "SIGTERM" in server.banner
+
+
+def test_a_link_is_printed_where_it_is_asked_for_and_works_once(tmp_path: Path) -> None:
+    with serving("--ephemeral", "--port", 0, "--link", PLEIAD_KEY=OWN_KEY) as server:
+        found = re.search(rf"http://localhost:{server.port}/#handover=(\S+)", server.banner)
+        assert found is not None
+        headers = {
+            "origin": f"http://localhost:{server.port}",
+            "host": f"localhost:{server.port}",
+            "x-pleiad-handover": found[1],
+        }
+        answers = []
+        for _ in range(2):
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+            connection.request("POST", "/_pleiad/handover", headers=headers)
+            response = connection.getresponse()
+            answers.append((response.status, response.read().decode()))
+            connection.close()
+        assert answers[0] == (200, json.dumps({"key": OWN_KEY}, separators=(",", ":")))
+        assert answers[1][0] == 401
+        _, output, complaints = server.stop()
+    assert found[1] not in output + complaints
+
+
+@pytest.mark.parametrize("given", [(), ("--no-link",)], ids=str)
+def test_no_link_stands_in_an_output_that_is_no_terminal(given: tuple[str, ...]) -> None:
+    with serving("--ephemeral", "--port", 0, *given) as server:
+        assert "handover" not in server.banner
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")
+@pytest.mark.parametrize(("given", "is_shown"), [((), True), (("--no-link",), False)], ids=str)
+def test_a_terminal_shows_the_link_unless_it_is_not_wanted(given: tuple[str, ...], is_shown: bool) -> None:
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        command("serve", "--ephemeral", "--port", 0, *given), stdout=theirs, stderr=theirs, env=environment()
+    )
+    os.close(theirs)
+    try:
+        shown = b""
+        while b"SIGTERM" not in shown:
+            shown += os.read(ours, 4_096)
+        assert (b"/#handover=" in shown) == is_shown
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def test_beyond_loopback_there_is_no_link(tmp_path: Path) -> None:
+    with serving("--ephemeral", "--port", 0, "--host", "0.0.0.0", "--link", PLEIAD_KEY=OWN_KEY) as server:
+        assert "handover" not in server.banner
 
 
 def test_a_key_of_ones_own_is_never_printed(tmp_path: Path) -> None:
@@ -208,7 +267,7 @@ def test_a_signal_lets_the_running_request_finish_and_exits_clean(name: str, tmp
             client.sendall(body[5:])
             answer = client.recv(65536)
         assert answer.startswith(b"HTTP/1.1 401")
-        output, complaints = server.process.communicate(timeout=20)
+        output, complaints = server.process.communicate(timeout=120)
         assert server.process.returncode == 0
         assert f"{name}: finishing running requests" in output
         assert "Stopped." in output
@@ -219,6 +278,18 @@ def test_health_needs_no_key_and_everything_else_does() -> None:
     with serving("--ephemeral", "--port", 0) as server:
         assert server.get("/_pleiad/health") == (200, b'{"status":"ok"}')
         assert server.get("/dbs")[0] == 401
+
+
+def test_a_server_is_not_ready_while_its_data_is_away(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with serving("--data", data, "--port", 0) as served:
+        assert served.get("/_pleiad/ready") == (200, b'{"status":"ready"}')
+        data.rename(tmp_path / "away")
+        status, body = served.get("/_pleiad/ready")
+        assert (status, b"store unavailable" in body) == (503, True)
+        assert served.get("/_pleiad/health")[0] == 200, "a restart would help nothing"
+        (tmp_path / "away").rename(data)
+        assert served.get("/_pleiad/ready")[0] == 200
 
 
 def test_the_certificate_is_kept_over_restarts(tmp_path: Path) -> None:
@@ -242,8 +313,9 @@ def test_limits_come_from_a_file(tmp_path: Path) -> None:
     [
         ("item_bytes = ", "not valid TOML"),
         ("no_such_limit = 5", "no limit 'no_such_limit'"),
-        ('item_bytes = "big"', "'item_bytes' must be"),
-        ("item_bytes = -1", "'item_bytes' must be"),
+        ('item_bytes = "big"', "'item_bytes' must be a whole number"),
+        ("item_bytes = -1", "'item_bytes' must be a whole number"),
+        ('operation_seconds = "long"', "'operation_seconds' must be a number"),
         ('profile = "huge"', "no profile 'huge'"),
         ("profile = 5", "profile"),
         ("profile = []", "profile"),
@@ -269,6 +341,72 @@ def test_a_port_in_use_is_explained() -> None:
         said = refused("--ephemeral", "--port", port)
     assert str(port) in said
     assert "in use" in said
+
+
+@pytest.mark.parametrize("option", ["--port", "PLEIAD_PORT"])
+def test_a_port_in_use_leaves_no_directory_behind_and_names_the_option(option: str, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        given = [option, port] if option.startswith("--") else []
+        variables = {} if given else {option: port}
+        said = refused("--data", tmp_path / "new", *given, **variables)
+    assert "take another port with --port" in said
+    assert not (tmp_path / "new").exists()
+
+
+def test_data_that_is_to_be_kept_and_not_to_be_kept_is_refused(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    assert "give only one of them" in refused("--ephemeral", "--data", kept, "--port", 0)
+    assert "give only one of them" in refused("--port", 0, PLEIAD_EPHEMERAL="1", PLEIAD_DATA=str(kept))
+    with serving("--ephemeral", "--port", 0, PLEIAD_DATA=str(kept)) as server:
+        assert "temporary" in server.banner, "the option wins over the variable"
+    assert not kept.exists()
+
+
+def test_a_pipe_that_closes_ends_no_server(tmp_path: Path) -> None:
+    with serving("--data", tmp_path, "--port", 0) as server:
+        assert server.process.stdout is not None
+        server.process.stdout.close()
+        assert server.get("/_pleiad/health")[0] == 200
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(timeout=20) == 0
+        assert server.process.stderr is not None
+        assert server.process.stderr.read() == ""
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_standard_output_that_nobody_ever_reads_ends_no_server(is_closed: bool, tmp_path: Path) -> None:
+    port = free_port()
+    words = command("serve", "--data", tmp_path, "--port", port)
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = subprocess.Popen(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *words] if is_closed else words, stdout=writing, env=environment()
+    )
+    os.close(writing)
+    try:
+        assert wait_until(lambda: process.poll() is not None or is_answering(port))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def is_answering(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=10):
+        return True
+    return False
+
+
+def test_beyond_loopback_the_endpoint_has_the_first_name_that_was_given() -> None:
+    names = ("--host-name", "db.example.com", "--host-name", "other")
+    with serving("--ephemeral", "--port", 0, "--host", "0.0.0.0", "--key", OWN_KEY, *names) as server:
+        assert f"AccountEndpoint=http://db.example.com:{server.port}/;" in server.banner
+    with serving("--ephemeral", "--port", 0, *names) as server:
+        assert f"AccountEndpoint=http://localhost:{server.port}/;" in server.banner
 
 
 def test_data_that_cannot_be_a_directory_is_explained(tmp_path: Path) -> None:

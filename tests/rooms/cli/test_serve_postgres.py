@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,20 +12,16 @@ from azure.cosmos import CosmosClient, PartitionKey
 from azure.cosmos.exceptions import CosmosResourceNotFoundError
 
 import pleiad
-from tests.postgres_server import PostgresServer
+from pleiad.client.admin import Admin
+from pleiad.client.connection import Connection
+
+from .test_serve import OWN_KEY, command, environment, serving
 
 
-@pytest.fixture
-def database(postgres_server: PostgresServer) -> Iterator[str]:
-    dsn = postgres_server.new_database()
-    yield dsn
-    postgres_server.give_back(dsn)
-
-
-def test_two_servers_on_one_database_answer_as_one(database: str) -> None:
+def test_two_servers_on_one_database_answer_as_one(postgres_database: str) -> None:
     with (
-        pleiad.start(store=database, child_process=True) as first,
-        pleiad.start(store=database, child_process=True) as second,
+        pleiad.start(store=postgres_database, child_process=True) as first,
+        pleiad.start(store=postgres_database, child_process=True) as second,
     ):
         one = CosmosClient(first.endpoint, first.key)
         other = CosmosClient(second.endpoint, second.key)
@@ -43,9 +39,37 @@ def test_two_servers_on_one_database_answer_as_one(database: str) -> None:
         other.get_database_client("db").delete_container("c")
         with pytest.raises(CosmosResourceNotFoundError):
             made.read_item("i7", "k3")
-    with pleiad.start(store=database, child_process=True) as again:
+    with pleiad.start(store=postgres_database, child_process=True) as again:
         client = CosmosClient(again.endpoint, again.key)
         assert [each["id"] for each in client.list_databases()] == ["db"]
+
+
+def test_servers_on_one_database_that_disagree_are_refused_or_warn(postgres_database: str) -> None:
+    with serving("--ephemeral", "--port", 0, PLEIAD_STORE=postgres_database):
+        other = ("--ephemeral", "--port", 0, "--throttle", "observe", "--key", OWN_KEY)
+        refusal = subprocess.run(
+            command("serve", *other),
+            env=environment(PLEIAD_STORE=postgres_database),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert refusal.returncode != 0
+        assert "throttle (enforce there, observe here)" in refusal.stderr
+        assert OWN_KEY not in refusal.stderr
+        with serving(*other, "--allow-different-settings", PLEIAD_STORE=postgres_database) as second:
+            endpoint = f"http://localhost:{second.port}"
+            with Connection(endpoint, OWN_KEY) as connection:
+                warnings = {each["kind"]: each["message"] for each in Admin(connection).warnings()}
+            assert "throttle (enforce there, observe here)" in warnings["settings-differ"]
+            assert json.loads(second.get("/_pleiad/ready")[1]) == {
+                "status": "degraded",
+                "problems": ["settings-differ"],
+            }
+            log = second.stop()[2]
+        assert "settings-differ: another server on this database has other settings" in log
+        assert OWN_KEY not in log
 
 
 def test_a_store_that_does_not_answer_is_named_without_its_password(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -164,3 +165,42 @@ async def test_a_second_try_asks_for_rights_again(engine: Opened, monkeypatch: p
         monkeypatch.setattr(opened, "second_look", look)
         answer = await Desk(opened).serve(visit, missing, told)
         assert (answer.reason, visit.done) == (Reason.UNAUTHENTICATED, 1)
+
+
+async def test_while_it_is_quiet_visits_wait_and_then_have_the_engine_there_is(engine: Opened) -> None:
+    async with engine() as before:
+        desk = Desk(before)
+    async with engine() as after:
+        visits = [Knock(Operation.READ_ITEM, caller) for caller in (MASTER, READ_ONLY)]
+        async with desk.quiet(60):
+            serving = [asyncio.ensure_future(desk.serve(visit, work, told)) for visit in visits]
+            given_up = asyncio.ensure_future(desk.serve(Knock(Operation.READ_ITEM, MASTER), work, told))
+            for _ in range(3):
+                await asyncio.sleep(0)
+            given_up.cancel()
+            assert [visit.done for visit in visits] == [0, 0]
+            desk.move_to(after)
+        assert [(await answer).status for answer in serving] == [1, 1]
+        assert [visit.engine for visit in visits] == [after, after]
+        assert counted(before) == {}
+
+
+async def test_it_is_not_quiet_before_the_visits_under_way_have_ended(engine: Opened) -> None:
+    may_end = asyncio.Event()
+
+    async def long_work(visit: Knock) -> Said:
+        await may_end.wait()
+        return Said(1)
+
+    async with engine() as opened:
+        desk = Desk(opened)
+        serving = asyncio.ensure_future(desk.serve(Knock(Operation.READ_ITEM, MASTER), long_work, told))
+        await asyncio.sleep(0)
+        with pytest.raises(TimeoutError, match="still under way"):
+            async with desk.quiet(0.0):
+                pytest.fail("it is not quiet")
+        # What was in vain keeps nobody waiting.
+        assert (await desk.serve(Knock(Operation.READ_ITEM, MASTER), work, told)).status == 1
+        may_end.set()
+        async with desk.quiet(60):
+            assert serving.done()

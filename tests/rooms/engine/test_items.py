@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from pleiad import charge
-from pleiad.engine import items
+from pleiad.engine import items, logical_delete
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS, Conditions, ItemAnswer
 from pleiad.errors import PleiadError
 from pleiad.heads.nosql import session_token
 from pleiad.heads.nosql.failures import substatus_of
+from pleiad.keys.hash import V1_STRING_BYTES_MAX
 from pleiad.keys.range import WHOLE
 from pleiad.limits import PROFILES, Limits
 from pleiad.partition.partition import Partition
@@ -166,6 +167,26 @@ async def test_a_read_of_a_known_version_is_not_modified(engine: Opened) -> None
         assert await status(container, "read", Conditions(if_none_match="*")) == 304
         await items.upsert(container, text(v=1), PK, NO_CONDITIONS)
         assert await status(container, "read", Conditions(if_none_match=tag)) == 200
+
+
+async def test_long_keys_of_version_1_that_begin_alike_share_a_logical_partition_and_this_is_said_once(
+    engine: Opened, caplog: pytest.LogCaptureFixture
+) -> None:
+    alike = "k" * V1_STRING_BYTES_MAX
+    async with engine() as opened:
+        container = await new_container(opened, partitionKey={"paths": ["/pk"]})
+        await items.create(container, text("a", alike + "1"), (alike + "1",))
+        with pytest.raises(PleiadError) as caught:
+            await items.create(container, text("a", alike + "2"), (alike + "2",))
+        assert status_of(caught.value) == 409
+        await items.create(container, text("b", alike + "2"), (alike + "2",))
+    assert caplog.text.count("share one logical partition") == 1
+    strict = Limits(partition_key_bytes_v1=V1_STRING_BYTES_MAX)
+    async with engine(strict) as opened:
+        container = await opened.container("db", "c")
+        with pytest.raises(PleiadError) as caught:
+            await items.create(container, text("c", alike + "1"), (alike + "1",))
+        assert status_of(caught.value) == 400
 
 
 async def test_the_same_id_in_two_logical_partitions_is_two_items(engine: Opened) -> None:
@@ -346,12 +367,12 @@ async def test_deleting_a_partition_key_takes_all_its_items_and_no_other(engine:
         for number in range(450):
             await items.create(container, text(f"i{number}", n=number), PK)
         await items.create(container, text("kept", pk="q"), ("q",))
-        answer = await items.delete_partition_key(container, PK)
+        answer = await logical_delete.delete_partition_key(container, PK)
         (partition,) = container.map.partitions
         assert [row.id for row in await partition.scan(WHOLE, 0, 1_000)] == ["kept"]
         assert (await partition.state()).items == 1
         assert answer.charge.ru > 450 * charge.delete(10, 0).ru * 0.99
-        empty = await items.delete_partition_key(container, PK)
+        empty = await logical_delete.delete_partition_key(container, PK)
         assert empty.charge.ru == 0
 
 

@@ -51,7 +51,7 @@ async def test_scripts_count_right_while_their_partition_is_split_and_moved(engi
 
         async def work(key: str) -> None:
             for _ in range(12):
-                await execution.execute(container, procedures[key], (key,), b"[]")
+                await execution.execute(container, procedures[key], (key,), "[]")
                 begun.set()
 
         running = [asyncio.create_task(work(key)) for key in keys]

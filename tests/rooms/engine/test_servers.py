@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -26,15 +25,7 @@ from pleiad.keys.range import WHOLE
 from pleiad.limits import GB, Limits
 from pleiad.node import Node, Settings
 from pleiad.store.postgres.store import PostgresStore
-from tests.postgres_server import PostgresServer
 from tests.waiting import until
-
-
-@pytest.fixture
-def database(postgres_server: PostgresServer) -> Iterator[str]:
-    dsn = postgres_server.new_database()
-    yield dsn
-    postgres_server.give_back(dsn)
 
 
 async def opened(stack: AsyncExitStack, dsn: str, limits: Limits | None = None) -> Engine:
@@ -78,9 +69,9 @@ async def names(container: Container) -> set[str]:
         token = page.token
 
 
-async def test_what_one_server_creates_changes_and_deletes_the_other_learns(database: str) -> None:
+async def test_what_one_server_creates_changes_and_deletes_the_other_learns(postgres_database: str) -> None:
     async with AsyncExitStack() as stack:
-        one, other = await opened(stack, database), await opened(stack, database)
+        one, other = await opened(stack, postgres_database), await opened(stack, postgres_database)
         container = await made(one)
         await put(container, "k", "a", 1)
         twin = await seen(other)
@@ -96,9 +87,9 @@ async def test_what_one_server_creates_changes_and_deletes_the_other_learns(data
         assert caught.value.row is errors.RESOURCE_NOT_FOUND or caught.value.row is errors.OWNER_NOT_FOUND
 
 
-async def test_the_token_of_a_page_of_one_server_is_good_at_the_other(database: str) -> None:
+async def test_the_token_of_a_page_of_one_server_is_good_at_the_other(postgres_database: str) -> None:
     async with AsyncExitStack() as stack:
-        one, other = await opened(stack, database), await opened(stack, database)
+        one, other = await opened(stack, postgres_database), await opened(stack, postgres_database)
         container = await made(one)
         for number in range(6):
             await put(container, f"k{number}", f"i{number}", number)
@@ -109,24 +100,26 @@ async def test_the_token_of_a_page_of_one_server_is_good_at_the_other(database: 
 
 
 async def test_the_same_name_at_the_same_moment_is_one_success_and_no_rid_is_given_twice(
-    database: str,
+    postgres_database: str,
 ) -> None:
     async with AsyncExitStack() as stack:
-        engines = [await opened(stack, database) for _ in range(2)]
+        engines = [await opened(stack, postgres_database) for _ in range(2)]
         calls = [engine.create_database({"id": "same"}, None) for engine in engines]
         calls += [engines[n % 2].create_database({"id": f"db{n}"}, None) for n in range(10)]
         answers = await asyncio.gather(*calls, return_exceptions=True)
         failures = [answer for answer in answers if isinstance(answer, BaseException)]
         assert [getattr(failure, "row", None) for failure in failures] == [errors.RESOURCE_EXISTS]
     async with AsyncExitStack() as stack:
-        engine = await opened(stack, database)
+        engine = await opened(stack, postgres_database)
         found = engine.catalog.children(Kind.DATABASE, "")
         assert sorted(each.id for each in found) == sorted(["same", *(f"db{n}" for n in range(10))])
 
 
-async def test_writers_at_two_servers_go_on_through_a_split_and_a_merge_at_one(database: str) -> None:
+async def test_writers_at_two_servers_go_on_through_a_split_and_a_merge_at_one(
+    postgres_database: str,
+) -> None:
     async with AsyncExitStack() as stack:
-        one, other = await opened(stack, database), await opened(stack, database)
+        one, other = await opened(stack, postgres_database), await opened(stack, postgres_database)
         container = await made(one)
         twin = await seen(other)
         acknowledged: dict[tuple[str, str], int] = {}
@@ -163,9 +156,9 @@ async def test_writers_at_two_servers_go_on_through_a_split_and_a_merge_at_one(d
         ]
 
 
-async def test_two_servers_never_change_one_map_at_the_same_time(database: str) -> None:
+async def test_two_servers_never_change_one_map_at_the_same_time(postgres_database: str) -> None:
     async with AsyncExitStack() as stack:
-        one, other = await opened(stack, database), await opened(stack, database)
+        one, other = await opened(stack, postgres_database), await opened(stack, postgres_database)
         container = await made(one)
         for n in range(20):
             await put(container, f"k{n}", "i", n)
@@ -188,9 +181,9 @@ async def test_two_servers_never_change_one_map_at_the_same_time(database: str) 
         assert len(container.map.partitions) == 2
 
 
-async def test_a_session_and_a_feed_go_on_at_another_server(database: str) -> None:
+async def test_a_session_and_a_feed_go_on_at_another_server(postgres_database: str) -> None:
     async with AsyncExitStack() as stack:
-        one, other = await opened(stack, database), await opened(stack, database)
+        one, other = await opened(stack, postgres_database), await opened(stack, postgres_database)
         container = await made(one)
         twin = await seen(other)
         await put(container, "k", "a", 1)
@@ -208,25 +201,25 @@ async def test_a_session_and_a_feed_go_on_at_another_server(database: str) -> No
         assert [row.id for row in page.rows] == ["c"]
 
 
-async def test_a_start_beside_a_server_at_work_removes_nothing(database: str) -> None:
+async def test_a_start_beside_a_server_at_work_removes_nothing(postgres_database: str) -> None:
     async with AsyncExitStack() as stack:
-        one = await opened(stack, database)
+        one = await opened(stack, postgres_database)
         container = await made(one)
         await put(container, "k", "a", 1)
         copy = one.store.segment("a-copy-being-made")
         await copy.fence(0, 1)
-        other = await opened(stack, database)
+        other = await opened(stack, postgres_database)
         assert (await copy.state(0)).epoch == 2
         assert await names(await seen(other)) == {"a"}
     async with AsyncExitStack() as stack:
-        alone = await opened(stack, database)
+        alone = await opened(stack, postgres_database)
         assert (await alone.store.segment("a-copy-being-made").state(0)).epoch == 0
 
 
-async def test_a_node_serves_from_postgresql(database: str, tmp_path: Path) -> None:
+async def test_a_node_serves_from_postgresql(postgres_database: str, tmp_path: Path) -> None:
     counts = []
     for _ in range(2):
-        node = Node(Settings(store=database, data=tmp_path / "data", port=0))
+        node = Node(Settings(store=postgres_database, data=tmp_path / "data", port=0))
         await node.start()
         try:
             counts.append(await node.load_sample())
@@ -236,10 +229,10 @@ async def test_a_node_serves_from_postgresql(database: str, tmp_path: Path) -> N
     assert counts[1] == 0
 
 
-async def test_data_raises_a_throughput_once_however_many_servers_see_it(database: str) -> None:
+async def test_data_raises_a_throughput_once_however_many_servers_see_it(postgres_database: str) -> None:
     limits = Limits(throughput_ru_per_gb=50 * GB // 1024)
     async with AsyncExitStack() as stack:
-        engines = [await opened(stack, database, limits) for _ in range(3)]
+        engines = [await opened(stack, postgres_database, limits) for _ in range(3)]
         first = await made(engines[0])
         for engine in engines[1:]:
             await seen(engine)
@@ -262,9 +255,9 @@ async def test_data_raises_a_throughput_once_however_many_servers_see_it(databas
         assert rates == [600] * 3
 
 
-async def test_the_pause_between_changes_of_buckets_holds_for_all_servers(database: str) -> None:
+async def test_the_pause_between_changes_of_buckets_holds_for_all_servers(postgres_database: str) -> None:
     async with AsyncExitStack() as stack:
-        one, two = [await opened(stack, database) for _ in range(2)]
+        one, two = [await opened(stack, postgres_database) for _ in range(2)]
         container = await made(one)
         await seen(two)
         for engine, percent, is_refused in ((one, 30, False), (two, 40, True)):

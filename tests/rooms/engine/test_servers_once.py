@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -22,17 +21,9 @@ from pleiad.errors import PleiadError
 from pleiad.partition.partition import Partition
 from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.segments import SegmentDroppedError
-from tests.postgres_server import PostgresServer
 from tests.rooms.engine.test_scripts import COUNT
 from tests.rooms.engine.test_servers import names, opened, put, seen
 from tests.waiting import until
-
-
-@pytest.fixture
-def database(postgres_server: PostgresServer) -> Iterator[str]:
-    dsn = postgres_server.new_database()
-    yield dsn
-    postgres_server.give_back(dsn)
 
 
 async def made(engine: Engine, **more: Any) -> Container:
@@ -55,13 +46,13 @@ async def until_swept(container: Container) -> None:
 
 
 async def test_sweeping_is_the_work_of_whoever_has_the_lease_and_a_dead_server_loses_it(
-    database: str,
+    postgres_database: str,
 ) -> None:
     async with AsyncExitStack() as stack:
-        one = await opened(stack, database)
+        one = await opened(stack, postgres_database)
         container = await made(one, defaultTtl=1)
-        await opened(stack, database)
-        dead = await PostgresStore.open(database)
+        await opened(stack, postgres_database)
+        dead = await PostgresStore.open(postgres_database)
         stack.push_async_callback(dead.close)
         async with asyncio.timeout(60):
             lease = dead.lease("sweep")
@@ -72,24 +63,24 @@ async def test_sweeping_is_the_work_of_whoever_has_the_lease_and_a_dead_server_l
         await asyncio.sleep(3.5)
         assert await names(container) == set()
         assert await stored(container) == 5  # hidden, and left to the server that has the lease
-        with psycopg.connect(database, autocommit=True) as connection:
+        with psycopg.connect(postgres_database, autocommit=True) as connection:
             connection.execute("UPDATE pleiad.lease SET expires = now() WHERE name = 'sweep'")
         await until_swept(container)
 
 
-async def test_a_server_sweeps_what_one_that_is_gone_has_made(database: str) -> None:
+async def test_a_server_sweeps_what_one_that_is_gone_has_made(postgres_database: str) -> None:
     async with AsyncExitStack() as stack:
-        other = await opened(stack, database)
+        other = await opened(stack, postgres_database)
         async with AsyncExitStack() as life:
-            container = await made(await opened(life, database), defaultTtl=1)
+            container = await made(await opened(life, postgres_database), defaultTtl=1)
             await put(container, "k", "a", 1)
         assert await until(lambda: other.containers)
         await until_swept(other.containers[0])
 
 
-async def test_the_halves_of_a_split_are_given_their_homes_once(database: str) -> None:
+async def test_the_halves_of_a_split_are_given_their_homes_once(postgres_database: str) -> None:
     async with AsyncExitStack() as stack:
-        one, other = await opened(stack, database), await opened(stack, database)
+        one, other = await opened(stack, postgres_database), await opened(stack, postgres_database)
         container = await made(one)
         for n in range(40):
             await put(container, f"k{n}", "i", n)
@@ -111,16 +102,16 @@ async def test_the_halves_of_a_split_are_given_their_homes_once(database: str) -
             assert [partition.id for partition in place.map.partitions] == [1, 2]
             assert not engine.reshaper.homeless(place)
             assert await names(place) == {"i"}
-        with psycopg.connect(database) as connection:
+        with psycopg.connect(postgres_database) as connection:
             found = connection.execute(
                 "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'pleiad\\_%'"
             ).fetchall()
         assert found == [(2,)]
 
 
-async def test_a_script_at_two_servers_takes_effect_once_for_each_call(database: str) -> None:
+async def test_a_script_at_two_servers_takes_effect_once_for_each_call(postgres_database: str) -> None:
     async with AsyncExitStack() as stack:
-        one, other = await opened(stack, database), await opened(stack, database)
+        one, other = await opened(stack, postgres_database), await opened(stack, postgres_database)
         container = await made(one)
         body = {"id": "count", "body": COUNT.replace("pk: null", "pk: 'k'")}
         procedure, _ = await definition.create(one, Kind.STORED_PROCEDURE, container.resource, body)
@@ -128,7 +119,7 @@ async def test_a_script_at_two_servers_takes_effect_once_for_each_call(database:
 
         async def work(place: Container) -> None:
             for _ in range(10):
-                await execution.execute(place, procedure, ("k",), b"[]")
+                await execution.execute(place, procedure, ("k",), "[]")
 
         await asyncio.gather(work(container), work(twin))
         answer = await items.read(twin, "count", ("k",))
@@ -137,9 +128,9 @@ async def test_a_script_at_two_servers_takes_effect_once_for_each_call(database:
         assert await names(container) == {"count", *(f"log-{n}" for n in range(1, 21))}
 
 
-async def test_a_server_that_missed_every_notice_is_put_right_by_the_fence(database: str) -> None:
+async def test_a_server_that_missed_every_notice_is_put_right_by_the_fence(postgres_database: str) -> None:
     async with AsyncExitStack() as stack:
-        one, other = await opened(stack, database), await opened(stack, database)
+        one, other = await opened(stack, postgres_database), await opened(stack, postgres_database)
         container = await made(one)
         for n in range(20):
             await put(container, f"k{n}", f"i{n}", 0)
@@ -177,10 +168,10 @@ async def test_a_server_that_missed_every_notice_is_put_right_by_the_fence(datab
 
 
 async def test_a_look_that_failed_half_way_is_made_again(
-    database: str, monkeypatch: pytest.MonkeyPatch
+    postgres_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with AsyncExitStack() as stack:
-        one, other = await opened(stack, database), await opened(stack, database)
+        one, other = await opened(stack, postgres_database), await opened(stack, postgres_database)
         container = await made(one)
         for n in range(10):
             await put(container, f"k{n}", "i", 0)

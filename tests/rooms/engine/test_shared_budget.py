@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import psycopg
@@ -40,13 +40,6 @@ from tests.waiting import until
 
 RATE = 1_000.0
 STEP_SECONDS = 0.05
-
-
-@pytest.fixture
-def database(postgres_server: PostgresServer) -> Iterator[str]:
-    dsn = postgres_server.new_database()
-    yield dsn
-    postgres_server.give_back(dsn)
 
 
 @pytest.fixture
@@ -161,8 +154,8 @@ def test_a_part_is_what_is_wanted_or_an_even_one_and_parts_sum_up_to_the_whole()
 
 
 @pytest.mark.usefixtures("slow_leases")
-async def test_busy_servers_together_serve_the_budget_of_one_and_share_it(database: str) -> None:
-    async with trial(database, 3) as run:
+async def test_busy_servers_together_serve_the_budget_of_one_and_share_it(postgres_database: str) -> None:
+    async with trial(postgres_database, 3) as run:
         await run.run(2, lambda _: GREEDY)
         shares = await run.run(10, lambda _: GREEDY)
         assert sum(shares) == pytest.approx(RATE * 10, rel=0.03)
@@ -171,9 +164,9 @@ async def test_busy_servers_together_serve_the_budget_of_one_and_share_it(databa
 
 @pytest.mark.usefixtures("slow_leases")
 async def test_an_idle_server_leaves_the_whole_budget_to_a_busy_one_and_gets_its_part_when_it_wants_it(
-    database: str,
+    postgres_database: str,
 ) -> None:
-    async with trial(database, 2) as run:
+    async with trial(postgres_database, 2) as run:
         await run.run(2, lambda _: GREEDY)
         await run.run(3, lambda index: GREEDY if index == 0 else 0)
         busy, idle = await run.run(5, lambda index: GREEDY if index == 0 else 0)
@@ -187,8 +180,10 @@ async def test_an_idle_server_leaves_the_whole_budget_to_a_busy_one_and_gets_its
 
 
 @pytest.mark.usefixtures("slow_leases")
-async def test_a_modest_server_gets_what_it_asks_for_and_a_greedy_one_the_rest(database: str) -> None:
-    async with trial(database, 2) as run:
+async def test_a_modest_server_gets_what_it_asks_for_and_a_greedy_one_the_rest(
+    postgres_database: str,
+) -> None:
+    async with trial(postgres_database, 2) as run:
         await run.run(3, lambda index: GREEDY if index == 0 else 5)
         greedy, modest = await run.run(5, lambda index: GREEDY if index == 0 else 5)
         assert modest == 5 * 100
@@ -196,8 +191,8 @@ async def test_a_modest_server_gets_what_it_asks_for_and_a_greedy_one_the_rest(d
 
 
 @pytest.mark.usefixtures("slow_leases")
-async def test_no_order_of_turns_and_loads_serves_more_than_the_budget(database: str) -> None:
-    async with trial(database, 3) as run:
+async def test_no_order_of_turns_and_loads_serves_more_than_the_budget(postgres_database: str) -> None:
+    async with trial(postgres_database, 3) as run:
         order = random.Random(11)
         for _ in range(400):
             run.clock.now += order.random() * 0.1
@@ -209,8 +204,8 @@ async def test_no_order_of_turns_and_loads_serves_more_than_the_budget(database:
 
 
 @pytest.mark.usefixtures("slow_leases")
-async def test_turns_that_overlap_never_give_one_share_twice(database: str) -> None:
-    async with trial(database, 3) as run:
+async def test_turns_that_overlap_never_give_one_share_twice(postgres_database: str) -> None:
+    async with trial(postgres_database, 3) as run:
         for _ in range(60):
             run.clock.now += 0.05
             for index, governor in enumerate(run.governors):
@@ -222,19 +217,19 @@ async def test_turns_that_overlap_never_give_one_share_twice(database: str) -> N
 
 @pytest.mark.usefixtures("slow_leases")
 async def test_alone_a_server_has_everything_says_only_that_it_is_there_and_gives_way_when_another_comes(
-    database: str,
+    postgres_database: str,
 ) -> None:
     clock = Clock()
     async with AsyncExitStack() as stack:
-        one = await opened(stack, database, Throttle(clock=clock))
+        one = await opened(stack, postgres_database, Throttle(clock=clock))
         container = await made(one)
         governor = governor_of(container)
         assert governor.share == 1.0
         assert served(governor, GREEDY) == RATE
         await one.budget.turn()
-        with psycopg.connect(database) as connection:
+        with psycopg.connect(postgres_database) as connection:
             assert connection.execute("SELECT name, share FROM pleiad.budget").fetchall() == [("", 1.0)]
-        other = await opened(stack, database, Throttle(clock=clock))
+        other = await opened(stack, postgres_database, Throttle(clock=clock))
         twin = governor_of(await seen(other))
         assert twin.share == 0.0  # the first one does not know yet
         assert served(twin, GREEDY) == RATE * CHUNK
@@ -257,8 +252,8 @@ async def _closed(engine: Engine) -> AsyncIterator[None]:
 
 
 @pytest.mark.usefixtures("slow_leases")
-async def test_a_refused_request_is_told_a_time_at_which_it_is_served(database: str) -> None:
-    async with trial(database, 2) as run:
+async def test_a_refused_request_is_told_a_time_at_which_it_is_served(postgres_database: str) -> None:
+    async with trial(postgres_database, 2) as run:
         await run.run(3, lambda index: GREEDY if index == 0 else 0)
         idle = run.governors[1]
         run.served[1] += served(idle, GREEDY, 50.0)
@@ -273,8 +268,10 @@ async def test_a_refused_request_is_told_a_time_at_which_it_is_served(database: 
 
 
 @pytest.mark.usefixtures("slow_leases")
-async def test_priority_buckets_and_burst_are_parts_of_what_they_are_for_one_server(database: str) -> None:
-    async with trial(database, 2) as run:
+async def test_priority_buckets_and_burst_are_parts_of_what_they_are_for_one_server(
+    postgres_database: str,
+) -> None:
+    async with trial(postgres_database, 2) as run:
         await run.run(2, lambda _: GREEDY)
         run.clock.now += 1
         governor = run.governors[0]
@@ -294,15 +291,15 @@ async def test_priority_buckets_and_burst_are_parts_of_what_they_are_for_one_ser
 
 
 @pytest.mark.usefixtures("slow_leases")
-async def test_idle_servers_go_on_sweeping_what_has_expired(database: str) -> None:
+async def test_idle_servers_go_on_sweeping_what_has_expired(postgres_database: str) -> None:
     clock = Clock()
     async with AsyncExitStack() as stack:
-        one = await opened(stack, database, Throttle(clock=clock))
+        one = await opened(stack, postgres_database, Throttle(clock=clock))
         container = await made(one, defaultTtl=3_000)
         raw = [json.dumps({"id": f"{n}", "pk": "k"}).encode() for n in range(300)]
         for each in raw:
             await items.create(container, each, ("k",), SYSTEM)
-        other = await opened(stack, database, Throttle(clock=clock))
+        other = await opened(stack, postgres_database, Throttle(clock=clock))
         await one.budget.turn()
         swept = 0
         for _ in range(60):
@@ -317,11 +314,13 @@ async def test_idle_servers_go_on_sweeping_what_has_expired(database: str) -> No
 
 
 @pytest.mark.usefixtures("slow_leases")
-async def test_containers_that_share_throughput_share_it_at_all_servers_together(database: str) -> None:
+async def test_containers_that_share_throughput_share_it_at_all_servers_together(
+    postgres_database: str,
+) -> None:
     clock = Clock()
     async with AsyncExitStack() as stack:
-        one = await opened(stack, database, Throttle(clock=clock))
-        other = await opened(stack, database, Throttle(clock=clock))
+        one = await opened(stack, postgres_database, Throttle(clock=clock))
+        other = await opened(stack, postgres_database, Throttle(clock=clock))
         await one.create_database({"id": "db"}, Throughput(1_000))
         for id in ("a", "b"):
             body = {"id": id, "partitionKey": {"paths": ["/pk"], "version": 2}}
@@ -388,12 +387,14 @@ asyncio.run(main())
 """
 
 
-async def test_a_killed_server_keeps_its_part_for_two_seconds_at_most(database: str) -> None:
+async def test_a_killed_server_keeps_its_part_for_two_seconds_at_most(postgres_database: str) -> None:
     async with AsyncExitStack() as stack:
-        one = await opened(stack, database, Throttle())
+        one = await opened(stack, postgres_database, Throttle())
         container = await made(one)
         governor = governor_of(container)
-        process = subprocess.Popen([sys.executable, "-c", _GATEWAY, database], stdout=subprocess.PIPE)
+        process = subprocess.Popen(
+            [sys.executable, "-c", _GATEWAY, postgres_database], stdout=subprocess.PIPE
+        )
         assert process.stdout is not None
         try:
             await asyncio.to_thread(process.stdout.readline)
@@ -411,9 +412,9 @@ async def test_a_killed_server_keeps_its_part_for_two_seconds_at_most(database: 
         assert time.monotonic() - killed < 10 * (LEASE_SECONDS + 0.5)
 
 
-async def test_requests_at_two_servers_over_seconds_get_the_throughput_of_one(database: str) -> None:
+async def test_requests_at_two_servers_over_seconds_get_the_throughput_of_one(postgres_database: str) -> None:
     async with AsyncExitStack() as stack:
-        engines = [await opened(stack, database, Throttle()) for _ in range(2)]
+        engines = [await opened(stack, postgres_database, Throttle()) for _ in range(2)]
         containers = [await made(engines[0], ru=400), await seen(engines[1])]
         charged: list[float] = []
         began = time.monotonic()

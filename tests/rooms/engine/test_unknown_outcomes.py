@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -43,17 +43,6 @@ async def merge(engine: Engine, container: Container) -> None:
 
 async def rehome(engine: Engine, container: Container) -> None:
     await engine.reshaper.rehome(container, container.map.partitions[0].range_id)
-
-
-@pytest.fixture(scope="module")
-def own_server() -> Iterator[PostgresServer]:
-    """A server whose settings a test may change."""
-    server = PostgresServer()
-    try:
-        server.start()
-        yield server
-    finally:
-        server.remove()
 
 
 async def opened(stack: AsyncExitStack, dsn: str, settings: ConnectionSettings | None = None) -> Engine:

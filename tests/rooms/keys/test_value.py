@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pleiad.errors import PleiadError
-from pleiad.heads.nosql import key_header
+from pleiad.heads.http import key_text
 from pleiad.keys.definition import KeyDefinition
 from pleiad.keys.value import KeyValue, check_size, same, to_json_text
 from pleiad.limits import Limits
@@ -58,7 +58,7 @@ key_values = st.one_of(
 )
 @pytest.mark.requirement("R68")
 def test_a_header_names_the_key_values(text: str, values: tuple[KeyValue, ...]) -> None:
-    found = key_header.read(text)
+    found = key_text.read(text)
     assert same(found, values)
     assert [type(value) for value in found] == [type(value) for value in values]
 
@@ -94,7 +94,7 @@ def test_a_header_names_the_key_values(text: str, values: tuple[KeyValue, ...]) 
 )
 def test_a_header_that_is_no_array_of_scalars_is_refused(text: str) -> None:
     with pytest.raises(PleiadError) as caught:
-        key_header.read(text)
+        key_text.read(text)
     assert status_of(caught.value) == 400
 
 
@@ -115,14 +115,14 @@ def test_a_header_that_is_no_array_of_scalars_is_refused(text: str) -> None:
 )
 def test_a_number_that_no_double_holds_is_refused_with_the_advice_to_use_strings(text: str) -> None:
     with pytest.raises(PleiadError, match=r"IEEE 754 double holds; store such keys as strings"):
-        key_header.read(text)
+        key_text.read(text)
 
 
 @pytest.mark.parametrize(
     "text", ["[1152921504606847000]", "[123456789012345680000]", "[100000000000000000000]"]
 )
 def test_a_large_number_in_the_shortest_digits_that_name_its_double_is_taken(text: str) -> None:
-    assert same(key_header.read(text), (float(text[1:-1]),))
+    assert same(key_text.read(text), (float(text[1:-1]),))
 
 
 @pytest.mark.requirement("R72")
@@ -159,7 +159,7 @@ def test_the_message_names_the_limit_in_force() -> None:
 def test_values_written_as_a_header_are_read_back_the_same(values: tuple[KeyValue, ...]) -> None:
     text = to_json_text(values)
     assert text.isascii()
-    assert same(key_header.read(text), values)
+    assert same(key_text.read(text), values)
 
 
 def test_values_are_written_as_compact_ascii() -> None:

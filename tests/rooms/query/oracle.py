@@ -175,6 +175,8 @@ class Oracle:
                     reverse=item.direction == "DESC",
                 )
         results = [self.project(query, row, members) for row, members in groups]
+        if is_top:
+            results = [output(result) for result in results]
         results = [result for result in results if result is not UNDEFINED]
         if query.distinct:
             unique: dict[Any, Any] = {}
@@ -228,7 +230,7 @@ class Oracle:
         if isinstance(selection, ast.SelectStar):
             return list(row.values())[-1]
         if isinstance(selection, ast.SelectValue):
-            return output(self.value(selection.expression, row, members))
+            return self.value(selection.expression, row, members)
         result: dict[str, Any] = {}
         unnamed = 0
         for item in selection.items:
@@ -238,7 +240,7 @@ class Oracle:
             if name is None:
                 unnamed += 1
                 name = f"${unnamed}"
-            result[name] = output(self.value(item.expression, row, members))
+            result[name] = self.value(item.expression, row, members)
         return {name: value for name, value in result.items() if value is not UNDEFINED}
 
     def aggregates(self, node: Any) -> bool:
@@ -399,7 +401,8 @@ class Oracle:
                     return math.nan if is_nothing else math.copysign(math.inf, one) * math.copysign(1, two)
                 return one / two
             case "%":
-                return math.nan if two == 0 or math.isinf(one) else math.fmod(one, two)
+                rest = math.nan if two == 0 or math.isinf(one) else math.fmod(one, two)
+                return int(rest) if rest.is_integer() and abs(rest) < 2**53 else rest
             case "&":
                 return float(int32(one) & int32(two))
             case "|":

@@ -219,12 +219,86 @@ def codes(text: str, **given: Any) -> list[Any]:
         ("SELECT 5 AS '', c.a FROM c", {}, []),
         ("SELECT VALUE VECTORDISTANCE(c.a, c.b, 'A', 1) FROM c", {}, ["SC2212"]),
         ("SELECT x.n FROM x IN (SELECT VALUE [c.a] FROM c) ORDER BY x.n", {}, [2206]),
+        ("SELECT x.n FROM x IN (SELECT c.n FROM c) ORDER BY x.n", {}, [2206]),
+        ("SELECT VALUE 1 FROM c JOIN (SELECT *) x ORDER BY x.a", {}, []),
+        ("SELECT VALUE 1 FROM c JOIN (SELECT VALUE c.t WHERE c.p) x ORDER BY x.a", {}, [2206]),
+        ("SELECT VALUE 1 FROM c JOIN (SELECT VALUE 5) x JOIN y IN x.c ORDER BY y.a", {}, [2206]),
+        ("SELECT VALUE 1 FROM c JOIN (SELECT VALUE c.d) x JOIN y IN x.c ORDER BY y.a", {}, []),
+        ("SELECT y.k FROM (SELECT 1 AS k FROM c) AS y GROUP BY y.k ORDER BY y.k", {}, [2206]),
+        ("SELECT y.k FROM (SELECT c.a AS k FROM c) AS y GROUP BY y.k ORDER BY y.k", {}, []),
+        ("SELECT y AS n FROM (SELECT r FROM r GROUP BY r) y GROUP BY y ORDER BY y.b", {}, [2206]),
+        ("SELECT VALUE EXISTS(SELECT * FROM x IN (SELECT VALUE c.e)) FROM c", {}, []),
+        ("SELECT VALUE EXISTS(SELECT *) FROM x IN (SELECT VALUE c.a FROM c)", {}, ["SC2042"]),
+        ("SELECT VALUE 1 FROM c JOIN x IN c.a JOIN (SELECT VALUE y FROM y IN x.b) x", {}, []),
+        ("SELECT VALUE 1 FROM c JOIN x IN c.a JOIN (SELECT VALUE 1) x", {}, ["SC2021"]),
+        ("SELECT c['$1'], 1 FROM c", {}, []),
+        ("SELECT 1, c['$1'] FROM c", {}, ["SC2022"]),
+        ("SELECT ARRAY(SELECT VALUE 1 FROM (SELECT c.g AS z) i GROUP BY i.y) FROM c", {}, ["SC2110"]),
+        ("SELECT ARRAY(SELECT VALUE 1 FROM (SELECT c.g AS z) i GROUP BY i.z) FROM c", {}, []),
+        ("SELECT (LET v = c.a IN ARRAY(SELECT VALUE 1 FROM t IN c.b GROUP BY v)) FROM c", {}, ["SC2110"]),
+        ("SELECT TOP 1.5 SUM() FROM c", {}, ["SC2050", "SC2060"]),
+        ("SELECT TOP 1.5 COUNT(y) FROM (SELECT VALUE COUNT(1) FROM c) y OFFSET 0 LIMIT 0", {}, ["SC2205"]),
+        (
+            "SELECT DISTINCT zz FROM c WHERE ww GROUP BY c.x ORDER BY RANK FullTextScore(yy.t, 'a') DESC",
+            {},
+            ["SC2001", "SC2227", "SC2222", "SC2001", "SC2220", "SC2001"],
+        ),
+        (
+            "SELECT * FROM c JOIN a IN c.a JOIN b IN c.b ORDER BY RANK FullTextScore(c.t, 1, 2)",
+            {},
+            ["SC2224", "SC2224", "SC2223", "SC2223", "SC2241", "SC2042"],
+        ),
+        (
+            "SELECT VALUE ARRAY(SELECT VALUE 1 FROM x IN c.a ORDER BY RANK FullTextScore(x.t, 'a')) FROM c",
+            {},
+            ["SC2223", "SC2228"],
+        ),
     ],
 )
 def test_all_that_is_wrong_is_told_in_the_order_of_the_service(
     text: str, given: dict[str, Any], told: list[Any]
 ) -> None:
     assert codes(text, **given) == told
+
+
+def test_the_last_argument_of_a_fusion_is_looked_at_first() -> None:
+    text = "SELECT * FROM c ORDER BY RANK RRF(ABS(a1.t), FullTextScore(a2.t, 'a'), VectorDistance(a3.v, [1]))"
+    told = [each["message"].split("'")[1:2] or each["code"] for each in answer_of(Case(text)).errors]
+    assert told == [["a3"], ["a1"], "SC2221", ["a2"]]
+
+
+def test_a_negative_infinity_is_printed_as_it_is_written() -> None:
+    plan = answer_of(Case("SELECT TOP 1 VALUE c.a FROM c WHERE c.a > -Infinity ORDER BY c.a")).plan
+    assert plan is not None
+    assert "(c.a > -Infinity)" in plan["rewrittenQuery"]
+
+
+def test_the_item_behind_the_elements_of_rows_has_the_name_that_the_subquery_gives_it() -> None:
+    plan = answer_of(Case("SELECT VALUE 1 FROM x IN (SELECT VALUE z.a FROM c AS z) ORDER BY x.b")).plan
+    assert plan is not None
+    assert plan["rewrittenQuery"].startswith("SELECT z._rid, ")
+
+
+def test_a_star_without_a_source_is_the_input_around_it(context: QueryContext) -> None:
+    item = {"id": "1", "pk": 1}
+    for text in ("SELECT VALUE (SELECT *) FROM c", "SELECT VALUE x FROM c JOIN (SELECT *) x"):
+        assert Query(text, context.limits).run([item], {}, context) == [item]
+    assert routes("(SELECT *).pk = 1") == [1]
+
+
+def test_a_subquery_gives_numbers_that_are_not_finite(context: QueryContext) -> None:
+    def value(expression: str) -> Any:
+        return Query(f"SELECT VALUE {expression}", context.limits).run((), {}, context)
+
+    assert value("EXISTS(SELECT VALUE 0/0)") == [True]
+    assert value("IS_NUMBER((SELECT VALUE 0/0))") == [True]
+    assert value("TOSTRING(ARRAY(SELECT VALUE {a: 1/0}))") == ['[{"a":Infinity}]']
+    assert value("(SELECT VALUE COUNT(1) FROM (SELECT VALUE 0/0) x)") == [1]
+    # In what a client gets there are none.
+    assert value("ARRAY(SELECT VALUE x FROM (SELECT VALUE [0/0, 1]) x)") == [[[1]]]
+    assert value("{a: (SELECT VALUE 1/0), b: 1}") == [{"b": 1}]
+    rows = Query("SELECT c.id, x FROM c JOIN (SELECT VALUE {n: 1/0, m: c.n * 2}) x", context.limits)
+    assert rows.run([{"id": "1", "n": 1.5}], {}, context) == [{"id": "1", "x": {"m": 3}}]
 
 
 def test_what_is_no_part_of_a_group_is_told_as_it_is_written() -> None:

@@ -18,8 +18,10 @@ from pleiad.partition.partition import Partition
 from pleiad.query import pace as paces
 from pleiad.query.pace import Pace
 from pleiad.server.http.failures import status_of
+from pleiad.store.index_use import IndexSettings
 from pleiad.store.selection import Selection
 
+INDEXES_AT_ONCE = IndexSettings(items_min=0, uses_min=1, indexes_max=1_000)
 KEYS = ("a", "b", "c", 1, True, None, 2.5)
 LITERALS = "'a', 'b', 'c', 1, true, null, 2.5"
 
@@ -59,7 +61,7 @@ async def _filled(world: Any) -> None:
         (f"SELECT VALUE c.id FROM c WHERE c.pk IN ({LITERALS}) ORDER BY c.n", {f"i{n}" for n in range(7)}),
     ],
 )
-async def test_each_key_is_asked_for_by_itself(
+async def test_a_store_is_asked_for_the_keys_of_a_range_alone(
     world: Any, asked: list[Selection], text: str, wanted: set[Any]
 ) -> None:
     async with world() as w:
@@ -68,9 +70,46 @@ async def test_each_key_is_asked_for_by_itself(
         found = (await w.query(text)).results
         assert set(found) == wanted
         assert len(found) == len(wanted)
-        values = [each.one_of for one in asked for each in one.predicates if each.path == ("pk",)]
-        assert values
-        assert all(len(each or ()) <= 1 for each in values)
+        named = [
+            (one.ranges, each.one_of) for one in asked for each in one.predicates if each.path == ("pk",)
+        ]
+        assert named
+        assert all(len(values or ()) <= max(1, len(ranges)) for ranges, values in named)
+
+
+@pytest.mark.every_store
+async def test_thousands_of_keys_take_a_distant_store_few_questions(
+    world: Any, asked: list[Selection]
+) -> None:
+    keys = [f"p{number}" if number % 3 else number for number in range(2_500)]
+    parameters = {"@keys": keys}
+    several = "ARRAY_CONTAINS(@keys, c.pk)"
+    async with world(partitions=2, indexes=INDEXES_AT_ONCE) as w:
+        for number in range(0, 3_000, 12):
+            await w.put({"id": f"i{number}", "pk": f"p{number}" if number % 3 else number, "n": -number})
+        for number in range(30):
+            await w.put({"id": f"same{number}", "pk": "p1", "n": number})
+        held = [w.item_of(row) for row in await w.rows()]
+        wanted = [item for item in held if item["pk"] in keys]
+        assert 200 < len(wanted) < len(held)
+        questions_max = 20 if w.container.map.partitions[0].ranges_max else 10**6
+        for _ in range(2):
+            for text, size, results in (
+                ("SELECT VALUE c.n FROM c WHERE {}", 10**6, [item["n"] for item in wanted]),
+                ("SELECT VALUE c.n FROM c WHERE {}", 150, [item["n"] for item in wanted]),
+                ("SELECT VALUE c.n FROM c WHERE {} AND c.n > 5", 20, list(range(6, 30))),
+                ("SELECT VALUE COUNT(1) FROM c WHERE {}", 10, [len(wanted)]),
+                (
+                    "SELECT VALUE c.n FROM c WHERE {} ORDER BY c.n",
+                    150,
+                    sorted(item["n"] for item in wanted),
+                ),
+            ):
+                asked.clear()
+                answer = await w.query(text.format(several), parameters, lambda size=size: size)
+                assert answer.results == results
+                assert len(asked) <= questions_max * len(answer.pages)
+            await w.indexes_built()
 
 
 async def test_a_walk_over_many_keys_ends_with_its_deadline(

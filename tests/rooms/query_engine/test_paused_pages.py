@@ -52,7 +52,7 @@ CUT_UNORDERED = (
 Between = Callable[[Any, int], Awaitable[None]]
 
 
-async def fill(world: Any, count: int = 33) -> None:
+async def fill(world: Any, count: int = 24) -> None:
     for number in range(count):
         item = {"id": f"i{number}", "pk": f"p{number % 11}", "n": number % 8, "x": number, "s": f"s{number}"}
         texts = {"t": WORDS[number % 5], "v": [number % 6, number % 4 + 1]} if number % 9 else {}
@@ -212,7 +212,7 @@ async def test_both_children_of_a_split_go_on_with_the_token_of_their_parent(wor
 async def test_the_size_of_a_page_may_change_while_the_answer_is_gathered(world: Any) -> None:
     text = "SELECT VALUE c.id FROM c ORDER BY c.x DESC OFFSET 2 LIMIT 20"
     async with world(partitions=2, limits=NO_TIME) as w:
-        await fill(w)
+        await fill(w, 33)
         sizes = iter([1, 2, 30, 4, 500] * 500)
         answer = await w.query(text, page_items=lambda: next(sizes))
     assert answer.results == [f"i{number}" for number in range(30, 10, -1)]

@@ -50,16 +50,18 @@ async def test_a_page_whose_size_is_the_servers_ends_with_its_physical_partition
         assert len((await w.query("SELECT VALUE c.pk FROM c")).pages) == 1
 
 
-async def test_partitions_without_results_make_no_pages_of_their_own_before_the_first_result(
-    world: Any,
+@pytest.mark.parametrize("count", [0, 150])
+async def test_a_partition_without_results_is_a_page_where_the_size_is_the_servers(
+    world: Any, count: int
 ) -> None:
     async with world(partitions=3) as w:
-        await fill(w)
+        await fill(w, count)
         last = w.container.map.partitions[-1].span
         key = next(f"p{n}" for n in range(11) if last.contains(w.container.epk_of((f"p{n}",))))
         text = f"SELECT VALUE c.pk FROM c WHERE CONCAT(c.pk, '') = '{key}'"
         answer = await w.query(text, ends_with_partition=True)
-        assert [len(page.results) for page in answer.pages] == [len(answer.results)]
+        assert [len(page.results) for page in answer.pages] == [0, 0, len(answer.results)]
+        assert set(answer.results) == ({key} if count else set())
 
 
 async def test_a_token_over_many_keys_is_short(world: Any) -> None:

@@ -144,7 +144,12 @@ def serve_listeners(request: pytest.FixtureRequest, tls_directory: Path) -> Iter
     started: list[Running] = []
     make_loop = new_loop if request.param == "fast loop" else asyncio.new_event_loop
 
-    def start(*listeners: Sequence[WireProtocol], tls: bool = False, **limits: Any) -> Running:
+    def start(
+        *listeners: Sequence[WireProtocol],
+        tls: bool = False,
+        plain: tuple[WireProtocol, ...] | None = None,
+        **limits: Any,
+    ) -> Running:
         changed = dataclasses.replace(LIMITS, **limits)
         running = Running(LoopThread(make_loop), changed, tls_directory if tls else None)
         started.append(running)
@@ -153,7 +158,9 @@ def serve_listeners(request: pytest.FixtureRequest, tls_directory: Path) -> Iter
             running.server = Server(
                 changed,
                 [
-                    Listener(name=str(number), host="127.0.0.1", port=0, protocols=tuple(protocols))
+                    Listener(
+                        name=str(number), host="127.0.0.1", port=0, protocols=tuple(protocols), plain=plain
+                    )
                     for number, protocols in enumerate(listeners)
                 ],
                 running.tls,

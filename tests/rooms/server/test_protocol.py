@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pleiad.server.connections import TURN_SECONDS
 from pleiad.server.http.failures import ROUTE_NOT_FOUND
 from pleiad.server.http.message import ConnectionCut, Request, Response
 from tests.waiting import wait_until
@@ -471,22 +472,29 @@ def test_a_handler_that_finishes_after_the_disconnect_breaks_nothing(
 
 def test_a_short_request_waits_for_one_long_one_and_not_for_all(serve: Serve) -> None:
     order: list[bytes] = []
+    all_sent, short_sent = threading.Event(), threading.Event()
+    # A turn answers two of them at most: by the fifth, all that had been sent before the first one ended were read.
+    held_until = {1: all_sent, 5: short_sent}
 
     async def work(request: Request) -> Response:
-        if request.raw_path == b"/long":
-            time.sleep(0.05)
         order.append(request.raw_path)
+        if request.raw_path == b"/long":
+            if gate := held_until.get(len(order)):
+                gate.wait(60)
+            time.sleep(2 * TURN_SECONDS)
         return Response(200)
 
     running = serve(work)
-    long = [running.connect(20) for _ in range(20)]
-    short = running.connect(20)
-    short.send(GET).read()
+    long = [running.connect(60) for _ in range(20)]
+    short = running.connect(60)
+    for client in (short, *long):
+        client.send(GET).read()
     order.clear()
     for client in long:
         client.send(b"GET /long HTTP/1.1\r\nHost: h\r\n\r\n")
-    assert wait_until(lambda: len(order) >= 1)
-    assert short.send(GET).read().status == 200
-    assert len(order) < 12, "most of the long ones are still to come"
-    for client in long:
-        assert client.read().status == 200
+    all_sent.set()
+    assert wait_until(lambda: len(order) == 5)
+    short.send(GET)
+    short_sent.set()
+    assert all(client.read().status == 200 for client in (short, *long))
+    assert order.index(b"/") < 8, "it waited for those under way, and the others came after it"

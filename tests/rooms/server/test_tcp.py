@@ -352,3 +352,24 @@ def test_listeners_share_places_and_draining(serve_listeners: Serve) -> None:
     for port in running.server.ports.values():
         with pytest.raises(OSError):
             socket.create_connection(("127.0.0.1", port), timeout=1)
+
+
+def test_a_protocol_that_is_spoken_inside_tls_only_is_not_answered_without(serve_listeners: Serve) -> None:
+    protocol = answering(say_back)
+    running = serve_listeners([protocol], tls=True, plain=())
+    plain = running.connect()
+    plain.send(frame(b"hello"))
+    assert plain.is_closed_by_server()
+    secure = running.connect_tls()
+    secure.send(frame(b"hello"))
+    assert read_frame(secure) == b"hello"
+
+
+def test_beside_http_a_protocol_inside_tls_only_leaves_plain_clients_to_http(serve_listeners: Serve) -> None:
+    site = HttpSite(echo, plain_paths=frozenset({b"/open"}))
+    running = serve_listeners([zeros_protocol(), site], tls=True, plain=(site,))
+    assert running.connect().send(GET).read().status == 403
+    assert running.connect().send(GET.replace(b"/ ", b"/open ")).read().status == 200
+    assert running.connect().send(frame(b"hello")).read().status == 400, "it is read as HTTP"
+    assert running.connect_tls().send(GET).read().status == 200
+    assert read_frame(running.connect_tls().send(ZEROS))

@@ -10,8 +10,6 @@ import logging
 import socket
 import ssl
 import stat
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -24,8 +22,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from pleiad.server.certificate import ensure_certificate
+from pleiad.server.connections import Connection, ConnectionTable
 from pleiad.server.http.message import Request, Response
-from pleiad.server.tls import TlsConnection
+from pleiad.server.memory import READ_BYTES
+from pleiad.server.self_signed import self_signed
+from pleiad.server.tcp import TcpProtocol
+from pleiad.server.tls import FED_BYTES, TlsConnection
 from tests.waiting import wait_until
 
 Serve = Callable[..., Any]
@@ -112,6 +114,60 @@ def test_connection_close_over_tls_ends_with_a_goodbye(serve: Serve) -> None:
     assert client.socket.recv(100) == b""
 
 
+def test_a_refusal_over_tls_ends_with_a_goodbye_though_the_client_sends_on(serve: Serve) -> None:
+    client = serve(echo, tls=True).connect_tls()
+    client.send(b"no request\r\n\r\n")
+    assert client.read().status == 400
+    client.send(b"x" * 100_000)
+    client.socket.suppress_ragged_eofs = False
+    assert client.socket.recv(100) == b""
+
+
+class Sipper(Connection):
+    """Reads a little, pauses, and reads on in the next turn of the loop."""
+
+    def __init__(self, table: ConnectionTable) -> None:
+        self.table = table
+        self.taken_bytes = self.unread_bytes_max = 0
+        self.transport: Any = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.table.remove(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.taken_bytes += len(data)
+        self.unread_bytes_max = max(self.unread_bytes_max, self.transport.get_extra_info("unread_bytes"))
+        self.transport.pause_reading()
+        self.table.loop.call_soon(self.transport.resume_reading)
+
+    def sweep(self, now: float) -> None:
+        """It has no limits."""
+
+    def drain(self) -> None:
+        self.abort()
+
+    def abort(self) -> None:
+        self.transport.abort()
+
+
+def test_a_protocol_that_reads_slowly_has_one_read_of_ciphertext_waiting(serve_listeners: Serve) -> None:
+    sippers: list[Sipper] = []
+
+    class Sipping(TcpProtocol):
+        def connect(self, table: ConnectionTable, secure: bool) -> Any:
+            sippers.append(Sipper(table))
+            return sippers[-1]
+
+    sipping = Sipping(head_bytes=4, length_of=len, begin=lambda conversation: None)  # type: ignore[arg-type,return-value]
+    client = serve_listeners([sipping], tls=True).connect_tls()
+    client.send(bytes(5_000_000))
+    assert wait_until(lambda: sippers[0].taken_bytes == 5_000_000)
+    assert FED_BYTES < sippers[0].unread_bytes_max <= READ_BYTES + FED_BYTES
+
+
 def test_a_goodbye_of_the_client_closes_the_connection(serve: Serve) -> None:
     running = serve(echo, tls=True)
     client = running.connect_tls().send(GET)
@@ -185,14 +241,20 @@ def test_a_certificate_is_made_once_and_its_key_is_private(tmp_path: Path) -> No
     assert ensure_certificate(tmp_path / "new", ["db.example"]).key_path.read_bytes() == key
 
 
-def test_reusing_a_certificate_does_not_load_the_library_that_makes_them(tmp_path: Path) -> None:
-    ensure_certificate(tmp_path)
-    script = (
-        "import sys, pathlib; from pleiad.server.certificate import ensure_certificate; "
-        "ensure_certificate(pathlib.Path(sys.argv[1])).server_context(); "
-        "sys.exit('cryptography' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False).returncode == 0
+def test_every_certificate_made_is_signed_by_its_own_key_on_the_curve(tmp_path: Path) -> None:
+    start = datetime.datetime.now(datetime.UTC)
+    for years in (*range(12), 40):
+        made, key = self_signed("localhost", ["db.example", "::1"], start, 365 * years + 1)
+        parsed = x509.load_pem_x509_certificate(made)
+        parsed.verify_directly_issued_by(parsed)
+        private = serialization.load_pem_private_key(key, None)
+        assert isinstance(private, ec.EllipticCurvePrivateKey)
+        assert isinstance(private.curve, ec.SECP256R1)
+        assert private.public_key() == parsed.public_key()
+        assert parsed.not_valid_after_utc - parsed.not_valid_before_utc == datetime.timedelta(365 * years + 1)
+        identifier = parsed.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+        assert identifier == x509.SubjectKeyIdentifier.from_public_key(private.public_key())
+    assert len({self_signed("localhost", [], start, 1) for _ in range(3)}) == 3
 
 
 def test_a_host_the_kept_certificate_does_not_name_is_mentioned(

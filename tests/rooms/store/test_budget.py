@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Iterator
 
 import psycopg
 import pytest
@@ -16,17 +15,10 @@ from tests.postgres_server import PostgresServer
 from tests.waiting import until
 
 
-@pytest.fixture
-def database(postgres_server: PostgresServer) -> Iterator[str]:
-    dsn = postgres_server.new_database()
-    yield dsn
-    postgres_server.give_back(dsn)
-
-
 async def test_the_store_hands_out_no_more_than_there_is_and_frees_what_is_named_no_more(
-    database: str,
+    postgres_database: str,
 ) -> None:
-    one, other = await PostgresStore.open(database), await PostgresStore.open(database)
+    one, other = await PostgresStore.open(postgres_database), await PostgresStore.open(postgres_database)
     try:
         assert (await one.share_budgets([], False, 60)).servers == 1
         answer = await other.share_budgets([BudgetClaim("b", 1, 1, 0)], False, 60)
@@ -45,23 +37,23 @@ async def test_the_store_hands_out_no_more_than_there_is_and_frees_what_is_named
         await one.close()
 
 
-async def test_a_database_of_the_version_before_gets_what_it_lacks(database: str) -> None:
-    await (await PostgresStore.open(database)).close()
-    with psycopg.connect(database, autocommit=True) as connection:
+async def test_a_database_of_the_version_before_gets_what_it_lacks(postgres_database: str) -> None:
+    await (await PostgresStore.open(postgres_database)).close()
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
         connection.execute("DROP FUNCTION pleiad.share_budgets")
         connection.execute("DROP TABLE pleiad.budget")
         connection.execute("UPDATE pleiad.version SET version = 1")
     for _ in range(2):
-        store = await PostgresStore.open(database)
+        store = await PostgresStore.open(postgres_database)
         assert (await store.share_budgets([], False, 60)).servers == 1
         await store.close()
-    with psycopg.connect(database) as connection:
+    with psycopg.connect(postgres_database) as connection:
         rows = connection.execute("SELECT version FROM pleiad.version").fetchall()
     assert rows == [(schema.VERSION,)]
 
 
-async def test_a_share_is_free_when_its_time_is_over(database: str) -> None:
-    one, other = await PostgresStore.open(database), await PostgresStore.open(database)
+async def test_a_share_is_free_when_its_time_is_over(postgres_database: str) -> None:
+    one, other = await PostgresStore.open(postgres_database), await PostgresStore.open(postgres_database)
     try:
         await one.share_budgets([], False, 60)
         await other.share_budgets([], False, 60)

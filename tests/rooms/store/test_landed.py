@@ -1,26 +1,37 @@
-"""Data that the first versions wrote opens, is whole, and is written on: what is kept here was made by them."""
+"""Data that earlier versions wrote opens, is whole, and is written on: what is kept here was made by them.
+
+`sqlite_1` and `postgres_2` are of the days before the first release; the others have the name of their version, and are
+made by `python -m tools.released_data` when it is released.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import re
 import tarfile
 from pathlib import Path
 
+import apsw
 import psycopg
 import pytest
 
 from pleiad.engine import items
 from pleiad.engine.engine import Engine
 from pleiad.item.body import dump
+from pleiad.job.check import check_directory
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
 from pleiad.partition.governor import SYSTEM
+from pleiad.store.postgres.database import SchemaError as DatabaseSchemaError
 from pleiad.store.postgres.schema import sql
 from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.rows import Verb
+from pleiad.store.sqlite import schema
 from pleiad.store.sqlite.store import SqliteStore
 from pleiad.store.store import Store
 from tests.postgres_server import PostgresServer
+from tests.project import ROOT
 
 LANDED = Path(__file__).parent / "landed"
 ITEMS = 40
@@ -46,9 +57,29 @@ async def check_and_go_on(store: Store) -> None:
     await engine.close()
 
 
-async def test_a_data_directory_of_the_first_version_opens_and_is_written_on(tmp_path: Path) -> None:
-    with tarfile.open(LANDED / "sqlite_1.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
+def unpacked(archive: Path, data: Path) -> Path:
+    with tarfile.open(archive) as packed:
+        packed.extractall(data, filter="data")
+    return data
+
+
+def named(kind: str) -> list[str]:
+    return sorted(path.name for path in LANDED.glob(f"*{kind}*"))
+
+
+def test_there_is_data_of_every_version_that_was_released() -> None:
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## (\d\S*)", changes, flags=re.MULTILINE)
+    assert versions
+    for version in versions:
+        assert f"{version}_sqlite.tar.gz" in named("sqlite")
+        assert f"{version}_postgres.sql.gz" in named("postgres")
+
+
+@pytest.mark.parametrize("name", named("sqlite"))
+async def test_a_data_directory_of_every_version_opens_and_is_written_on(tmp_path: Path, name: str) -> None:
+    unpacked(LANDED / name, tmp_path)
+    assert check_directory(tmp_path, lambda *_: None).is_whole
     await check_and_go_on(SqliteStore(tmp_path))
     store = SqliteStore(tmp_path)
     engine = Engine(store, Limits())
@@ -58,15 +89,55 @@ async def test_a_data_directory_of_the_first_version_opens_and_is_written_on(tmp
     await engine.close()
 
 
-@pytest.fixture
-def landed_database(postgres_server: PostgresServer) -> str:
-    dsn = postgres_server.new_database()
+@pytest.mark.parametrize("version", [schema.VERSION + 1, 1_000])
+@pytest.mark.parametrize("file", ["catalog.sqlite", "segments"])
+async def test_a_data_directory_of_a_newer_version_is_refused_with_a_sentence_and_left_as_it_is(
+    tmp_path: Path, file: str, version: int
+) -> None:
+    unpacked(LANDED / named("_sqlite")[-1], tmp_path)
+    path = tmp_path / file if file.endswith("sqlite") else next((tmp_path / file).glob("*.sqlite"))
+    with contextlib.closing(apsw.Connection(str(path))) as connection:
+        connection.execute(f"PRAGMA user_version={version}")
+    before = {each: each.read_bytes() for each in tmp_path.rglob("*.sqlite")}
+    with pytest.raises(schema.SchemaError, match=f"written by a newer Pleiad .format {version}"):
+        await opened(SqliteStore(tmp_path))
+    assert {each: each.read_bytes() for each in tmp_path.rglob("*.sqlite")} == before
+    (fault,) = [each for each in check_directory(tmp_path, lambda *_: None).findings if not each.is_note][:1]
+    assert "newer Pleiad" in fault.message
+
+
+async def opened(store: Store) -> None:
+    """Opens an account; a store that is refused is closed."""
+    try:
+        await Engine(store, Limits()).open()
+    except BaseException:
+        await store.close()
+        raise
+
+
+async def test_a_database_of_a_newer_version_is_refused_with_a_sentence(
+    postgres_server: PostgresServer,
+) -> None:
+    dsn = filled(postgres_server, named("_postgres")[-1])
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(sql(gzip.decompress((LANDED / "postgres_2.sql.gz").read_bytes()).decode()))
+        connection.execute("UPDATE pleiad.version SET version = version + 1")
+    with pytest.raises(DatabaseSchemaError, match="written by a newer Pleiad"):
+        await PostgresStore.open(dsn)
+
+
+def filled(server: PostgresServer, name: str) -> str:
+    dsn = server.new_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(sql(gzip.decompress((LANDED / name).read_bytes()).decode()))
     return dsn
 
 
-async def test_a_database_of_the_second_version_opens_and_is_written_on(landed_database: str) -> None:
+@pytest.fixture(params=named("postgres"))
+def landed_database(postgres_server: PostgresServer, request: pytest.FixtureRequest) -> str:
+    return filled(postgres_server, request.param)
+
+
+async def test_a_database_of_every_version_opens_and_is_written_on(landed_database: str) -> None:
     await check_and_go_on(await PostgresStore.open(landed_database))
     store = await PostgresStore.open(landed_database)
     engine = Engine(store, Limits())

@@ -18,7 +18,8 @@ from pleiad.server import eager
 from pleiad.server.http.failures import status_of
 from pleiad.store.index_use import IndexSettings
 from pleiad.store.postgres import schema
-from pleiad.store.postgres.connections import ConnectionSettings, StoreUnreachableError
+from pleiad.store.postgres.connections import ConnectionSettings
+from pleiad.store.postgres.database import SchemaError, StoreUnreachableError
 from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.rows import Mutation, PartitionWrite, Result, Verb
 from pleiad.store.segments import Segment, SegmentDroppedError
@@ -29,24 +30,6 @@ from tests.waiting import until
 EPK = b"\x20" * 16
 EAGER = IndexSettings(items_min=0, uses_min=1, chunk_items=3)
 IMPATIENT = ConnectionSettings(connections_max=2, wait_seconds=0.5, deadline_seconds=0.5)
-
-
-@pytest.fixture
-def database(postgres_server: PostgresServer) -> Iterator[str]:
-    dsn = postgres_server.new_database()
-    yield dsn
-    postgres_server.give_back(dsn)
-
-
-@pytest.fixture(scope="module")
-def own_server() -> Iterator[PostgresServer]:
-    """A server for tests that stop it or change its settings."""
-    server = PostgresServer()
-    try:
-        server.start()
-        yield server
-    finally:
-        server.remove()
 
 
 @contextlib.asynccontextmanager
@@ -89,12 +72,12 @@ async def built(segment: Segment) -> None:
 
 
 async def test_a_write_whose_connection_is_lost_has_an_unknown_outcome_and_is_not_sent_again(
-    database: str,
+    postgres_database: str,
 ) -> None:
-    async with opened(database) as store:
+    async with opened(postgres_database) as store:
         segment = store.segment("s")
         await segment.commit(put("first"))
-        async with held(database) as other:
+        async with held(postgres_database) as other:
             writing = asyncio.ensure_future(segment.commit(put("a")))
 
             async def is_ended() -> bool:
@@ -114,12 +97,12 @@ async def test_a_write_whose_connection_is_lost_has_an_unknown_outcome_and_is_no
 
 
 async def test_a_write_that_is_not_answered_in_time_ends_unknown_and_the_next_one_works(
-    database: str,
+    postgres_database: str,
 ) -> None:
-    async with opened(database, IMPATIENT) as store:
+    async with opened(postgres_database, IMPATIENT) as store:
         segment = store.segment("s")
         await segment.commit(put("first"))
-        async with held(database):
+        async with held(postgres_database):
             began = time.monotonic()
             error = await refused(segment.commit(put("a")))
             assert error.row is REQUEST_TIMEOUT
@@ -154,31 +137,33 @@ async def test_a_wait_for_standbys_that_was_cancelled_is_no_success(own_server: 
         assert error.row is REQUEST_TIMEOUT
 
 
-async def test_commits_wait_for_the_disk_whatever_the_default_of_the_database_is(database: str) -> None:
-    with psycopg.connect(database, autocommit=True) as connection:
+async def test_commits_wait_for_the_disk_whatever_the_default_of_the_database_is(
+    postgres_database: str,
+) -> None:
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
         name = connection.info.dbname
         connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
         connection.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'")
-    async with opened(database) as store:
+    async with opened(postgres_database) as store:
 
         async def show(connection: psycopg.AsyncConnection[Any]) -> list[Any]:
             text = "SELECT current_setting('synchronous_commit'), current_setting('transaction_isolation')"
             return await (await connection.execute(text)).fetchall()
 
         assert await store.connections.read(show) == [("on", "read committed")]
-    with psycopg.connect(database, autocommit=True) as connection:
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
         connection.execute(f"ALTER DATABASE {name} RESET ALL")
 
 
 # -- failures are short --------------------------------------------------------------------------
 
 
-async def test_who_gets_no_connection_is_told_in_time(database: str) -> None:
+async def test_who_gets_no_connection_is_told_in_time(postgres_database: str) -> None:
     settings = ConnectionSettings(connections_max=1, wait_seconds=0.3, deadline_seconds=10)
-    async with opened(database, settings) as store:
+    async with opened(postgres_database, settings) as store:
         segment = store.segment("s")
         await segment.commit(put("first"))
-        async with held(database):
+        async with held(postgres_database):
             writing = asyncio.ensure_future(segment.commit(put("a")))
             await asyncio.sleep(0.1)
             began = time.monotonic()
@@ -189,8 +174,8 @@ async def test_who_gets_no_connection_is_told_in_time(database: str) -> None:
         assert await segment.read(EPK, "first") is not None
 
 
-async def test_a_connection_can_be_made_in_the_first_step_of_a_request(database: str) -> None:
-    async with opened(database) as store:
+async def test_a_connection_can_be_made_in_the_first_step_of_a_request(postgres_database: str) -> None:
+    async with opened(postgres_database) as store:
         await store.segment("s").commit(put("a"))
         loop = asyncio.get_running_loop()
         async with contextlib.AsyncExitStack() as stack:
@@ -252,26 +237,26 @@ async def test_a_server_that_does_not_answer_at_the_start_is_named(tmp_path: Any
 
 
 async def test_data_of_a_newer_version_and_servers_that_are_too_old_are_refused(
-    database: str, monkeypatch: pytest.MonkeyPatch
+    postgres_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with opened(database):
+    async with opened(postgres_database):
         pass
-    with psycopg.connect(database, autocommit=True) as connection:
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
         connection.execute("UPDATE pleiad.version SET version = 99")
-    with pytest.raises(schema.SchemaError, match="newer Pleiad"):
-        await PostgresStore.open(database)
+    with pytest.raises(SchemaError, match="newer Pleiad"):
+        await PostgresStore.open(postgres_database)
     monkeypatch.setattr(schema, "SERVER_VERSION_MIN", 990_000)
-    with pytest.raises(schema.SchemaError, match="needs 99 or newer"):
-        await PostgresStore.open(database)
+    with pytest.raises(SchemaError, match="needs 99 or newer"):
+        await PostgresStore.open(postgres_database)
 
 
-async def test_a_segment_of_an_older_version_gets_what_it_lacks(database: str) -> None:
-    async with opened(database) as store:
+async def test_a_segment_of_an_older_version_gets_what_it_lacks(postgres_database: str) -> None:
+    async with opened(postgres_database) as store:
         await store.segment("s").commit(put("before"))
-    with psycopg.connect(database, autocommit=True) as connection:
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
         for function in ("write_3", "batch_3"):
             connection.execute(schema.sql(f'DROP FUNCTION "pleiad_s".{function}'))
-    async with opened(database) as one, opened(database) as other:
+    async with opened(postgres_database) as one, opened(postgres_database) as other:
         writes = [store.segment("s").commit(put(id)) for store, id in ((one, "i"), (other, "j"))]
         assert [outcome.result for (outcome,) in await asyncio.gather(*writes)] == [Result.CREATED] * 2
         assert (await one.segment("s").state(0)).items == 3
@@ -280,18 +265,18 @@ async def test_a_segment_of_an_older_version_gets_what_it_lacks(database: str) -
 # -- groups ----------------------------------------------------------------------------------------
 
 
-async def test_writes_of_one_moment_share_transactions(database: str) -> None:
-    async with opened(database) as store:
+async def test_writes_of_one_moment_share_transactions(postgres_database: str) -> None:
+    async with opened(postgres_database) as store:
         segment = store.segment("s")
         await asyncio.gather(*(segment.commit(put(f"i{number}")) for number in range(100)))
-    with psycopg.connect(database) as connection:
+    with psycopg.connect(postgres_database) as connection:
         found = connection.execute('SELECT count(DISTINCT xmin::text) FROM "pleiad_s".item').fetchone()
     assert found is not None
     assert found[0] <= 3
 
 
-async def test_of_a_group_that_fails_only_the_culprit_fails(database: str) -> None:
-    async with opened(database) as store:
+async def test_of_a_group_that_fails_only_the_culprit_fails(postgres_database: str) -> None:
+    async with opened(postgres_database) as store:
         segment = store.segment("s")
         writes = [put("a"), put("bad", b'{"n":'), put("b")]
         answers = await asyncio.gather(*map(segment.commit, writes), return_exceptions=True)
@@ -300,8 +285,8 @@ async def test_of_a_group_that_fails_only_the_culprit_fails(database: str) -> No
         assert await ids(segment) == ["a", "b"]
 
 
-async def test_reads_of_one_moment_each_get_their_own_row(database: str) -> None:
-    async with opened(database) as store:
+async def test_reads_of_one_moment_each_get_their_own_row(postgres_database: str) -> None:
+    async with opened(postgres_database) as store:
         segment = store.segment("s")
         for number in range(70):
             await segment.commit(put(f"i{number}", b'{"n":%d}' % number))
@@ -313,8 +298,8 @@ async def test_reads_of_one_moment_each_get_their_own_row(database: str) -> None
 # -- several servers -------------------------------------------------------------------------------
 
 
-async def test_a_segment_another_server_dropped_is_no_empty_segment(database: str) -> None:
-    async with opened(database) as one, opened(database) as other:
+async def test_a_segment_another_server_dropped_is_no_empty_segment(postgres_database: str) -> None:
+    async with opened(postgres_database) as one, opened(postgres_database) as other:
         for name in ("known", "unknown"):
             await one.segment(name).commit(put("a"))
         known, unknown = other.segment("known"), other.segment("unknown")
@@ -351,9 +336,9 @@ async def _run(happening: Callable[[], Awaitable[object]]) -> None:
 
 @pytest.mark.parametrize("place", [1, 2, 3])
 async def test_a_segment_that_another_server_makes_during_a_look_is_not_called_gone(
-    database: str, place: int
+    postgres_database: str, place: int
 ) -> None:
-    async with opened(database) as one, opened(database) as other:
+    async with opened(postgres_database) as one, opened(postgres_database) as other:
         segment = one.segment("s")
         with between_statements(place, lambda: other.segment("s").commit(put("a"))) as sent:
             assert await segment.scan(WHOLE, 0, 10) == []
@@ -366,9 +351,9 @@ async def test_a_segment_that_another_server_makes_during_a_look_is_not_called_g
 
 @pytest.mark.parametrize("place", [1, 2, 3, 4])
 async def test_a_segment_that_another_server_makes_during_a_start_is_not_missing(
-    database: str, place: int
+    postgres_database: str, place: int
 ) -> None:
-    async with opened(database) as one, opened(database) as other:
+    async with opened(postgres_database) as one, opened(postgres_database) as other:
         with between_statements(place, lambda: other.segment("s").commit(put("a"))) as sent:
             await one.reconcile(["s"])
         assert len(sent) >= place
@@ -377,9 +362,9 @@ async def test_a_segment_that_another_server_makes_during_a_start_is_not_missing
 
 @pytest.mark.parametrize("place", [1, 2, 3])
 async def test_a_segment_that_another_server_drops_during_a_look_is_dropped_and_not_gone(
-    database: str, place: int
+    postgres_database: str, place: int
 ) -> None:
-    async with opened(database) as one, opened(database) as other:
+    async with opened(postgres_database) as one, opened(postgres_database) as other:
         await other.segment("s").commit(put("a"))
         segment = one.segment("s")
         with (
@@ -393,10 +378,12 @@ async def test_a_segment_that_another_server_drops_during_a_look_is_dropped_and_
         assert one.problems.standing() == []
 
 
-async def test_what_a_drop_could_not_free_yet_is_not_the_segment_that_is_made_anew(database: str) -> None:
-    async with opened(database) as store:
+async def test_what_a_drop_could_not_free_yet_is_not_the_segment_that_is_made_anew(
+    postgres_database: str,
+) -> None:
+    async with opened(postgres_database) as store:
         await store.segment("s").commit(put("old"))
-        async with held(database) as reader:
+        async with held(postgres_database) as reader:
             await reader.execute('SELECT FROM "pleiad_s".item')
             await store.drop_segments(["s"])
             anew = store.segment("s")
@@ -408,8 +395,8 @@ async def test_what_a_drop_could_not_free_yet_is_not_the_segment_that_is_made_an
         assert await ids(anew) == ["new"]
 
 
-async def test_servers_write_the_same_partition_in_turn(database: str) -> None:
-    async with opened(database) as one, opened(database) as other:
+async def test_servers_write_the_same_partition_in_turn(postgres_database: str) -> None:
+    async with opened(postgres_database) as one, opened(postgres_database) as other:
         segments = (one.segment("s"), other.segment("s"))
         calls = [segments[n % 2].commit(put(f"i{n}")) for n in range(200)]
         outcomes = [outcome for (outcome,) in await asyncio.gather(*calls)]
@@ -419,9 +406,9 @@ async def test_servers_write_the_same_partition_in_turn(database: str) -> None:
         assert [outcome.result for outcome in await segments[1].commit(put("late"))] == [Result.GONE]
 
 
-async def test_an_index_another_server_dropped_changes_no_answer(database: str) -> None:
+async def test_an_index_another_server_dropped_changes_no_answer(postgres_database: str) -> None:
     wanted = Selection(WHOLE, (Predicate(("n",), one_of=(3,)),))
-    async with opened(database) as one, opened(database) as other:
+    async with opened(postgres_database) as one, opened(postgres_database) as other:
         for number in range(20):
             await one.segment("s").commit(put(f"i{number}", b'{"n":%d}' % (number % 5)))
         one.segment("s").note_use([IndexedPath(("n",))])
@@ -430,7 +417,7 @@ async def test_an_index_another_server_dropped_changes_no_answer(database: str) 
         assert len(found) == 4
         one.segment("s").drop_indexes(lambda path: False)
         await asyncio.sleep(0.3)
-        with psycopg.connect(database, autocommit=True) as connection:
+        with psycopg.connect(postgres_database, autocommit=True) as connection:
             connection.execute('VACUUM "pleiad_s".entry')
         assert await other.segment("s").select(wanted, 0, 100) == found
         assert await other.segment("s").count(wanted, count_only=True) == (4, 0)
@@ -440,9 +427,9 @@ async def test_an_index_another_server_dropped_changes_no_answer(database: str) 
 # -- what index entries cannot hold ------------------------------------------------------------------
 
 
-async def test_strings_too_long_for_an_index_entry_are_found_exactly(database: str) -> None:
+async def test_strings_too_long_for_an_index_entry_are_found_exactly(postgres_database: str) -> None:
     strings = ["a", "x" * 499, "x" * 500, "x" * 500 + "a", "x" * 500 + "b", "é" * 4_000, "y" * 9_000]
-    async with opened(database) as store:
+    async with opened(postgres_database) as store:
         segment = store.segment("s")
         segment_ids = dict(zip(strings, "abcdefg", strict=True))
         for string, id in segment_ids.items():
@@ -468,8 +455,8 @@ async def test_strings_too_long_for_an_index_entry_are_found_exactly(database: s
         assert await segment.ordered(Selection(WHOLE), PathOrder(("t",)), None, 10) is None
 
 
-async def test_long_unique_values_hold_too(database: str) -> None:
-    async with opened(database) as store:
+async def test_long_unique_values_hold_too(postgres_database: str) -> None:
+    async with opened(postgres_database) as store:
         segment = store.segment("s")
         values = [b'["%s"]' % (letter * 5_000) for letter in (b"a", b"b")]
         for id, value, expected in (
@@ -482,9 +469,11 @@ async def test_long_unique_values_hold_too(database: str) -> None:
             assert outcome.result is expected
 
 
-async def test_numbers_beyond_what_jsonb_holds_are_kept_and_compared_as_doubles(database: str) -> None:
+async def test_numbers_beyond_what_jsonb_holds_are_kept_and_compared_as_doubles(
+    postgres_database: str,
+) -> None:
     numbers = {"huge": b"1e308", "tiny": b"1e-20000", "digits": b"1" * 700, "most": b"9e99999"}
-    async with opened(database) as store:
+    async with opened(postgres_database) as store:
         segment = store.segment("s")
         for id, text in numbers.items():
             await segment.commit(put(id, b'{"n":%s}' % text))

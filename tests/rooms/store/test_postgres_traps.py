@@ -9,7 +9,7 @@ import os
 import random
 import resource
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import psycopg
@@ -18,7 +18,8 @@ import pytest
 from pleiad.errors import REQUEST_TIMEOUT, UNAVAILABLE, PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.store.postgres import company
-from pleiad.store.postgres.connections import ConnectionSettings, StoreUnreachableError
+from pleiad.store.postgres.connections import ConnectionSettings
+from pleiad.store.postgres.database import StoreUnreachableError
 from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.rows import ItemKey, Mutation, PartitionWrite, Result, Verb
 from pleiad.store.segments import Segment
@@ -28,24 +29,6 @@ from tests.waiting import until
 
 EPK = b"\x20" * 16
 IMPATIENT = ConnectionSettings(connections_max=4, wait_seconds=0.5, deadline_seconds=0.5)
-
-
-@pytest.fixture
-def database(postgres_server: PostgresServer) -> Iterator[str]:
-    dsn = postgres_server.new_database()
-    yield dsn
-    postgres_server.give_back(dsn)
-
-
-@pytest.fixture(scope="module")
-def own_server() -> Iterator[PostgresServer]:
-    """A server for tests that stop it or change its settings."""
-    server = PostgresServer()
-    try:
-        server.start()
-        yield server
-    finally:
-        server.remove()
 
 
 @contextlib.asynccontextmanager
@@ -75,14 +58,14 @@ async def refused(call: Any) -> PleiadError:
 
 
 @pytest.mark.parametrize("setting", ["statement_timeout", "lock_timeout"])
-async def test_a_time_limit_of_the_database_is_a_certain_no(database: str, setting: str) -> None:
-    with psycopg.connect(database, autocommit=True) as connection:
+async def test_a_time_limit_of_the_database_is_a_certain_no(postgres_database: str, setting: str) -> None:
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
         name = connection.info.dbname
         connection.execute(f"ALTER DATABASE {name} SET {setting} = '300ms'")
-    async with opened(database) as store:
+    async with opened(postgres_database) as store:
         segment = store.segment("s")
         await segment.commit(put("first"))
-        async with await psycopg.AsyncConnection.connect(database) as other:
+        async with await psycopg.AsyncConnection.connect(postgres_database) as other:
             await other.execute('LOCK TABLE "pleiad_s".partition, "pleiad_s".item IN ACCESS EXCLUSIVE MODE')
             calls = [segment.commit(put("a")), segment.commit(put("b")), segment.read(EPK, "first")]
             answers = await asyncio.gather(*calls, return_exceptions=True)
@@ -90,12 +73,15 @@ async def test_a_time_limit_of_the_database_is_a_certain_no(database: str, setti
             await other.rollback()
         assert await ids(segment) == ["first"]
         assert (await segment.commit(put("a")))[0].result is Result.CREATED
-    with psycopg.connect(database, autocommit=True) as connection:
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
         connection.execute(f"ALTER DATABASE {name} RESET ALL")
 
 
-async def test_a_lease_that_cannot_be_taken_is_a_certain_no(database: str) -> None:
-    async with opened(database) as store, await psycopg.AsyncConnection.connect(database) as other:
+async def test_a_lease_that_cannot_be_taken_is_a_certain_no(postgres_database: str) -> None:
+    async with (
+        opened(postgres_database) as store,
+        await psycopg.AsyncConnection.connect(postgres_database) as other,
+    ):
         await other.execute("ALTER TABLE pleiad.lease RENAME TO away")
         await other.commit()
         assert (await refused(store.lease("sweep").__aenter__())).row is UNAVAILABLE
@@ -131,12 +117,12 @@ def few_connections(server: PostgresServer, count: int) -> str:
     return server.dsn(name).replace("pleiad@", f"{name}@")
 
 
-async def test_more_open_files_than_select_can_count_change_nothing(database: str) -> None:
+async def test_more_open_files_than_select_can_count_change_nothing(postgres_database: str) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4_096), hard))
     files = [os.open(os.devnull, os.O_RDONLY) for _ in range(1_100)]
     try:
-        async with opened(database) as store:
+        async with opened(postgres_database) as store:
             for id in "ab":
                 await store.segment("s").commit(put(id))
             assert await ids(store.segment("s")) == ["a", "b"]
@@ -149,8 +135,11 @@ async def test_more_open_files_than_select_can_count_change_nothing(database: st
 # -- races ---------------------------------------------------------------------------------------------
 
 
-async def test_a_write_that_loses_a_deadlock_is_made_once(database: str) -> None:
-    async with opened(database) as store, await psycopg.AsyncConnection.connect(database) as other:
+async def test_a_write_that_loses_a_deadlock_is_made_once(postgres_database: str) -> None:
+    async with (
+        opened(postgres_database) as store,
+        await psycopg.AsyncConnection.connect(postgres_database) as other,
+    ):
         segment = store.segment("s")
         await segment.commit(put("first"))
         await other.execute("SET deadlock_timeout = '20s'")
@@ -174,13 +163,16 @@ async def test_a_write_that_loses_a_deadlock_is_made_once(database: str) -> None
 
 @pytest.mark.parametrize(("failures", "is_done"), [(2, True), (9, False)])
 async def test_a_transaction_that_cannot_be_serialized_is_tried_again_and_not_for_ever(
-    database: str, failures: int, is_done: bool
+    postgres_database: str, failures: int, is_done: bool
 ) -> None:
     text = (
         f"DO $$ BEGIN IF nextval('tries') <= {failures} THEN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; "
         "END IF; CREATE TABLE done(); END $$"
     )
-    async with opened(database) as store, await psycopg.AsyncConnection.connect(database) as other:
+    async with (
+        opened(postgres_database) as store,
+        await psycopg.AsyncConnection.connect(postgres_database) as other,
+    ):
         await other.execute("CREATE SEQUENCE tries")
         await other.commit()
         writing = store.connections.write(lambda connection: connection.execute(text.encode()))
@@ -197,8 +189,13 @@ async def test_a_transaction_that_cannot_be_serialized_is_tried_again_and_not_fo
 # -- connections that break ------------------------------------------------------------------------------
 
 
-async def test_connections_that_the_server_ended_while_nobody_used_them_are_no_failure(database: str) -> None:
-    async with opened(database) as store, await psycopg.AsyncConnection.connect(database) as other:
+async def test_connections_that_the_server_ended_while_nobody_used_them_are_no_failure(
+    postgres_database: str,
+) -> None:
+    async with (
+        opened(postgres_database) as store,
+        await psycopg.AsyncConnection.connect(postgres_database) as other,
+    ):
         segment = store.segment("s")
         await asyncio.gather(*(segment.commit(put(f"i{n}")) for n in range(20)))
         for call in (segment.commit(put("a")), segment.read(EPK, "i1"), segment.commit(put("b"))):
@@ -212,9 +209,9 @@ async def test_connections_that_the_server_ended_while_nobody_used_them_are_no_f
 
 
 async def test_a_write_that_took_place_and_was_not_answered_is_unknown_and_is_there_once(
-    postgres_server: PostgresServer, database: str
+    postgres_server: PostgresServer, postgres_database: str
 ) -> None:
-    async with proxy_of(postgres_server) as proxy, opened(proxy.dsn(database)) as store:
+    async with proxy_of(postgres_server) as proxy, opened(proxy.dsn(postgres_database)) as store:
         segment = store.segment("s")
         for id in ("first", "second"):
             await segment.commit(put(id))
@@ -366,9 +363,13 @@ async def set_read_only(connection: psycopg.AsyncConnection[Any], how: str) -> N
 
 
 async def test_the_leases_of_a_dead_server_are_free_at_once_and_those_of_a_living_one_are_not(
-    database: str,
+    postgres_database: str,
 ) -> None:
-    async with opened(database) as one, opened(database) as other, one.lease("map/x") as is_ours:
+    async with (
+        opened(postgres_database) as one,
+        opened(postgres_database) as other,
+        one.lease("map/x") as is_ours,
+    ):
         assert is_ours
         async with other.lease("map/x") as is_theirs:
             assert not is_theirs
@@ -379,7 +380,7 @@ async def test_the_leases_of_a_dead_server_are_free_at_once_and_those_of_a_livin
 
 
 async def test_a_listener_that_hears_nothing_any_more_is_found_out(
-    postgres_server: PostgresServer, database: str, monkeypatch: pytest.MonkeyPatch
+    postgres_server: PostgresServer, postgres_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(company, "_CHECK_SECONDS", 0.3)
     monkeypatch.setattr(company, "_ANSWER_SECONDS", 0.3)
@@ -391,8 +392,8 @@ async def test_a_listener_that_hears_nothing_any_more_is_found_out(
 
     async with (
         proxy_of(postgres_server) as proxy,
-        opened(proxy.dsn(database)) as store,
-        opened(database) as other,
+        opened(proxy.dsn(postgres_database)) as store,
+        opened(postgres_database) as other,
     ):
         store.watch(note)
         await other.save_records([], [])

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import re
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import psycopg
 import pytest
@@ -25,13 +25,6 @@ from tests.postgres_server import PostgresServer
 EPK = b"\x20" * 16
 ONE_CONNECTION = ConnectionSettings(connections_max=1)
 BODY = b'{"n":1}'
-
-
-@pytest.fixture
-def database(postgres_server: PostgresServer) -> Iterator[str]:
-    dsn = postgres_server.new_database()
-    yield dsn
-    postgres_server.give_back(dsn)
 
 
 def put(*ids: str, atomic: bool = False) -> PartitionWrite:
@@ -81,9 +74,9 @@ async def warm(store: PostgresStore) -> None:
 @pytest.mark.parametrize("ids", [("a",), ("a", "b", "c")])
 @pytest.mark.parametrize("atomic", [False, True])
 async def test_a_write_is_one_prepared_statement_in_one_round_trip(
-    database: str, ids: tuple[str, ...], atomic: bool
+    postgres_database: str, ids: tuple[str, ...], atomic: bool
 ) -> None:
-    store = await PostgresStore.open(database, connection_settings=ONE_CONNECTION)
+    store = await PostgresStore.open(postgres_database, connection_settings=ONE_CONNECTION)
     try:
         await warm(store)
         async with traced(store.connections) as trace:
@@ -99,9 +92,9 @@ async def test_a_write_is_one_prepared_statement_in_one_round_trip(
 
 @pytest.mark.parametrize("wanted", [("i1",), ("i1", "i2", "i3", "none")])
 async def test_reads_of_one_moment_are_one_prepared_statement_in_one_round_trip(
-    database: str, wanted: tuple[str, ...]
+    postgres_database: str, wanted: tuple[str, ...]
 ) -> None:
-    store = await PostgresStore.open(database, connection_settings=ONE_CONNECTION)
+    store = await PostgresStore.open(postgres_database, connection_settings=ONE_CONNECTION)
     try:
         await warm(store)
         segment = store.segment("s")
@@ -115,8 +108,8 @@ async def test_reads_of_one_moment_are_one_prepared_statement_in_one_round_trip(
         await store.close()
 
 
-async def test_a_hundred_writes_of_one_moment_are_a_few_round_trips(database: str) -> None:
-    store = await PostgresStore.open(database, connection_settings=ONE_CONNECTION)
+async def test_a_hundred_writes_of_one_moment_are_a_few_round_trips(postgres_database: str) -> None:
+    store = await PostgresStore.open(postgres_database, connection_settings=ONE_CONNECTION)
     try:
         await warm(store)
         segment = store.segment("s")
@@ -127,9 +120,9 @@ async def test_a_hundred_writes_of_one_moment_are_a_few_round_trips(database: st
         await store.close()
 
 
-async def test_a_snapshot_begins_with_one_round_trip_whenever_it_is_taken(database: str) -> None:
-    store = await PostgresStore.open(database)
-    moments = Connections(database, ONE_CONNECTION)
+async def test_a_snapshot_begins_with_one_round_trip_whenever_it_is_taken(postgres_database: str) -> None:
+    store = await PostgresStore.open(postgres_database)
+    moments = Connections(postgres_database, ONE_CONNECTION)
     try:
         await warm(store)
         for _ in range(8):
@@ -150,10 +143,10 @@ async def test_a_snapshot_begins_with_one_round_trip_whenever_it_is_taken(databa
 
 
 async def test_a_snapshot_of_a_segment_that_is_not_made_is_empty_and_leaves_a_good_connection(
-    database: str,
+    postgres_database: str,
 ) -> None:
-    store = await PostgresStore.open(database)
-    moments = Connections(database, ONE_CONNECTION)
+    store = await PostgresStore.open(postgres_database)
+    moments = Connections(postgres_database, ONE_CONNECTION)
     try:
         for _ in range(2):
             snapshot = PostgresSnapshot(schema_name("none"), moments)
@@ -208,10 +201,10 @@ def test_long_arrays_arrive_as_they_are(postgres_server: PostgresServer) -> None
 
 
 async def test_texts_are_kept_whatever_encoding_the_surroundings_ask_for(
-    database: str, monkeypatch: pytest.MonkeyPatch
+    postgres_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
-    store = await PostgresStore.open(database)
+    store = await PostgresStore.open(postgres_database)
     try:
         segment = store.segment("s")
         await segment.commit(put("Ærø €"))

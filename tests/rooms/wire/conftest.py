@@ -41,3 +41,9 @@ def captured(vectors: Callable[[str], Vectors]) -> Vectors:
 @pytest.fixture(scope="session")
 def binary_json_vectors(vectors: Callable[[str], Vectors]) -> Vectors:
     return vectors("binary_json_vectors.json")
+
+
+@pytest.fixture(scope="session")
+def rntbd_vectors(vectors: Callable[[str], Vectors]) -> Vectors:
+    """What the .NET client sent in direct mode, and answers that satisfied it."""
+    return vectors("rntbd_vectors.json")

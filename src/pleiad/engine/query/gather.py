@@ -7,27 +7,33 @@ for.
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from pleiad.charge import STEPS_FREE
 from pleiad.engine.pages.query import Pause
-from pleiad.engine.query.job import SLICE_ROWS, QueryJob, looked_up
-from pleiad.engine.scan import Piece, Scan, is_read, spans_begun
+from pleiad.engine.query.job import ROW_STEPS, SLICE_ROWS, QueryJob, looked_up, steps_of_loading
+from pleiad.engine.scan import Piece, Scan, is_read, spans_begun, take_group
 from pleiad.store.rows import Row
 from pleiad.store.selection import Predicate
 
 
 class Gathering(Protocol):
-    """What is gathered: the parts of each row, added one by one."""
+    """What is gathered: what comes of each row, added one by one."""
 
     job: QueryJob
+    names: tuple[str, ...]
+    """What it looks at of the rows; nothing where it looks at all of them."""
+    takes_alike: bool
+    """Whether each row comes to one part at most, and equal ones may be added together."""
 
     @property
     def size_bytes(self) -> int: ...
 
     def parts(self, row: Row) -> Iterable[Any]: ...
 
-    def add(self, row: Row, number: int, part: Any) -> None: ...
+    def add(self, row: Row, number: int, part: Any, times: int = 1) -> None: ...
 
 
 G = TypeVar("G", bound=Gathering)
@@ -60,10 +66,10 @@ async def gather(
         predicates = job.pushdown.predicates
     if pause is None:
         work = new()
-        scan = _scan(job, predicates)
+        scan = _scan(job, predicates, work.names)
     else:
         work = await _taken_up(job, pause, new, predicates)
-        scan = _scan(job, predicates, pause.begun, pause.is_visited)
+        scan = _scan(job, predicates, work.names, pause.begun, pause.is_visited)
     job.visits = scan.rows
     await _walk(job, scan, work, pays)
     if pays:
@@ -75,9 +81,15 @@ async def gather(
 
 
 def _scan(
-    job: QueryJob, predicates: tuple[Predicate, ...], begun: Sequence[Piece] = (), is_visited: bool = False
+    job: QueryJob,
+    predicates: tuple[Predicate, ...],
+    names: tuple[str, ...],
+    begun: Sequence[Piece] = (),
+    is_visited: bool = False,
 ) -> Scan:
-    return Scan(job.container, job.spans, begun, predicates, is_visited, keys=job.keys, pace=job.pace)
+    return Scan(
+        job.container, job.spans, begun, predicates, is_visited, keys=job.keys, pace=job.pace, names=names
+    )
 
 
 async def _taken_up(
@@ -96,8 +108,9 @@ async def _taken_up(
 
 async def _walk(job: QueryJob, scan: Scan, work: Gathering, pays: bool) -> None:
     """Takes in rows until the end or until the time is over, and one at least."""
+    take_chunk = _take_alike if work.takes_alike and work.names else _take_all
     while chunk := await scan.chunk(SLICE_ROWS):
-        taken = await job.pace.run(_take_all, work, chunk, pays)
+        taken = await job.pace.run(take_chunk, work, chunk, pays)
         if taken < len(chunk) or job.is_out_of_time():
             scan.stop_after(chunk[taken - 1], chunk)
             return
@@ -113,6 +126,36 @@ def _take_all(work: Gathering, rows: Sequence[Row], pays: bool) -> int:
         if work.job.is_out_of_time():
             return number + 1
     return len(rows)
+
+
+def _take_alike(work: Gathering, rows: Sequence[Row], pays: bool) -> int:
+    """Takes in rows until the time is over, those with equal bodies at once; how many.
+
+    Each row comes to one part or none, and rows with equal bodies come to the same.
+    """
+    job = work.job
+    taken = len(rows)
+    bodies = [row.body for row in rows]
+    first_of = dict(zip(reversed(bodies), reversed(rows), strict=True))
+    parts: dict[bytes, Any] = {}
+    steps: dict[bytes, int] = {}
+    for body in dict.fromkeys(bodies):
+        if parts and job.is_out_of_time():
+            taken = bodies.index(body)
+            break
+        row, before = first_of[body], job.pace.steps
+        parts[body] = next(iter(work.parts(row)), None)
+        steps[body] = job.pace.steps - before - steps_of_loading(row)
+    for body, times in Counter(bodies[:taken]).items():
+        if parts[body] is not None:
+            work.add(first_of[body], 0, parts[body], times)
+    if max(steps.values()) + ROW_STEPS > STEPS_FREE:
+        for row in rows[:taken]:
+            job.evaluated(row, steps[row.body] + steps_of_loading(row))
+    if pays:
+        job.tally.items_loaded += taken
+        job.tally.bytes_loaded += sum([row.size_bytes for row in rows[:taken]])
+    return taken
 
 
 def take(work: Gathering, row: Row) -> None:
@@ -138,18 +181,18 @@ async def _repeat(
     job: QueryJob, work: Gathering, begun: Sequence[Piece], predicates: tuple[Predicate, ...]
 ) -> None:
     """Takes in again what earlier pages took in, and paid for."""
-    async for row in rows_read(job, begun, predicates):
+    async for row in rows_read(job, begun, predicates, work.names):
         await job.pace.run(take, work, row)
 
 
 async def rows_read(
-    job: QueryJob, begun: Sequence[Piece], predicates: tuple[Predicate, ...]
+    job: QueryJob, begun: Sequence[Piece], predicates: tuple[Predicate, ...], names: tuple[str, ...]
 ) -> AsyncIterator[Row]:
     """The rows that a walk has read before it came to a position."""
     spans = spans_begun(job.spans, begun)
     if not spans:
         return
-    scan = Scan(job.container, spans, (), predicates, keys=job.keys, pace=job.pace)
+    scan = Scan(job.container, spans, (), predicates, keys=job.keys, pace=job.pace, names=names)
     while chunk := await scan.chunk(SLICE_ROWS):
         for row in chunk:
             if is_read(row, begun):
@@ -159,11 +202,10 @@ async def rows_read(
 
 async def charge_candidates(job: QueryJob, predicates: tuple[Predicate, ...]) -> None:
     """Charges the loading of all rows that the predicates leave, before the first result."""
-    for span in job.spans:
-        for partition in job.container.map.overlapping(span):
-            part = partition.span.intersect(span)
-            assert part is not None
-            items, size_bytes = await partition.count(job.selection(part, predicates))
-            job.tally.items_loaded += items
-            job.tally.bytes_loaded += size_bytes
-            await job.pace.rest()
+    spans = deque(job.spans)
+    while spans:
+        partition, group = take_group(job.container, spans)
+        items, size_bytes = await partition.count(job.selection(group, predicates))
+        job.tally.items_loaded += items
+        job.tally.bytes_loaded += size_bytes
+        await job.pace.rest()

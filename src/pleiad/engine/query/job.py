@@ -26,6 +26,7 @@ from pleiad.engine.pages.query import (
 )
 from pleiad.engine.query.functions import NO_FUNCTIONS, Functions
 from pleiad.engine.query.resume import ResumePoint
+from pleiad.engine.scan import selection_of
 from pleiad.engine.seal import bad, fingerprint
 from pleiad.engine.tally import Tally
 from pleiad.errors import PleiadError
@@ -42,8 +43,9 @@ from pleiad.query.pushdown import PathOrder, Pushdown, path_order, pushdown
 from pleiad.query.rank import more_is_nearer
 from pleiad.query.routing import key_values
 from pleiad.query.values import hash_key
+from pleiad.store.predicate import is_addressable
 from pleiad.store.rows import ItemKey, Row
-from pleiad.store.selection import IndexedPath, Predicate, Selection
+from pleiad.store.selection import NAMES_MAX, IndexedPath, Predicate, Selection
 
 _Answer = TypeVar("_Answer")
 
@@ -113,6 +115,8 @@ class QueryJob:
     """What the earlier pages touched."""
     left_ru: float = 0.0
     """What the earlier pages left to pay, or paid ahead where it is below 0."""
+    names: tuple[str, ...] = ()
+    """The properties that the query looks at, where it looks at nothing else of the rows it walks over."""
     turned: int = 1
     """1 where documents with equal sort keys come by rising number, and -1 where they come by falling number."""
     is_part: bool = False
@@ -168,10 +172,12 @@ class QueryJob:
         emitted = page.emitted if isinstance(page, OrderedPageState) else 0
         return (self.execution.offset or 0) > emitted
 
-    def selection(self, span: EpkRange, predicates: tuple[Predicate, ...] | None = None) -> Selection:
-        """The rows of a range that the predicates leave, those that were pushed down or others."""
+    def selection(
+        self, spans: Sequence[EpkRange], predicates: tuple[Predicate, ...] | None = None
+    ) -> Selection:
+        """The rows of some ranges that the predicates leave, those that were pushed down or others."""
         asked = self.pushdown.predicates if predicates is None else predicates
-        return Selection(span, self.keys.narrow(asked, span), self.now, self.container.default_ttl)
+        return selection_of(spans, self.keys.narrow(asked, *spans), self.now, self.container.default_ttl)
 
     @property
     def gives_found_rows(self) -> bool:
@@ -189,8 +195,10 @@ class QueryJob:
     def item_of(self, row: Row) -> dict[str, Any]:
         """The item of a row as a query sees it, system properties included."""
         self.pace.passing_bytes = 0
+        self.pace.worked(steps_of_loading(row))
         value: dict[str, Any] = load(row.body)
-        self.pace.worked(ROW_STEPS + row.size_bytes // BYTES_OF_A_STEP)
+        if self.names:
+            return value
         value.update(self.container.system_properties(row))
         return value
 
@@ -200,7 +208,7 @@ class QueryJob:
             return self.item_of(row)
         self.pace.passing_bytes = 0
         value: dict[str, Any] = load(row.body)
-        self.pace.worked(ROW_STEPS + row.size_bytes // BYTES_OF_A_STEP)
+        self.pace.worked(steps_of_loading(row))
         return value
 
     def loaded(self, item_bytes: int) -> None:
@@ -226,6 +234,11 @@ class QueryJob:
         return time.perf_counter() - self.began_at > self.container.limits.operation_seconds
 
 
+def steps_of_loading(row: Row) -> int:
+    """What it is counted with that a row is looked at, be it whole or not."""
+    return ROW_STEPS + row.size_bytes // BYTES_OF_A_STEP
+
+
 def prepare(
     container: Container,
     request: QueryRequest,
@@ -238,15 +251,22 @@ def prepare(
     if request.resume is not None:
         _check_resumed(query, request.resume)
     execution = query.execution(request.parameters, container.query_context(pace, functions))
-    route = _route(container, request, query)
-    spans = _spans(container, request, query, route.keys)
+    route = route_of(container, request, query)
+    spans = spans_of(container, request, query, route.keys)
     lookups = _lookups(container, request, query, route.keys)
     job = QueryJob(
         container, request, query, execution, spans, lookups, route.pushdown, route.order, pace, functions
     )
     job.turned = _turned(container, request, query)
+    if query.read_names is not None and not container.computed_names and not functions:
+        job.names = _names(query.read_names)
     job.keys = named_keys(container, route.pushdown.predicates, spans)
     return job
+
+
+def _names(names: frozenset[str]) -> tuple[str, ...]:
+    """The properties to ask for where a store that gives just these spares more than it takes to find them."""
+    return tuple(sorted(names)) if len(names) <= NAMES_MAX and is_addressable(tuple(names)) else ()
 
 
 def _turned(container: Container, request: QueryRequest, query: Query) -> int:
@@ -277,7 +297,7 @@ class Route(NamedTuple):
     order: PathOrder | None
 
 
-def _route(container: Container, request: QueryRequest, query: Query) -> Route:
+def route_of(container: Container, request: QueryRequest, query: Query) -> Route:
     """The route of a query; remembered, since applications repeat themselves."""
     remembered = (
         request.text,
@@ -316,7 +336,7 @@ def _keys(container: Container, request: QueryRequest, query: Query) -> list[tup
     return key_values(query.plan, request.parameters, (*container.key.path_steps, ("id",)))
 
 
-def _spans(
+def spans_of(
     container: Container, request: QueryRequest, query: Query, keys: list[tuple[Any, ...]] | None
 ) -> list[EpkRange]:
     """The ranges of hashes a query has to read: what its request and its filter leave, in order."""

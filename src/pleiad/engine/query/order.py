@@ -45,6 +45,8 @@ _FOUND_BYTES = 600
 """What a result that waits for its place takes beside its text, roughly."""
 _ROWS_AT_ONCE = 16
 """Rows of an index that are worked on together: fewer than a page, since the others may not be needed."""
+_STREAMS_MAX = 100
+"""Of more ranges, all rows are found sooner than the first row of each."""
 _RESULTS_OF_A_ROW_MAX = 1_000
 """Where an item gives more, they are found by looking at every candidate: that keeps only the best of them."""
 
@@ -197,17 +199,20 @@ def _paused(state: OrderState | None, pause: Pause) -> OrderState:
 class _BestGathering:
     """The best results behind a place."""
 
+    takes_alike = False
+
     def __init__(self, job: QueryJob, behind: Found | None, count: int) -> None:
         self.job = job
         self._place = behind.place if behind is not None else None
         self._found: list[Found] = []
         self.count = count
         self.size_bytes = 0
+        self.names = job.names
 
     def parts(self, row: Row) -> Iterator[Found]:
         return _results_of(self.job, row)
 
-    def add(self, row: Row, number: int, part: Found) -> None:
+    def add(self, row: Row, number: int, part: Found, times: int = 1) -> None:
         if self._place is None or part.place > self._place:
             self._found.append(part)
             self.size_bytes += part.size_bytes
@@ -264,13 +269,15 @@ def _results_of_each(job: QueryJob, rows: Sequence[Row]) -> list[tuple[list[Foun
 async def _index_streams(
     job: QueryJob, order: PathOrder, behind: Found | None, count: int, pauses: bool
 ) -> list[AsyncIterator[_InOrder]] | None:
-    """One ordered stream per partition, or None when some partition has no index for the order."""
+    """One ordered stream per range and partition, or None when some partition has no index for the order."""
+    if len(job.spans) > _STREAMS_MAX:
+        return None
     streams = []
     for span in job.spans:
         for partition in job.container.map.overlapping(span):
             part = partition.span.intersect(span)
             assert part is not None
-            selection = job.selection(part)
+            selection = job.selection((part,))
             stream = _index_stream(job, partition, selection, order, behind, count, pauses)
             if await partition.ordered(selection, order, None, 1) is None:
                 return None

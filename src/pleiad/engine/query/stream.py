@@ -4,8 +4,8 @@ The next page goes on where this one stopped in the walk over the container. An 
 may be cut between them; the token then says of which item how many rows were given. What DISTINCT has seen is kept
 for the next page, and gathered again where it is gone.
 
-A page whose size nobody has asked for ends where its physical partition does, as the service's pages do: its gateway
-asks one partition after the other. Another one is filled, which spares requests.
+A page whose size nobody has asked for ends where its physical partition does, be it empty, as the service's pages do:
+its gateway asks one partition after the other. Another one is filled, which spares requests.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from pleiad.query.pace import Pace
 from pleiad.query.values import hash_key
 from pleiad.store.rows import Row
 
+_BODIES_MET_MAX = 4_096
+_BODY_MET_BYTES_MAX = 256
+"""How many bodies DISTINCT remembers to have met, and up to which length."""
 _SEEN_BYTES = 200
 """What one result that was met takes in memory, roughly."""
 
@@ -74,6 +77,8 @@ class StreamPage:
         self.cuts = dict(rest.cuts)
         self.paid = dict(rest.paid_steps)
         self.seen = Seen(job.pace) if is_distinct(job) else None
+        self._bodies_met: set[bytes] = set()
+        """Bodies of rows that come to nothing new for DISTINCT, and to no steps beyond those of loading them."""
         self._room_bytes = job.container.limits.response_bytes
 
     @property
@@ -113,7 +118,23 @@ class StreamPage:
         tally.steps_beyond += max(0, steps - self.paid.pop(row.number, 0))
         if steps and not is_whole:
             self.paid[row.number] = steps
+        if (
+            self._job.names
+            and self.seen is not None
+            and is_whole
+            and pace.steps - before <= charge.STEPS_FREE
+        ):
+            self._note_met(row.body)
         return is_whole
+
+    def _note_met(self, body: bytes) -> None:
+        is_short = len(body) <= _BODY_MET_BYTES_MAX
+        if is_short and len(self._bodies_met) < _BODIES_MET_MAX:
+            self._bodies_met.add(body)
+
+    def has_met(self, row: Row) -> bool:
+        """Whether a row brings nothing new."""
+        return row.body in self._bodies_met and row.number not in self.cuts
 
     def _take(self, row: Row) -> bool:
         start = self.cuts.pop(row.number, 0)
@@ -176,14 +197,14 @@ async def _page_of_walk(
     lane = job.request.lane if job.first_rows is None else None
     begun, is_visited = (state.begun, state.is_visited) if state is not None else ((), False)
     predicates = job.pushdown.predicates
-    scan = Scan(job.container, job.spans, begun, predicates, is_visited, lane, job.keys, job.pace)
+    scan = Scan(job.container, job.spans, begun, predicates, is_visited, lane, job.keys, job.pace, job.names)
     job.visits = scan.rows
     last: Row | None = None
     # Of what the service's gateway does not answer over partitions at all, no more pages are made than need be.
     is_plain = stream.left is None and not stream.skip and stream.seen is None
     ends_with_partition = job.request.ends_with_partition and is_plain
     while not stream.is_full and not scan.is_done:
-        rows = await scan.chunk(_chunk_rows(job), job.first_rows)
+        rows = await scan.chunk(_chunk_rows(job), job.first_rows, ends_with_partition)
         last = rows[-1] if rows else None
         job.first_rows = None
         taken = await job.pace.run(_take_all, job, stream, rows)
@@ -191,7 +212,7 @@ async def _page_of_walk(
             scan.stop_after(rows[taken - 1] if taken else None, rows)
         if scan.is_done or stream.is_full or job.is_out_of_time() or scan.is_held:
             break
-        if ends_with_partition and stream.results and not scan.is_next_visited:
+        if ends_with_partition and not scan.is_next_visited:
             break
         await job.pace.rest()
     if stream.has_all and last is not None:
@@ -214,7 +235,7 @@ async def _seen_before(job: QueryJob, state: StreamPageState) -> Seen:
         job.pace.hold(seen.size_bytes)
         return seen
     seen = Seen(job.pace)
-    async for row in rows_read(job, state.begun, job.pushdown.predicates):
+    async for row in rows_read(job, state.begun, job.pushdown.predicates, job.names):
         await job.pace.run(seen.add_results, job, row)
     for number, count in state.remainder.cuts:
         for partition in job.partitions:
@@ -254,8 +275,7 @@ def _take_all(job: QueryJob, stream: StreamPage, rows: Sequence[Row]) -> int:
     for number, row in enumerate(rows):
         if stream.is_full:
             return number
-        whole = stream.take(row)
-        if not whole:
+        if not stream.has_met(row) and not stream.take(row):
             return number
         job.loaded(row.size_bytes)
         if job.pace.pauses and job.is_out_of_time():

@@ -7,6 +7,7 @@ finds the same ones there when it has to gather them again.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import Any
@@ -23,9 +24,9 @@ from pleiad.engine.pages.query import (
 from pleiad.engine.query.gather import charge_candidates, gather
 from pleiad.engine.query.job import QueryJob
 from pleiad.engine.query.order import OrderState, ordered_page
-from pleiad.engine.scan import Piece, remaining
-from pleiad.keys.range import EpkRange
+from pleiad.engine.scan import Piece, remaining, take_group
 from pleiad.query import plan
+from pleiad.query.aggregate import IN_ANY_ORDER
 from pleiad.query.measure import rendered
 from pleiad.query.sorting import paced_sort
 from pleiad.store.rows import Row
@@ -172,6 +173,10 @@ class _GroupGathering:
 
     def __init__(self, job: QueryJob) -> None:
         self.job = job
+        self.names = job.names
+        block = job.query.block
+        gives_one = len(block.sources) == 1 and block.sources[0].kind is plan.SourceKind.ITEMS
+        self.takes_alike = gives_one and IN_ANY_ORDER.issuperset(each.kind for each in block.aggregates)
         self.groups = job.execution.new_groups()
 
     @property
@@ -181,12 +186,15 @@ class _GroupGathering:
     def parts(self, row: Row) -> Iterator[Any]:
         return self.job.execution.filter_rows(self.job.item_of(row))
 
-    def add(self, row: Row, number: int, part: Any) -> None:
-        self.groups.add(part, (row.number, number))
+    def add(self, row: Row, number: int, part: Any, times: int = 1) -> None:
+        self.groups.add(part, (row.number, number), times)
 
 
 class _RankGathering:
     """The rows that match with their scores, and the statistics of all rows."""
+
+    names: tuple[str, ...] = ()
+    takes_alike = False
 
     def __init__(self, job: QueryJob) -> None:
         self.job = job
@@ -196,7 +204,7 @@ class _RankGathering:
     def parts(self, row: Row) -> Iterable[Any]:
         return (self.job.item_of(row),)
 
-    def add(self, row: Row, number: int, part: Any) -> None:
+    def add(self, row: Row, number: int, part: Any, times: int = 1) -> None:
         if self.ranking.take((part,), row.number):
             size_bytes = _ROW_BYTES + _DECODED * row.size_bytes
             self.size_bytes += size_bytes
@@ -206,15 +214,18 @@ class _RankGathering:
 class _RowGathering:
     """The rows that match, with their places."""
 
+    takes_alike = False
+
     def __init__(self, job: QueryJob) -> None:
         self.job = job
+        self.names = job.names
         self.size_bytes = 0
         self._found: list[tuple[tuple[Any, int], Any]] = []
 
     def parts(self, row: Row) -> Iterable[Any]:
         return self.job.execution.filter_rows(self.job.item_of(row))
 
-    def add(self, row: Row, number: int, part: Any) -> None:
+    def add(self, row: Row, number: int, part: Any, times: int = 1) -> None:
         self._keep((row.number, number), part, row)
 
     def _keep(self, place: tuple[Any, int], part: Any, row: Row) -> None:
@@ -268,15 +279,10 @@ async def _count_page(
     if job.is_part:
         state = None  # what is counted so far is of the whole range
     begun, total = (state.begun, state.total) if state is not None else ((), 0)
-    spans = [piece.span for piece in remaining(job.spans, begun)]
+    spans = deque(piece.span for piece in remaining(job.spans, begun))
     while spans:
-        span = spans.pop(0)
-        partition = job.container.map.find(span.min)
-        part = partition.span.intersect(span)
-        assert part is not None
-        if part.max < span.max:
-            spans.insert(0, EpkRange(part.max, span.max))
-        total += (await partition.count(job.selection(part), count_only=True))[0]
+        partition, group = take_group(job.container, spans)
+        total += (await partition.count(job.selection(group), count_only=True))[0]
         if spans and job.is_out_of_time():
             return [], CountPageState((Piece(spans[0]),), total)
         await job.pace.rest()

@@ -14,6 +14,7 @@ import logging
 from typing import Protocol
 
 from pleiad import errors
+from pleiad.catalog.placement import Cause
 from pleiad.engine.at_work import AtWork
 from pleiad.engine.container import Container
 from pleiad.engine.refusals import Refusals
@@ -144,9 +145,10 @@ class Keeper:
         await self._rehome(container)
         sizes = [await self._size_bytes(container, partition) for partition in container.map.partitions]
         await self._demand.follow_storage(container, sum(sizes))
-        while (partition := await self._to_be_split(container)) is not None:
+        while (found := await self._to_be_split(container)) is not None:
+            partition, cause = found
             try:
-                await self._reshaper.split(container, partition.range_id)
+                await self._reshaper.split(container, partition.range_id, cause)
             except PleiadError as error:
                 if error.row is errors.RANGE_GONE:
                     continue  # somebody else changed it meanwhile
@@ -176,15 +178,15 @@ class Keeper:
             self._sizes[key] = lsn, size_bytes
         return size_bytes
 
-    async def _to_be_split(self, container: Container) -> Partition | None:
+    async def _to_be_split(self, container: Container) -> tuple[Partition, Cause] | None:
         """A partition that is too large, or the widest one while there are too few; never one of a fixed container."""
         if not self._demand.is_splittable(container):
             return None
         for partition in self._willing(container):
             if await self._size_bytes(container, partition) > self._limits.physical_partition_bytes:
-                return partition
+                return partition, Cause.STORAGE
         widest = self.to_be_split_for_throughput(container)
-        return widest[0] if widest and self._is_announced(container) else None
+        return (widest[0], Cause.THROUGHPUT) if widest and self._is_announced(container) else None
 
     def _willing(self, container: Container) -> list[Partition]:
         rid = container.resource.rid

@@ -26,27 +26,28 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
 from typing import Protocol
 
 from pleiad import errors
 from pleiad.catalog.catalog import Catalog
 from pleiad.catalog.container import unique_values_of
-from pleiad.catalog.placement import MapChange, Placement, segment_name, segment_of
+from pleiad.catalog.placement import Cause, MapChange, Placement, segment_name, segment_of
 from pleiad.engine.container import Container, partition_of
 from pleiad.engine.faults import Faults, Rule
 from pleiad.engine.phase import Phase
-from pleiad.engine.reshape.failure import ChangedElsewhereError, MismatchError, OvertakenError, StoppedError
+from pleiad.engine.reshape.failure import ChangedElsewhereError, OvertakenError, StoppedError
+from pleiad.engine.reshape.pieces import Source, check_neighbours, cut, live_partition, middle_of, together
+from pleiad.engine.reshape.progress import Progress
 from pleiad.engine.steady import to_the_end
 from pleiad.engine.turns import MapTurns
 from pleiad.errors import PleiadError
-from pleiad.keys.range import EpkRange, midpoint
+from pleiad.keys.range import EpkRange
 from pleiad.limits import Limits
 from pleiad.partition.map import PartitionMap
 from pleiad.partition.partition import Partition
 from pleiad.store.catalog import CatalogStore
-from pleiad.store.move import Move, move_between
+from pleiad.store.move import move_between
 from pleiad.store.moves import Division
 from pleiad.store.rows import PartitionState
 from pleiad.store.segments import Segment, SegmentStore
@@ -76,15 +77,6 @@ class Maps(Protocol):
         """Learns what others made of a container before this server changes its map."""
 
 
-@dataclass(slots=True)
-class _Source:
-    """A partition whose rows are being copied, and its counters once nobody writes to it any more."""
-
-    partition: Partition
-    move: Move
-    fenced: PartitionState | None = None
-
-
 class Reshaper:
     """Splits, merges and rehomes physical partitions."""
 
@@ -107,6 +99,8 @@ class Reshaper:
         self._maps = maps
         self._unsettled: dict[str, MapChange] = {}
         """The changes of this process that are neither done nor undone, by container."""
+        self.progress: dict[str, Progress] = {}
+        """How far the changes of this process are that are under way, by container."""
         self._is_stopping = False
         self.report: Report = _nothing
         """Is awaited at the beginning of each phase."""
@@ -117,6 +111,8 @@ class Reshaper:
         await self._turns.ended()
 
     async def _enter(self, container: Container, phase: Phase) -> None:
+        if (progress := self.progress.get(container.resource.rid)) is not None:
+            progress.phase = phase
         await self.report(container, phase)
         await self._wait_while_held(container, phase)
         self._check_going()
@@ -141,10 +137,12 @@ class Reshaper:
     # -- split -----------------------------------------------------------------------------------
 
     @to_the_end
-    async def split(self, container: Container, range_id: str) -> tuple[Partition, Partition]:
+    async def split(
+        self, container: Container, range_id: str, cause: Cause = Cause.REQUEST
+    ) -> tuple[Partition, Partition]:
         """Divides a partition in two; the children share its segment until `rehome` has been there."""
         async with self._turn(container):
-            parent = _live(container, range_id)
+            parent = live_partition(container, range_id)
             at = await self._where(container, parent)
             old = self._placement(container, parent)
             left_id = 1 + max(placement.id for placement in self._catalog.history(old.container_rid))
@@ -164,8 +162,9 @@ class Reshaper:
                         epoch=state.epoch,
                         parents=(*old.parents, old.id),
                         made_at=int(time.time()),
+                        cause=cause.value,
                     )
-                    for state, span in zip(halves, _cut(parent.span, at), strict=True)
+                    for state, span in zip(halves, cut(parent.span, at), strict=True)
                 ]
                 await self._commit(container, operation, [old], children)
             except Exception:
@@ -191,7 +190,7 @@ class Reshaper:
                 reason="it holds a single logical partition, and those are never divided",
             )
         if at is None:
-            at = _midpoint(parent.span, container)
+            at = middle_of(parent.span, container)
         if at is None or not parent.span.min < at < parent.span.max:
             raise errors.CANNOT_SPLIT(range=parent.range_id, reason="its range of hashes is too narrow")
         return at
@@ -202,8 +201,10 @@ class Reshaper:
     async def merge(self, container: Container, range_ids: Sequence[str]) -> Partition:
         """Makes one partition of neighbours."""
         async with self._turn(container):
-            sources = sorted([_live(container, each) for each in range_ids], key=lambda each: each.span.min)
-            _check_neighbours(sources)
+            sources = sorted(
+                [live_partition(container, each) for each in range_ids], key=lambda each: each.span.min
+            )
+            check_neighbours(sources)
             size_bytes = sum([(await source.state()).size_bytes for source in sources])
             if size_bytes > self._limits.physical_partition_bytes:
                 raise errors.CANNOT_MERGE(
@@ -224,6 +225,7 @@ class Reshaper:
                 tuple(sorted(ancestors)),
                 int(time.time()),
                 node=old[0].node,
+                cause=Cause.REQUEST.value,
             )
             merged = await self._relocate(container, "merge", sources, old, new)
             _log.info("merged %s ranges %s into %s", container.path, ", ".join(range_ids), merged.range_id)
@@ -233,7 +235,7 @@ class Reshaper:
     async def rehome(self, container: Container, range_id: str) -> None:
         """Gives a partition a segment of its own."""
         async with self._turn(container):
-            source = _live(container, range_id)
+            source = live_partition(container, range_id)
             old = self._placement(container, source)
             new = replace(old, segment=_segment_name(container, source.id), epoch=old.epoch + 1)
             await self._relocate(container, "rehome", [source], [old], new)
@@ -258,7 +260,7 @@ class Reshaper:
         """Copies partitions into a new segment, and puts one partition over it in their place."""
         target = segment_of(new, self._segments)
         segments = {partition.segment_name: partition.segment for partition in partitions}
-        sources: list[_Source] = []
+        sources: list[Source] = []
         operation = await self._begin(container, kind, partitions, {new.segment, *segments})
         try:
             for segment in segments.values():
@@ -277,7 +279,7 @@ class Reshaper:
                     raise OvertakenError
             await self._enter(container, Phase.FENCED)
             await self._catch_up(sources)
-            state = _together(new, sources)
+            state = together(new, sources)
             await target.open_partition(state)
             await self._enter(container, Phase.COMMITTING)
             await self._commit(container, operation, old, [new])
@@ -292,9 +294,34 @@ class Reshaper:
             await self._try_to_clean(container, segments)
         return result
 
-    async def _copy(self, container: Container, target: Segment, partition: Partition) -> _Source:
+    # -- holding writers -------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def held(self, container: Container) -> AsyncIterator[list[tuple[Partition, PartitionState]]]:
+        """A time in which nobody writes to a container: the partitions with their counters, which stay as they are.
+
+        Whoever wants to write waits. Afterwards the partitions are open under new epochs, so that every server looks
+        at the catalog before its next write.
+        """
+        async with self._turn(container):
+            partitions = list(container.map.partitions)
+            await self._begin(container, "hold", partitions, ())
+            fenced = []
+            try:
+                for partition in partitions:
+                    state = await partition.segment.fence(partition.id, partition.epoch)
+                    if state is None:
+                        raise OvertakenError
+                    fenced.append((partition, state))
+                yield fenced
+            finally:
+                await self._try_to_undo(container)
+
+    async def _copy(self, container: Container, target: Segment, partition: Partition) -> Source:
         values_of = unique_values_of(container.definition.unique_keys)
         move = move_between(partition.segment, target, partition.id, partition.span, values_of)
+        if (progress := self.progress.get(container.resource.rid)) is not None:
+            progress.sources[partition.id] = Source(partition, move)
         has_more = True
         while has_more:
             self._check_going()
@@ -302,9 +329,9 @@ class Reshaper:
             has_more = await move.copy_some()
             if partition.lsn > seen:
                 await asyncio.sleep((time.monotonic() - began) * _REST)
-        return _Source(partition, move)
+        return Source(partition, move)
 
-    async def _catch_up(self, sources: Sequence[_Source]) -> int:
+    async def _catch_up(self, sources: Sequence[Source]) -> int:
         """Repeats what happened at the sources since the last time; how many rows that were."""
         return sum([await source.move.catch_up() for source in sources])
 
@@ -350,7 +377,10 @@ class Reshaper:
                 await self._maps.renew(container)
             if self._is_half_done(container):
                 await self._undo(container)
-            yield
+            try:
+                yield
+            finally:
+                self.progress.pop(rid, None)
 
     @property
     def is_troubled(self) -> bool:
@@ -368,8 +398,9 @@ class Reshaper:
     ) -> MapChange:
         rid = container.resource.rid
         history = self._catalog.history(rid)
-        await self._enter(container, Phase.PREPARING)
         ids = tuple(each.id for each in partitions)
+        self.progress[rid] = Progress(kind, ids)
+        await self._enter(container, Phase.PREPARING)
         operation = MapChange(kind, ids, tuple(sorted(segments)), secrets.token_hex(8))
         while True:
             async with self._catalog.lock:
@@ -390,6 +421,7 @@ class Reshaper:
                 raise OvertakenError
 
     def _adopt(self, container: Container, old: Sequence[Partition], new: Sequence[Partition]) -> None:
+        self.progress.pop(container.resource.rid, None)
         stay = [partition for partition in container.map.partitions if partition not in old]
         container.adopt_map(PartitionMap([*stay, *new]))
 
@@ -446,55 +478,6 @@ class Reshaper:
         return partition_of(new, self._segments, state.lsn)
 
 
-def _live(container: Container, range_id: str) -> Partition:
-    partition = container.map.by_range_id(range_id)
-    if partition is None:
-        raise errors.RANGE_GONE(range=range_id)
-    return partition
-
-
-def _cut(span: EpkRange, at: bytes) -> tuple[EpkRange, EpkRange]:
-    return EpkRange(span.min, at), EpkRange(at, span.max)
-
-
-def _midpoint(span: EpkRange, container: Container) -> bytes | None:
-    try:
-        return midpoint(span, container.key)
-    except ValueError:
-        return None  # a range of version 1 that was cut at a key and not at a hash
-
-
-def _check_neighbours(sources: Sequence[Partition]) -> None:
-    if len(sources) < 2 or len({source.id for source in sources}) < len(sources):
-        raise errors.CANNOT_MERGE(reason="a merge takes two or more different physical partitions.")
-    for lower, upper in pairwise(sources):
-        if lower.span.max != upper.span.min:
-            raise errors.CANNOT_MERGE(reason=f"{lower.range_id} and {upper.range_id} are not neighbours.")
-
-
 def _segment_name(container: Container, id: int) -> str:
     """A name that was never used: what a mover of the past still writes to is not what this one reads."""
     return f"{segment_name(container.resource.number, id)}-{secrets.token_hex(4)}"
-
-
-def _together(new: Placement, sources: Sequence[_Source]) -> PartitionState:
-    """The counters of the partition over a finished copy, which must hold what the sources count."""
-    states = []
-    for source in sources:
-        fenced, move = source.fenced, source.move
-        assert fenced is not None
-        if (move.items, move.size_bytes) != (fenced.items, fenced.size_bytes):
-            raise MismatchError(
-                f"the copy of partition {fenced.partition} holds {move.items} items of {move.size_bytes} bytes "
-                f"and not {fenced.items} of {fenced.size_bytes}"
-            )
-        states.append(fenced)
-    stays = len(states) == 1 and states[0].partition == new.id
-    return PartitionState(
-        new.id,
-        new.epoch,
-        max(state.lsn for state in states),
-        states[0].next_sequence if stays else 1,
-        sum(state.items for state in states),
-        sum(state.size_bytes for state in states),
-    )

@@ -24,11 +24,12 @@ from pleiad.charge import Charge
 from pleiad.engine import items, session
 from pleiad.engine.container import Container
 from pleiad.engine.items import ItemAnswer, Key
+from pleiad.engine.patch_turns import patch_turn
 from pleiad.engine.script.clock import Clock
 from pleiad.engine.script.host import ScriptHost
 from pleiad.engine.script.run import Ended, Script, run_script
 from pleiad.engine.session import Session
-from pleiad.engine.transaction import ItemOperation, ItemVerb, Refusal
+from pleiad.engine.transaction import AllowedOperation, ItemOperation, ItemVerb, Refusal
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
 from pleiad.partition.governor import NORMAL, Lane
@@ -58,6 +59,8 @@ class ProcedureAnswer(NamedTuple):
     charge: Charge
     body: bytes
     log: str
+    steps: Sequence[AllowedOperation] = ()
+    """The first operations of the procedure."""
 
 
 class TriggeredAnswer(NamedTuple):
@@ -74,12 +77,12 @@ async def execute(
     container: Container,
     procedure: Resource,
     key: Key | None,
-    arguments: bytes,
+    arguments: str,
     is_logging: bool = False,
     seen: Session = (),
     lane: Lane = NORMAL,
 ) -> ProcedureAnswer:
-    """Runs a stored procedure in the logical partition of a key."""
+    """Runs a stored procedure in the logical partition of a key, with arguments in the text of an array."""
     script = Script(source=procedure.properties["body"], arguments=arguments, is_logging=is_logging)
 
     async def attempt(process: ScriptProcess, host: ScriptHost, clock: Clock) -> _Attempt[ProcedureAnswer]:
@@ -87,7 +90,8 @@ async def execute(
 
         def answer(outcomes: Sequence[Outcome]) -> ProcedureAnswer:
             body = b"" if ended.response_body is None else host.settled(ended.response_body, outcomes)
-            return ProcedureAnswer(host.transaction.partition, charge.script(host.cost), body, ended.log)
+            partition = host.transaction.partition
+            return ProcedureAnswer(partition, charge.script(host.cost), body, ended.log, host.steps)
 
         return answer
 
@@ -149,7 +153,8 @@ async def write_with_triggers(
             outcome = outcomes[step.mutation]
             row = None if step.item is None else outcome.row
             partition = host.transaction.partition
-            done = ItemAnswer(partition, cost + triggers_cost, row, created=outcome.old is None)
+            is_new = outcome.old is None
+            done = ItemAnswer(partition, cost + triggers_cost, row, created=is_new, old=outcome.old)
             return TriggeredAnswer(done, None if override is None else host.settled(override, outcomes))
 
         return answer
@@ -197,7 +202,7 @@ async def _in_transaction(
         clock = Clock(container.limits)
         for number in range(_ATTEMPTS):
             if number == 1:
-                await turn.enter_async_context(items.patch_turn(container.resource.rid, epk, _SCRIPTS_TURN))
+                await turn.enter_async_context(patch_turn(container.resource.rid, epk, _SCRIPTS_TURN))
             if number:
                 process.refresh()
             partition = container.map.find(epk)

@@ -40,6 +40,7 @@ from pleiad.script.process import ScriptProcess
 from pleiad.store.rows import ItemKey, Outcome, Row
 from pleiad.store.segments import SegmentDroppedError, Snapshot
 
+_STEPS_KEPT = 100
 _PROVISIONAL_PARTITION = 2**rids.PARTITION_BITS - 1
 _PROVISIONAL_LSN_HIGH = 0xFFFF
 _PROVISIONAL_ETAG = re.compile(rb"[0-9a-f]{8}-ffff-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -75,6 +76,8 @@ class ScriptHost:
         self.cost = Charge()
         """What the operations since `begin` cost."""
         self._spent_ru = 0.0
+        self.steps: list[AllowedOperation] = []
+        """The first operations on single items, in their order."""
         self.transaction = Transaction(
             container,
             partition,
@@ -184,6 +187,8 @@ class ScriptHost:
         with Pace(self._container.limits, max(self._clock.seconds_left, 0.0)) as pace:
             planned = await plan_operation(self._container, self._key, operation, pace)
             step = await self.transaction.step(planned)
+        if len(self.steps) < _STEPS_KEPT:
+            self.steps.append(step)
         self._count(step_charge(self._container, step))
         return step
 

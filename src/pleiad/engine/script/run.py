@@ -22,10 +22,13 @@ _ACCEPTED_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A script about to run, with what it finds: arguments, and the request and response as JSON texts."""
+    """A script about to run, with what it finds: arguments, request and response, as JSON texts.
+
+    Its arguments may be any text: the script process reads them.
+    """
 
     source: str
-    arguments: bytes = b"[]"
+    arguments: str = "[]"
     operation: str | None = None
     request_body: bytes | None = None
     is_request_writable: bool = False
@@ -86,7 +89,7 @@ def _start_text(container: Container, script: Script, host: ScriptHost, clock: C
         "bodyChars": limits.response_bytes,
         "logChars": limits.script_log_chars,
         "idPrefix": str(uuid.uuid4())[:24],
-        "arguments": orjson.Fragment(script.arguments),
+        "arguments": script.arguments,
     }
     if script.request_body is not None:
         settings["requestBody"] = orjson.Fragment(script.request_body)

@@ -1,1 +1,1 @@
-"""What is seen of an account at work: warnings, traffic, counts."""
+"""What is seen of an account at work: warnings and counts."""

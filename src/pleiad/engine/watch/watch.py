@@ -154,7 +154,6 @@ class Watch:
                         await self._look_at(container, partition)
                     except PleiadError as error:
                         _log.info("could not look at %s: %s", container.path, error.message)
-                container.heat.turn()
                 await asyncio.sleep(0)
             self.warnings.forget_all_but(names)
             self.census.forget_all_but(rids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 from pleiad import errors
@@ -165,6 +166,10 @@ def _text(body: dict[str, Any], name: str) -> str | None:
     return value
 
 
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
 def to_json(rule: Rule) -> dict[str, Any]:
     """A rule as the admin API shows it, without what it does not say."""
     shown = {
@@ -181,6 +186,8 @@ def to_json(rule: Rule) -> dict[str, Any]:
         "delayMs": rule.delay_ms or None,
         "retryAfterMs": rule.retry_after_ms,
         "hits": rule.hits,
+        "setAt": _moment(rule.set_at),
+        "endsAt": _moment(rule.expires_at),
         "secondsLeft": round(max(0.0, rule.expires_at - time.time()), 3),
     }
     return {name: value for name, value in shown.items() if value is not None}

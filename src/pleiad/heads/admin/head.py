@@ -7,14 +7,37 @@ own, so that finding, authenticating, counting and failing are the same everywhe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
 
 from pleiad import errors
 from pleiad.account.keys import KeysInForce
 from pleiad.engine.operation import Operation
-from pleiad.heads.admin import faults, health, keys, metrics, partitions, reshape, throughput, warnings
+from pleiad.heads.admin import (
+    contents,
+    explain,
+    faults,
+    handover,
+    health,
+    keys,
+    me,
+    metrics,
+    metrics_page,
+    partitions,
+    reshape,
+    throughput,
+    top,
+    warnings,
+    workload,
+)
+from pleiad.heads.admin.backups import BackupOperations
+from pleiad.heads.admin.copies import CopyOperations
+from pleiad.heads.admin.handover import Handover
+from pleiad.heads.admin.shown import Shown
 from pleiad.heads.http.call import HttpCall
 from pleiad.heads.http.route import Route
+from pleiad.job.backup.run import Backups
+from pleiad.job.copy.copies import Copies
 from pleiad.server.http.failures import ROUTE_NOT_FOUND
 from pleiad.server.http.message import Response, render_headers
 
@@ -32,28 +55,57 @@ class AdminOperations:
     Metrics are open where only this machine can reach the server; elsewhere they need a key of the account.
     """
 
-    def __init__(self, keys: KeysInForce, metrics_open: bool, connections: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        keys: KeysInForce,
+        metrics_open: bool,
+        connections: Callable[[], int],
+        copies: Callable[[], Copies],
+        backups: Backups | None = None,
+        handover: Handover | None = None,
+    ) -> None:
         self._keys = keys
+        self._copies = copies
+        self._backups = backups
+        self._handover = handover
         self._metrics_open = metrics_open
         self._connections = connections
 
     def routes(self) -> Mapping[str, Mapping[str, Route[HttpCall]]]:
         """Every path with its operations, with a star where a name stands."""
         container = "_pleiad/*/dbs/*/colls/*"
+        shown = Shown()
         own_throughput = {
             "GET": Route(Operation.READ_THROUGHPUT, throughput.read),
             "PUT": Route(Operation.REPLACE_THROUGHPUT, throughput.replace),
         }
         versioned: dict[str, dict[str, Route[HttpCall]]] = {
+            "_pleiad/*/me": {"GET": Route(Operation.READ_RIGHTS, me.read)},
             "_pleiad/*/throughput": {"GET": Route(Operation.READ_THROUGHPUT, throughput.read_account)},
             "_pleiad/*/dbs/*/throughput": own_throughput,
             f"{container}/throughput": own_throughput,
+            "_pleiad/*/overview": {"GET": Route(Operation.READ_OVERVIEW, shown.overview)},
+            "_pleiad/*/live": {"GET": Route(Operation.READ_LIVE, shown.live)},
+            f"{container}/live": {"GET": Route(Operation.READ_LIVE, shown.live_container)},
+            "_pleiad/*/history": {"GET": Route(Operation.READ_HISTORY, shown.history)},
+            f"{container}/history": {"GET": Route(Operation.READ_HISTORY, shown.history_of_container)},
+            f"{container}/heat": {"GET": Route(Operation.READ_HEAT, shown.heat)},
             f"{container}/partitions": {
                 "GET": Route(Operation.READ_PARTITIONS, partitions.read),
                 "PUT": Route(Operation.REDISTRIBUTE, partitions.redistribute),
             },
+            f"{container}/paths": {"GET": Route(Operation.READ_PATHS, contents.paths)},
+            f"{container}/keys": {"GET": Route(Operation.READ_KEY_VALUES, contents.keys)},
+            f"{container}/explain": {"POST": Route(Operation.EXPLAIN_QUERY, explain.read)},
             f"{container}/split": {"POST": Route(Operation.SPLIT, reshape.split)},
             f"{container}/merge": {"POST": Route(Operation.MERGE, reshape.merge)},
+            f"{container}/workload": {
+                "GET": Route(Operation.READ_WORKLOAD, workload.read),
+                "PUT": Route(Operation.SWITCH_WORKLOAD, workload.switch),
+                "POST": Route(Operation.ADD_WORKLOAD, workload.add),
+                "DELETE": Route(Operation.DELETE_WORKLOAD, workload.forget),
+            },
+            f"{container}/workload/*": {"GET": Route(Operation.READ_WORKLOAD, workload.lines)},
             "_pleiad/*/faults": {
                 "GET": Route(Operation.LIST_FAULTS, faults.list_all),
                 "POST": Route(Operation.ADD_FAULT, faults.add),
@@ -65,14 +117,44 @@ class AdminOperations:
             },
             "_pleiad/*/keys": {"GET": Route(Operation.READ_KEYS, self.keys)},
             "_pleiad/*/warnings": {"GET": Route(Operation.LIST_WARNINGS, warnings.list_all)},
+            "_pleiad/*/top": {"GET": Route(Operation.READ_BUSIEST, top.read)},
+            **self._jobs(),
         }
         routes: dict[str, Mapping[str, Route[HttpCall]]] = {
-            "_pleiad/*": {"GET": Route(Operation.READ_HEALTH, _probe)},
+            "_pleiad/*": {
+                "GET": Route(Operation.READ_HEALTH, _probe),
+                "POST": Route(Operation.HAND_OVER, self.hand_over),
+            },
             "metrics": {"GET": Route(Operation.READ_METRICS, self.metrics)},
         }
         for pattern, methods in versioned.items():
             routes[pattern] = {method: _versioned(route) for method, route in methods.items()}
         return routes
+
+    def _jobs(self) -> dict[str, dict[str, Route[HttpCall]]]:
+        """The paths of what goes on in the background."""
+        backups, copies = BackupOperations(self._backups), CopyOperations(self._copies)
+        return {
+            "_pleiad/*/backups": {
+                "GET": Route(Operation.LIST_BACKUPS, backups.list_all),
+                "POST": Route(Operation.CREATE_BACKUP, backups.create),
+            },
+            "_pleiad/*/backups/*": {"GET": Route(Operation.READ_BACKUP, backups.read)},
+            "_pleiad/*/copies": {
+                "GET": Route(Operation.LIST_COPIES, copies.list_all),
+                "POST": Route(Operation.CREATE_COPY, copies.create),
+            },
+            "_pleiad/*/copies/*": {
+                "GET": Route(Operation.READ_COPY, copies.read),
+                "DELETE": Route(Operation.CANCEL_COPY, copies.cancel),
+            },
+            "_pleiad/*/copies/*/complete": {"POST": Route(Operation.COMPLETE_COPY, copies.complete)},
+        }
+
+    def hand_over(self, call: HttpCall) -> Response:
+        if call.raw_path != handover.PATH:
+            raise ROUTE_NOT_FOUND(path="/".join(call.segments)[:200])
+        return handover.answer(call, self._handover)
 
     async def keys(self, call: HttpCall) -> Response:
         return await keys.read(call, self._keys)
@@ -85,8 +167,10 @@ class AdminOperations:
                 raise errors.UNAUTHORIZED(
                     reason="Beyond this machine the metrics need a key of the account: 'Authorization: Bearer <key>'."
                 )
-        body = await metrics.page(call.engine, self._connections())
-        return Response(200, render_headers([("Content-Type", metrics.CONTENT_TYPE)]), body)
+        format = metrics_page.wanted(call.text(b"accept"))
+        last_backup_at = None if self._backups is None else self._backups.last_success_at
+        body = await metrics.page(call.engine, self._connections(), format, last_backup_at)
+        return Response(200, render_headers([("Content-Type", format.value)]), body)
 
 
 async def _probe(call: HttpCall) -> Response:
@@ -101,9 +185,9 @@ async def _probe(call: HttpCall) -> Response:
 def _versioned(route: Route[HttpCall]) -> Route[HttpCall]:
     """The route behind the one version of the API that there is."""
 
-    async def checked(call: HttpCall) -> Response:
+    def checked(call: HttpCall) -> Response | Coroutine[Any, Any, Response]:
         if call.segments[1] != VERSION:
             raise ROUTE_NOT_FOUND(path="/".join(call.segments)[:200])
-        return await route.handler(call)
+        return route.handler(call)
 
     return Route(route.operation, checked)

@@ -1,4 +1,4 @@
-"""The figures of a server in the text format of Prometheus.
+"""The figures of a server for Prometheus and those who read its formats.
 
 The format is a few lines a metric, and the counters are plain numbers that the hot path adds to; a client library
 would bring its own counters, whose labels and locks cost a request more than all of its counting here.
@@ -6,72 +6,25 @@ would bring its own counters, whose labels and locks cost a request more than al
 
 from __future__ import annotations
 
-import os
-import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Sequence
 
 from pleiad.catalog.placement import changes_of
 from pleiad.engine.engine import Engine
-from pleiad.engine.watch.traffic import BOUNDS_SECONDS, Traffic
+from pleiad.engine.traffic import AccountTraffic
+from pleiad.heads.admin.metrics_page import Labels, Page, PageFormat
+from pleiad.heads.admin.process import add_process
 from pleiad.partition.governor import GovernorSnapshot
-from pleiad.store.commits import BOUNDS_WRITES, CommitCounts
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-Labels = Mapping[str, str]
-
-
-class Page:
-    """A page of metrics under construction."""
-
-    def __init__(self) -> None:
-        self._lines: list[str] = []
-
-    def add(self, name: str, kind: str, text: str, samples: Iterable[tuple[Labels, float]]) -> None:
-        """A counter or gauge with one sample for each set of labels; a metric without samples is left out."""
-        lines = [f"{name}{_braced(labels)} {_number(value)}" for labels, value in samples]
-        if lines:
-            self._lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}", *lines]
-
-    def add_histogram(
-        self,
-        name: str,
-        text: str,
-        bounds: Sequence[float],
-        samples: Iterable[tuple[Labels, Sequence[int], float]],
-    ) -> None:
-        """A histogram: for each set of labels the count in each class, and the sum of the values."""
-        self._lines += [f"# HELP {name} {text}", f"# TYPE {name} histogram"]
-        for labels, counts, total in samples:
-            ends = [*map(_number, bounds), "+Inf"]
-            for end, count in zip(ends, accumulate(counts), strict=True):
-                self._lines.append(f"{name}_bucket{_braced({**labels, 'le': end})} {count}")
-            self._lines.append(f"{name}_sum{_braced(labels)} {_number(total)}")
-            self._lines.append(f"{name}_count{_braced(labels)} {sum(counts)}")
-
-    def text(self) -> bytes:
-        return ("\n".join(self._lines) + "\n").encode("utf-8", "replace")
+from pleiad.partition.latency import BOUNDS_SECONDS
+from pleiad.store import commits as commit_classes
+from pleiad.store.commits import CommitCounts
+from pleiad.store.figures import StoreFigures
 
 
-def _braced(labels: Labels) -> str:
-    if not labels:
-        return ""
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(round(value, 6))
-
-
-async def page(engine: Engine, connections: int) -> bytes:
-    """All metrics of this moment."""
-    made = Page()
+async def page(engine: Engine, connections: int, format: PageFormat, last_backup_at: float | None) -> bytes:
+    """All metrics of this moment; `last_backup_at` is None where there are no backups to be taken."""
+    made = Page(format)
+    add_process(made, "postgresql" if engine.store.is_shared else "sqlite")
     _add_traffic(made, engine.traffic)
     await _add_partitions(made, engine)
     _add_commits(made, engine.store.commits)
@@ -84,13 +37,48 @@ async def page(engine: Engine, connections: int) -> bytes:
     )
     made.add("pleiad_faults", "gauge", "Faults on demand in force.", [({}, len(engine.faults.live()))])
     made.add("pleiad_open_connections", "gauge", "Open connections of clients.", [({}, connections)])
-    memory = resident_bytes()
-    if memory is not None:
-        made.add("process_resident_memory_bytes", "gauge", "Memory of the process.", [({}, memory)])
+    _add_store(made, engine.store.figures())
+    if last_backup_at is not None:
+        made.add(
+            "pleiad_last_backup_timestamp_seconds",
+            "gauge",
+            "The point in time of the newest backup; 0 when there is none.",
+            [({}, last_backup_at)],
+        )
     return made.text()
 
 
-def _add_traffic(made: Page, traffic: Traffic) -> None:
+def _add_store(made: Page, figures: StoreFigures) -> None:
+    gauges = (
+        ("pleiad_store_open_segments", "Segments that are open.", figures.segments_open),
+        (
+            "pleiad_store_waiting_writes",
+            "Writes that wait for the commit before theirs.",
+            figures.writes_waiting,
+        ),
+        (
+            "pleiad_store_waiting_disk_calls",
+            "Long calls that wait for a disk thread.",
+            figures.disk_calls_waiting,
+        ),
+        (
+            "pleiad_store_connection_waiters",
+            "Requests that wait for a connection.",
+            figures.connection_waiters,
+        ),
+        ("pleiad_store_connections_max", "Connections to the database at most.", figures.connections_max),
+    )
+    for name, text, value in gauges:
+        made.add(name, "gauge", text, [({}, value)])
+    made.add(
+        "pleiad_store_connections",
+        "gauge",
+        "Connections to the database, by what they do.",
+        [({"state": "used"}, figures.connections_used), ({"state": "idle"}, figures.connections_idle)],
+    )
+
+
+def _add_traffic(made: Page, traffic: AccountTraffic) -> None:
     series = list(traffic)
     made.add(
         "pleiad_requests_total",
@@ -174,23 +162,24 @@ def _add_loads(made: Page, loads: Sequence[tuple[Labels, GovernorSnapshot]]) -> 
         "Requests that a physical partition answered with 429.",
         [(labels, load.refused) for labels, load in loads],
     )
+    made.add(
+        "pleiad_partition_over_budget_total",
+        "counter",
+        "Requests beyond the throughput that were served, since it is only observed.",
+        [(labels, load.over_budget) for labels, load in loads],
+    )
 
 
 def _add_commits(made: Page, commits: CommitCounts) -> None:
     made.add_histogram(
         "pleiad_commit_writes",
         "Writes that shared one commit.",
-        BOUNDS_WRITES,
+        commit_classes.BOUNDS_WRITES,
         [({}, commits.buckets, commits.writes)],
     )
-
-
-def resident_bytes() -> int | None:
-    """How much memory the process has, where the system tells."""
-    if not sys.platform.startswith("linux"):
-        return None
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return None
+    made.add_histogram(
+        "pleiad_commit_duration_seconds",
+        "Time of a commit, from its first statement until it is durable.",
+        commit_classes.BOUNDS_SECONDS,
+        [({}, commits.seconds_buckets, commits.seconds)],
+    )

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from pleiad import errors
 from pleiad.engine.container import Container
 from pleiad.errors import PleiadError
 from pleiad.heads.admin.answer import check_names, json_answer
-from pleiad.heads.admin.partitions import container_of, partition_to_json
+from pleiad.heads.admin.partition_json import partitions_to_json, states_of
+from pleiad.heads.admin.partitions import container_of
 from pleiad.heads.http.call import HttpCall
 from pleiad.partition.partition import Partition
 from pleiad.server.http.message import Response
@@ -40,14 +42,8 @@ async def split(call: HttpCall) -> Response:
         given = container.map.partitions[0].range_id
     _check_live(container, given)
     children = await call.engine.split(container, given)
-    return json_answer(
-        call,
-        {
-            "parent": given,
-            "partitions": [await partition_to_json(call, container, child) for child in children],
-        },
-        201,
-    )
+    shown = await _shown(call, container, children)
+    return json_answer(call, {"parent": given, "partitions": shown}, 201)
 
 
 async def merge(call: HttpCall) -> Response:
@@ -69,8 +65,17 @@ async def merge(call: HttpCall) -> Response:
     if not done:
         task.add_done_callback(_log_failure)
         return json_answer(call, {"parents": given, "settled": False}, 202)
-    merged = await partition_to_json(call, container, task.result())
+    (merged,) = await _shown(call, container, [task.result()])
     return json_answer(call, {"parents": given, "settled": True, "partition": merged}, 201)
+
+
+async def _shown(
+    call: HttpCall, container: Container, partitions: Sequence[Partition]
+) -> list[dict[str, Any] | None]:
+    """Partitions as they are now; null for one that another change has replaced already."""
+    states = await states_of(call.engine, container)
+    shown = {each["id"]: each for each in partitions_to_json(call.engine, container, states)}
+    return [shown.get(each.range_id) for each in partitions]
 
 
 def _log_failure(task: asyncio.Task[Partition]) -> None:

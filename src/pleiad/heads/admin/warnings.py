@@ -18,12 +18,14 @@ LOOK_SECONDS = 5.0
 
 async def list_all(call: HttpCall) -> Response:
     """The warnings that stand, after a fresh look."""
-    watch = call.engine.watch
-    await watch.look_now(LOOK_SECONDS)
-    of_the_store = [_problem(call.engine, problem) for problem in call.engine.store.problems.standing()]
-    return json_answer(
-        call, {"warnings": [*of_the_store, *(to_json(each) for each in watch.warnings.standing())]}
-    )
+    await call.engine.watch.look_now(LOOK_SECONDS)
+    return json_answer(call, {"warnings": standing(call.engine)})
+
+
+def standing(engine: Engine) -> list[dict[str, Any]]:
+    """Those that the last look found, problems of the store first."""
+    of_the_store = [_problem(engine, problem) for problem in engine.store.problems.standing()]
+    return [*of_the_store, *(to_json(each) for each in engine.watch.warnings.standing())]
 
 
 def _problem(engine: Engine, problem: Problem) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from pleiad import errors
@@ -12,10 +13,9 @@ from pleiad.limits import Limits
 from pleiad.server.http.message import Request
 
 
+@dataclass(slots=True, eq=False)
 class HttpCall(Visit):
-    """A routed request. The call of a head sets the fields, at once with its own."""
-
-    __slots__ = ("_object", "limits", "method", "raw_path", "request", "segments")
+    """A routed request."""
 
     request: Request
     method: str
@@ -24,7 +24,7 @@ class HttpCall(Visit):
     segments: list[str]
     """The names in the path."""
     limits: Limits
-    _object: dict[str, Any] | None
+    _object: dict[str, Any] | None = field(default=None, init=False)
     """The body, once it has been read."""
 
     def flag(self, name: bytes) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pleiad.engine.operation import Operation
 from pleiad.heads.http.call import HttpCall
@@ -12,7 +12,8 @@ from pleiad.server.http.message import Response
 
 Call = TypeVar("Call", bound=HttpCall, contravariant=True)
 """What a head knows of a request; a route that asks for less can be one of any head."""
-Handler = Callable[[Call], Awaitable[Response]]
+Handler = Callable[[Call], Response | Coroutine[Any, Any, Response]]
+"""Answers a call: at once, or by a coroutine where something has to be waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +30,12 @@ class Choice(Generic[Call]):
     Who may do what is decided after the choice, by the operation that was chosen and is run.
     """
 
-    __slots__ = ("_choose", "routes")
+    __slots__ = ("choose", "routes")
 
     def __init__(self, choose: Callable[[Call], Route[Call]], *routes: Route[Call]) -> None:
-        self._choose = choose
+        self.choose = choose
         self.routes = routes
         """All that may be chosen."""
-
-    def __call__(self, call: Call) -> Route[Call]:
-        return self._choose(call)
 
 
 Methods = Mapping[str, Route[Call] | Choice[Call]]

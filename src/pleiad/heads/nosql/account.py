@@ -11,7 +11,6 @@ from typing import Any
 from pleiad import charge
 from pleiad.engine.consistency import Consistency
 from pleiad.heads.nosql.call import Call
-from pleiad.heads.nosql.failures import DIRECT_MODE
 from pleiad.heads.nosql.render import resource_answer
 from pleiad.server.http.failures import BAD_HEADER
 from pleiad.server.http.message import Response
@@ -58,7 +57,8 @@ async def read(call: Call) -> Response:
     host = call.text(b"host") or "localhost"
     endpoint = f"{'https' if call.request.secure else 'http'}://{host}/"
     location = {"name": "Local", "databaseAccountEndpoint": endpoint}
-    replicas = {"minReplicaSetSize": 1, "maxReplicasetSize": 4}
+    # One, so that a client in direct mode asks once for a strong read, which is charged here as the two it stands for.
+    replicas = {"minReplicaSetSize": 1, "maxReplicasetSize": 1}
     account = {
         "_self": "",
         "id": ACCOUNT_ID,
@@ -79,11 +79,6 @@ async def read(call: Call) -> Response:
         "queryEngineConfiguration": _QUERY_ENGINE,
     }
     return resource_answer(200, call, charge.Charge(()), account)
-
-
-async def addresses(call: Call) -> Response:
-    """Where clients in direct mode ask for the addresses of replicas; any other final error would be misleading."""
-    raise DIRECT_MODE()
 
 
 def _consistency_policy(level: Consistency) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pleiad import errors
 from pleiad.engine import batch
 from pleiad.engine.container import Container
+from pleiad.engine.traced import BatchWork
 from pleiad.heads.nosql import batch_rows, batch_text
 from pleiad.heads.nosql.batch_entry import result_of
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.encoding import TEXT_ROOM
 from pleiad.heads.nosql.items import container_of
-from pleiad.heads.nosql.render import item_headers
+from pleiad.heads.nosql.render import items_answer
 from pleiad.partition.partition import Partition
 from pleiad.server.http.message import Response
 
@@ -25,15 +26,18 @@ async def execute(call: Call) -> Response:
     form = batch_rows if batch_rows.is_stream(raw) else batch_text
     entries = await form.read(raw, call.key, container, limits)
     operations = [entry.operation for entry in entries]
+    call.work = BatchWork(operations, is_atomic)
     grown_bytes = max(0, sum(len(each.body) for each in operations) - len(raw))  # some were binary JSON
     with TEXT_ROOM.taken(grown_bytes, limits):
         answer = await _done(call, container, operations, is_atomic)
-    headers = item_headers(call, container, answer.partition, answer.charge_ru)
+    call.work = BatchWork(operations, is_atomic, answer.answers)
     results = [
         result_of(entry, each, container, call.wants_minimal)
         for entry, each in zip(entries, answer.answers, strict=True)
     ]
-    return Response(207 if answer.has_failure else 200, headers.encode("latin-1"), form.write(results))
+    status, body = 207 if answer.has_failure else 200, form.write(results)
+    call.answer_bytes = len(body)
+    return items_answer(status, call, container, answer.partition, answer.charge_ru, call.key, body)
 
 
 async def _done(

@@ -16,7 +16,7 @@ from pleiad.engine.batch import Answer, ItemOperation, ItemVerb
 from pleiad.engine.container import Container
 from pleiad.engine.items import Conditions, Key
 from pleiad.errors import PleiadError
-from pleiad.heads.nosql import key_header
+from pleiad.heads.http import key_text
 from pleiad.heads.nosql.failures import code_of, message_of, substatus_of
 from pleiad.keys.value import same
 from pleiad.server.http.failures import status_of
@@ -101,7 +101,7 @@ def _key(index: int, given: str | None, header_key: Key | None, container: Conta
     """The key of one operation: its own, as the header would have it, which may not contradict the header."""
     if given is None:
         return header_key
-    key = key_header.read(given)
+    key = key_text.read(given)
     if header_key is not None and not same(container.full_key(key), container.full_key(header_key)):
         raise errors.BAD_REQUEST(
             reason="One or more operations within the batch request have a different partition key value than "

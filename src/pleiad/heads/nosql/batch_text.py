@@ -5,6 +5,7 @@ The body of each operation goes to the engine as the exact text it has in the re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -22,6 +23,10 @@ from pleiad.limits import Limits
 
 # An item may nest as deep as its limit; it stands in an operation in an array, a patched value three deeper.
 _DEPTH_AROUND_VALUE = 5
+_BODY_LAST = re.compile(
+    rb'\{"operationType":"[A-Za-z]++","partitionKey":(?:\[[^\[\]{}"\\]*+\]|\[?"[^"\\]*+"\]?),"resourceBody":'
+)
+"""The start of an operation with a plain key; what follows is the body, where the operation has no fourth field."""
 _STARTS = {kind: b'{"operationType":"%b","resourceBody":' % kind.value.encode() for kind in ItemVerb}
 
 
@@ -72,10 +77,12 @@ def _fields(index: int, entry: Any, text: bytes) -> Fields:
 
 
 def _body_text(kind: ItemVerb, entry: dict[str, Any], text: bytes) -> bytes:
-    """The exact text of an operation's body; the short way for the form in which clients write a create."""
+    """The exact text of an operation's body; the short way for the forms in which clients write whole items."""
     start = _STARTS[kind]
     if len(entry) == 2 and text.startswith(start):
         return text[len(start) : -1]
+    if len(entry) == 3 and (fields := _BODY_LAST.match(text)) is not None:
+        return text[fields.end() : -1]
     return next(value for name, value, _ in scan.members(text) if name == "resourceBody")
 
 

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
-from urllib.parse import unquote_to_bytes
 
-from pleiad import errors
 from pleiad.engine.access import Caller, Grant, Target
 from pleiad.engine.consistency import Consistency, weakened
+from pleiad.engine.container import Container
 from pleiad.engine.desk import Destination
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS, Conditions
 from pleiad.engine.session import Session
+from pleiad.errors import PleiadError
 from pleiad.heads.http.call import HttpCall
 from pleiad.heads.nosql import key_header, session_token
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.keys.value import KeyValue
-from pleiad.limits import Limits
 from pleiad.partition.governor import NORMAL, Lane
+from pleiad.partition.partition import Partition
 from pleiad.server.http.failures import BAD_HEADER
-from pleiad.server.http.message import Request
+from pleiad.server.http.message import Response
 
 _COUNT_MAX = 2**31 - 1
 """The largest page a client may ask for; .NET asks for it where a program sets no limit."""
 _COUNT_DIGITS_MAX = 10
+MINIMAL = b"return=minimal"
+"""What `prefer` says where the item itself is not wanted back."""
 _PRIORITY = b"x-ms-cosmos-priority-level"
 _BUCKET = b"x-ms-cosmos-throughput-bucket"
 _SESSION_TOKEN = b"x-ms-session-token"
+_LEVEL = b"x-ms-consistency-level"
+CONDITIONS = frozenset({b"if-match", b"if-none-match"})
+LANES = frozenset({_PRIORITY, _BUCKET})
+CONSISTENCIES = frozenset({_LEVEL, _SESSION_TOKEN})
+"""The headers that `Call.conditions`, `Call.lane`, and `Call.consistency` and `Call.session` look at."""
 _RANGE_ID = b"x-ms-documentdb-partitionkeyrangeid"
 
 
@@ -42,30 +50,41 @@ class Callers(Protocol):
         """What the request touches, as far as the grant of its caller has to cover it."""
 
 
+Pairs = Sequence[tuple[str, str]]
+"""Headers by the names that REST has for them, and their values."""
+
+
+class AnswerForm(Protocol):
+    """How answers are written on the transport a request came by: what they tell is the same on each.
+
+    What is written becomes the headers of a `Response`, which only that transport reads.
+    """
+
+    def of_items(
+        self,
+        call: Call,
+        container: Container,
+        partition: Partition,
+        charge_ru: float,
+        etag: str,
+        item_lsn: int,
+        more: Pairs,
+    ) -> bytes:
+        """What an answer about items tells beside its body; the etag and the LSN are those of one item, if any."""
+
+    def of_pairs(self, pairs: Pairs) -> bytes:
+        """What any other answer tells."""
+
+    def failure(self, error: PleiadError, activity_id: str) -> Response:
+        """The answer that tells of a failure."""
+
+
+@dataclass(slots=True, eq=False)
 class Call(HttpCall):
     """A routed request. Header options are read when an operation asks for them."""
 
-    __slots__ = ("_callers", "_key")
-
-    def __init__(
-        self,
-        request: Request,
-        raw_path: bytes,
-        segments: list[str],
-        activity_id: str,
-        began_at: float,
-        limits: Limits,
-        callers: Callers,
-    ) -> None:
-        super().__init__(activity_id, began_at)
-        self.request = request
-        self.raw_path = raw_path
-        self.segments = segments
-        self.method = request.method
-        self.limits = limits
-        self._object = None
-        self._callers = callers
-        self._key: tuple[KeyValue, ...] | bool | None = False
+    _callers: Callers
+    form: AnswerForm
 
     async def identify(self, engine: Engine) -> Caller:
         return await self._callers.identify(self, engine)
@@ -74,30 +93,39 @@ class Call(HttpCall):
         return await self._callers.target(self, engine, grant)
 
     def destination(self) -> Destination:
-        segments = self.segments
+        segments = self.resource_segments if self.operation.is_item_operation else self.segments
         if len(segments) < 2 or segments[0] != "dbs":
             return Destination()
         container = segments[3] if len(segments) > 3 and segments[2] == "colls" else ""
         return Destination(segments[1], container, self.text(_RANGE_ID).split(",")[-1])
 
     @property
+    def resource_segments(self) -> list[str]:
+        """The path of the database, container or item; the admin API has it behind its version."""
+        segments = self.segments
+        return segments[2:] if segments[:1] == ["_pleiad"] else segments
+
+    @property
     def key(self) -> tuple[KeyValue, ...] | None:
         """The partition key in the header, or None when there is none."""
-        if self._key is False:
-            value = self.request.headers.get(b"x-ms-documentdb-partitionkey")
-            if value is None:
-                self._key = None
-            else:
-                try:
-                    self._key = key_header.read(value.decode())
-                except UnicodeDecodeError:
-                    raise errors.BAD_PARTITION_KEY(reason="the header is not UTF-8.") from None
-        return self._key  # type: ignore[return-value]
+        return key_header.of(self.request.headers)
+
+    def item_id(self) -> str:
+        segments = self.segments
+        return segments[5] if len(segments) == 6 and segments[4] == "docs" else ""
+
+    @property
+    def is_continued(self) -> bool:
+        return b"x-ms-continuation" in self.request.headers
+
+    def question(self) -> str:
+        text = (self._object or {}).get("query")
+        return text if isinstance(text, str) else ""
 
     @property
     def conditions(self) -> Conditions:
         headers = self.request.headers
-        if b"if-match" not in headers and b"if-none-match" not in headers:
+        if CONDITIONS.isdisjoint(headers):
             return NO_CONDITIONS
         return Conditions(self.text(b"if-match") or None, self.text(b"if-none-match") or None)
 
@@ -105,7 +133,7 @@ class Call(HttpCall):
     def lane(self) -> Lane:
         """The priority and the throughput bucket a request asks for."""
         headers = self.request.headers
-        if _PRIORITY not in headers and _BUCKET not in headers:
+        if LANES.isdisjoint(headers):
             return NORMAL
         priority, bucket = self.text(_PRIORITY) or "High", self.text(_BUCKET) or "0"
         if priority.lower() not in ("high", "low"):
@@ -132,7 +160,7 @@ class Call(HttpCall):
 
     @property
     def wants_minimal(self) -> bool:
-        return self.request.headers.get(b"prefer") == b"return=minimal"
+        return self.request.headers.get(b"prefer") == MINIMAL
 
     def page_items(self) -> int:
         """How many items a page may have; -1 and absence leave it to the server."""
@@ -155,7 +183,7 @@ class Call(HttpCall):
 
     def consistency(self) -> Consistency:
         """The consistency level of a read: the account's, or the weaker one the request asks for."""
-        given = self.request.headers.get(b"x-ms-consistency-level")
+        given = self.request.headers.get(_LEVEL)
         account = self.engine.consistency
         return account if given is None else _requested(given, account)
 
@@ -163,7 +191,8 @@ class Call(HttpCall):
         """What a read at that level must not fall behind; other levels than session have no such thing."""
         if level is not Consistency.SESSION or not self.request.headers.get(_SESSION_TOKEN):
             return ()
-        return session_token.read(self.text(_SESSION_TOKEN))
+        seen = session_token.read(self.text(_SESSION_TOKEN))
+        return () if self.engine.is_rolled_back else seen
 
 
 _LEVELS = {level.word.lower(): level for level in Consistency}
@@ -177,31 +206,3 @@ def _requested(given: bytes, account: Consistency) -> Consistency:
     if level is None:
         raise BAD_HEADER(name="x-ms-consistency-level", value=word[:100], hint="")
     return weakened(account, level)
-
-
-_ITEM_PATH = re.compile(rb"/+dbs/[^/]+/colls/[^/]+/docs/[^/?]*\?")
-
-
-def path_of(request: Request) -> bytes:
-    """The path of a request, still percent-encoded.
-
-    Items are asked for without a query, and clients write the question mark of an id as it is: what follows belongs
-    to the id.
-    """
-    target = request.target
-    if b"?" in target and _ITEM_PATH.match(target) is not None:
-        return target
-    return request.raw_path
-
-
-def path_segments(raw_path: bytes) -> list[str]:
-    """The decoded segments of a path; slashes before it and at its end mean nothing."""
-    segments = raw_path.strip(b"/")
-    if not segments:
-        return []
-    try:
-        if b"%" not in segments:
-            return segments.decode().split("/")
-        return [unquote_to_bytes(segment).decode() for segment in segments.split(b"/")]
-    except UnicodeDecodeError:
-        raise errors.BAD_REQUEST(reason="The path is not UTF-8.") from None

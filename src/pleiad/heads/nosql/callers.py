@@ -9,9 +9,10 @@ from pleiad.engine.engine import Engine
 from pleiad.heads.nosql import grants
 from pleiad.heads.nosql.auth import Authenticator, ResourceToken, SignedParts
 from pleiad.heads.nosql.call import Call
+from pleiad.heads.nosql.direct import addresses
 from pleiad.item import rid as rids
 
-_VERBS = {method: method.lower() for method in ("GET", "POST", "PUT", "PATCH", "DELETE")}
+_VERBS = {method: method.lower() for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")}
 
 
 class HeaderCallers:
@@ -35,15 +36,20 @@ class HeaderCallers:
         proof = self.proof(call)
         if isinstance(proof, Caller):
             return proof
-        return await grants.holder(engine, proof.permission_rid, grants.Binding.from_json(proof.binding))
+        binding = grants.Binding.from_json(proof.binding)
+        return await grants.holder(engine, proof.permission_rid, binding, proof.ends_at)
 
     async def target(self, call: Call, engine: Engine, grant: Grant) -> Target:
+        if call.segments == addresses.PATH:
+            return addresses.target(call, engine)
         return await grants.target_of(call, engine, grant)
 
 
 def _signed_parts(call: Call) -> SignedParts:
     """What the client signed for this path: the type and link of the resource, or of the parent of a feed."""
     segments = call.segments
+    if segments == addresses.PATH:
+        segments = addresses.resolved(call) or segments
     if len(segments) == 6 and segments[4] == "operations":
         segments = segments[:4]
     if len(segments) % 2:

@@ -19,11 +19,11 @@ from pleiad.engine.feed.changes import ChangePage, Origin
 from pleiad.engine.feed.filter import ChangeFilter
 from pleiad.engine.feed.image import current_image, previous_image
 from pleiad.engine.feed.versions import VersionPage
+from pleiad.heads.http.query_body import query_of
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.failures import VERSIONS_START
 from pleiad.heads.nosql.items import container_of, scope
-from pleiad.heads.nosql.metadata import query_of
-from pleiad.heads.nosql.render import feed_body, item_headers
+from pleiad.heads.nosql.render import feed_body, items_answer
 from pleiad.item.body import load, splice
 from pleiad.keys.range import EpkRange
 from pleiad.query import compile_turn
@@ -142,12 +142,12 @@ async def _versions_page(
 def _answer(
     call: Call, container: Container, found: ChangePage | VersionPage, members: list[bytes]
 ) -> Response:
-    block = item_headers(call, container, found.partition, found.charge.ru)
-    block += f'etag: "{found.place}"\r\nx-ms-item-count: {len(members)}\r\n'
-    if not members and not found.has_more:
-        return Response(304, block.encode("latin-1"))
-    body = feed_body(container.resource.rid, "Documents", members, len(members))
-    return Response(200, block.encode("latin-1"), body)
+    more = (("etag", f'"{found.place}"'), ("x-ms-item-count", str(len(members))))
+    status, body = 304, b""
+    if members or found.has_more:
+        status, body = 200, feed_body(container.resource.rid, "Documents", members, len(members))
+    call.answer_bytes = len(body)
+    return items_answer(status, call, container, found.partition, found.charge.ru, call.key, body, more=more)
 
 
 def _entry(container: Container, version: Version) -> bytes:

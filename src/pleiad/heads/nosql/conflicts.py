@@ -7,9 +7,9 @@ is unknown.
 from __future__ import annotations
 
 from pleiad import charge, errors
+from pleiad.heads.http.query_body import query_of
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of
-from pleiad.heads.nosql.metadata import query_of
 from pleiad.heads.nosql.queries import CROSS_PARTITION
 from pleiad.heads.nosql.render import resource_answer
 from pleiad.query import compile_query, compile_turn

@@ -23,6 +23,7 @@ from pleiad.engine.beside import LARGE_BYTES, beside
 from pleiad.limits import Limits
 from pleiad.server.http.failures import BAD_HEADER
 from pleiad.wire import MalformedError
+from pleiad.wire.binary_json import START as BINARY_START
 from pleiad.wire.binary_json import is_binary
 from pleiad.wire.binary_json.read import TextTooLongError, to_text
 from pleiad.wire.binary_json.write import TooDeepError, to_binary
@@ -37,6 +38,7 @@ _TEXTS_OF_REQUEST = 4
 _RETRY_AFTER_MS = 1_000
 
 __all__ = [
+    "BINARY_START",
     "TEXT_ROOM",
     "check_wish",
     "is_binary",

@@ -16,6 +16,10 @@ CONTAINER_RID_MISMATCH = ErrorRow(
     Reason.INVALID,
     "The container '{id}' has been recreated: its _rid is {found}, the request was meant for {given}.",
 )
+CONTAINER_GONE = ErrorRow(
+    Reason.GONE,
+    "The container '{id}' is not the one the request was meant for, whose _rid is {given}: read the container again.",
+)
 VERSIONS_START = ErrorRow(
     Reason.INVALID,
     "The change feed mode 'All Versions and Deletes' starts from now (If-None-Match: *) or from a continuation, not "
@@ -38,6 +42,7 @@ _SUBSTATUS: Mapping[ErrorRow, int] = {
     errors.CROSS_PARTITION_NOT_SERVABLE: 1004,
     errors.PARTITION_KEY_DEFINITION_MISSING: 1013,
     CONTAINER_RID_MISMATCH: 1024,
+    CONTAINER_GONE: 1000,
     errors.SCRIPT_NOT_COMPILED: 65535,
     errors.IDENTITY_FORBIDDEN: 5300,
     errors.PARTITION_KEY_FULL: 1014,
@@ -54,6 +59,7 @@ _SUBSTATUS: Mapping[ErrorRow, int] = {
     errors.OFFER_PENDING: 3205,
     errors.TOO_MANY_REQUESTS: 3200,
     errors.THROUGHPUT_BUCKET_EMPTY: 3212,
+    errors.CONTAINER_EXCHANGED: 3200,
     errors.TOO_MANY_BUCKET_CHANGES: 3213,
     errors.TOO_MANY_METADATA_REQUESTS: 3201,
     errors.QUERIES_OUT_OF_MEMORY: 3200,

@@ -21,7 +21,7 @@ from pleiad.engine.access import Caller, Grant, GrantedItem, Role, Target
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.errors import PleiadError
-from pleiad.heads.nosql import key_header
+from pleiad.heads.http import key_text
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import document_number, names_triggers
 from pleiad.keys.value import KeyValue
@@ -82,7 +82,7 @@ async def bind(engine: Engine, permission: Resource) -> Binding:
     return Binding(at_work.resource.rid, item, link)
 
 
-async def holder(engine: Engine, permission_rid: str, binding: Binding) -> Caller:
+async def holder(engine: Engine, permission_rid: str, binding: Binding, ends_at: float) -> Caller:
     """The caller that a resource token makes, while its permission is there and names the same thing."""
     permission = engine.catalog.by_rid(Kind.PERMISSION, permission_rid)
     if permission is None:
@@ -96,12 +96,13 @@ async def holder(engine: Engine, permission_rid: str, binding: Binding) -> Calle
             reason="The permission of this resource token names another resource now; read it again for a new token."
         )
     may_write = permission.properties["permissionMode"].lower() == "all"
-    return Caller(Role.RESOURCE, Grant(binding.container_rid, binding.item, _key(permission), may_write))
+    grant = Grant(binding.container_rid, binding.item, _key(permission), may_write)
+    return Caller(Role.RESOURCE, grant, ends_at)
 
 
 async def target_of(call: Call, engine: Engine, grant: Grant) -> Target:
     """What a request touches, as far as a grant asks; a path may have names or rids."""
-    segments = call.segments
+    segments = call.resource_segments
     container = container_named(engine, segments)
     if container is None:
         return Target()
@@ -151,7 +152,7 @@ def _key(permission: Resource) -> tuple[KeyValue, ...] | None:
     if "resourcePartitionKey" not in properties:
         return None
     try:
-        return key_header.read(orjson.dumps(properties["resourcePartitionKey"]).decode())
+        return key_text.read(orjson.dumps(properties["resourcePartitionKey"]).decode())
     except PleiadError:
         return ()
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from time import perf_counter
+from typing import Any
+from urllib.parse import unquote_to_bytes
 
 from pleiad import errors
 from pleiad.engine import access
@@ -13,13 +16,15 @@ from pleiad.engine.desk import Cut, Desk
 from pleiad.engine.operation import Area, Operation
 from pleiad.errors import PleiadError
 from pleiad.heads.admin.head import AdminOperations
+from pleiad.heads.explorer.page import ExplorerPage
 from pleiad.heads.http.host_names import HostNames
 from pleiad.heads.http.route import Choice, Handler, Methods, Route
 from pleiad.heads.nosql import encoding
 from pleiad.heads.nosql.auth import Authenticator
-from pleiad.heads.nosql.call import Call, path_of, path_segments
+from pleiad.heads.nosql.call import AnswerForm, Call
 from pleiad.heads.nosql.callers import HeaderCallers
-from pleiad.heads.nosql.render import error_answer
+from pleiad.heads.nosql.encoding import BINARY_START, OFFER, WISH
+from pleiad.heads.nosql.render import HTTP_LINES
 from pleiad.heads.nosql.routes import routes
 from pleiad.heads.nosql.users import UserOperations
 from pleiad.server.http.failures import METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND
@@ -37,6 +42,9 @@ _BINARY_WHERE_OFFERED = frozenset(
 _BINARY_WHERE_WISHED = _BINARY_WHERE_OFFERED | {Operation.LIST_ITEMS, Operation.READ_CHANGES}
 """Operations whose answers may be binary JSON: patches, batches, scripts and metadata never are."""
 
+Guard = Callable[[Call], Awaitable[None] | None]
+"""Raises where a request cannot be served as it was sent: at once, or when it is awaited."""
+
 
 class NoSqlHead:
     """Answers the REST protocol for one account."""
@@ -47,6 +55,8 @@ class NoSqlHead:
         authenticator: Authenticator,
         admin: AdminOperations | None = None,
         hosts: HostNames | None = None,
+        direct: bool = True,
+        page: ExplorerPage | None = None,
     ) -> None:
         self._hosts = hosts or HostNames("127.0.0.1")
         self._known_hosts = self._hosts.known
@@ -54,20 +64,27 @@ class NoSqlHead:
         self._limits = desk.limits
         self._authenticator = authenticator
         self._callers = HeaderCallers(authenticator)
-        self.routes: Mapping[str, Methods[Call]] = routes(UserOperations(authenticator))
+        self.routes: Mapping[str, Methods[Call]] = routes(UserOperations(authenticator), direct)
         """Every path that is served, with a star where a name stands."""
         if admin is not None:
             self.routes = {**self.routes, **admin.routes()}
+        if page is not None:
+            (account,) = self.routes[""].values()
+            assert isinstance(account, Route)
+            self.routes = {**self.routes, **page.routes(), "": {"GET": page.beside(account)}}
         self._by_length = _by_length(self.routes)
 
-    def admit(self, request: Request) -> Response | None:
+    def admit(
+        self, request: Request, form: AnswerForm = HTTP_LINES, activity_id: str = ""
+    ) -> Response | None:
         """The gate of the server: whether a request may send its body, by who asks and not yet by what for.
 
         The proof is left in the request, so that it is made once.
         """
         began_at = perf_counter()
+        activity_id = activity_id or self._activity_id(request)
         try:
-            call = self._call(request, began_at)
+            call = self._call(request, began_at, form, activity_id)
             if self._authenticator.proves_master_key(request.method, call.raw_path, request.headers):
                 request.proof = self._authenticator.master_proof
                 return None
@@ -75,14 +92,30 @@ class NoSqlHead:
                 raise errors.BAD_REQUEST(reason="What needs no key takes no body.")
             request.proof = self._authenticator.proof_of(self._callers.proof(call))
         except PleiadError as error:
-            return self._refused(request, began_at, error)
+            return self._refused(request, began_at, form.failure(error, activity_id))
         return None
 
     async def handle(self, request: Request) -> Response:
         """Answers one request; raises nothing but `ConnectionCut`, when a fault asks for it."""
+        answer = self.answer(request)
+        return answer if isinstance(answer, Response) else await answer
+
+    def answer(
+        self,
+        request: Request,
+        form: AnswerForm = HTTP_LINES,
+        activity_id: str = "",
+        guard: Guard | None = None,
+    ) -> Response | Coroutine[Any, Any, Response]:
+        """The same, at once where nothing has to be waited for.
+
+        Another transport than HTTP has a form and an activity id of its own. A guard is asked before the operation
+        runs, when its caller is known to be allowed to run it.
+        """
         began_at = perf_counter()
+        activity_id = activity_id or self._activity_id(request)
         try:
-            call = self._call(request, began_at)
+            call = self._call(request, began_at, form, activity_id)
             route = self._route(call)
             call.operation = route.operation
             if request.proof is self._authenticator.master_proof or self._authenticator.proves_master_key(
@@ -90,42 +123,47 @@ class NoSqlHead:
             ):
                 call.caller = access.MASTER
         except PleiadError as error:
-            return self._refused(request, began_at, error)
+            return self._refused(request, began_at, form.failure(error, activity_id))
         work = route.handler if self._is_plain(call) else partial(self._unusual, route.handler)
-        try:
-            return await self._desk.serve(call, work, error_answer)
-        except Cut:
-            raise ConnectionCut from None
+        if guard is not None:
+            work = partial(_guarded, guard, work)
+        answer = self._desk.serve_soon(call, work, form.failure)
+        return answer if isinstance(answer, Response) else _unless_cut(answer)
 
-    def _call(self, request: Request, began_at: float) -> Call:
-        raw_path = path_of(request)
-        segments = path_segments(raw_path)
+    def _call(self, request: Request, began_at: float, form: AnswerForm, activity_id: str) -> Call:
+        target = request.target
+        # `find`, since `in` takes what it looks for in bytes for a number first, and makes an exception of it.
+        raw_path = target if target[:1] == b"/" and target.find(b"?") < 0 else _path_of(request)
         return Call(
-            request, raw_path, segments, self._activity_id(request), began_at, self._limits, self._callers
+            activity_id,
+            began_at,
+            request,
+            request.method,
+            raw_path,
+            _segments_of(raw_path),
+            self._limits,
+            self._callers,
+            form,
         )
 
     def _activity_id(self, request: Request) -> str:
-        given = request.headers.get(b"x-ms-activity-id", b"")
-        return self._desk.activity_id(given.strip().decode("latin-1"))
+        given = request.headers.get(b"x-ms-activity-id")
+        return self._desk.activity_id("" if given is None else given.strip().decode("latin-1"))
 
-    def _refused(self, request: Request, began_at: float, error: PleiadError) -> Response:
-        answer = error_answer(error, self._activity_id(request))
+    def _refused(self, request: Request, began_at: float, answer: Response) -> Response:
         return self._desk.refused(_kind_of_no_route(request), began_at, answer)
 
     def _is_plain(self, call: Call) -> bool:
         """Whether a request is what nearly all are: sent to a known name, in text, and answered in text."""
         request = call.request
-        headers = request.headers
+        headers, body = request.headers, request.body
         return (
             headers.get(b"host") in self._known_hosts
             and request.target[:1] == b"/"
-            and encoding.OFFER not in headers
-            and encoding.WISH not in headers
-            and (not request.body or self._is_small_text(request.body))
+            and OFFER not in headers
+            and WISH not in headers
+            and (not body or (len(body) <= LARGE_BYTES and body[:1] != BINARY_START))
         )
-
-    def _is_small_text(self, body: bytes) -> bool:
-        return len(body) <= LARGE_BYTES and not encoding.is_binary(body)
 
     async def _unusual(self, handler: Handler[Call], call: Call) -> Response:
         """The answer to a request that names another host, is large, or is or wants to be written in binary."""
@@ -137,7 +175,8 @@ class NoSqlHead:
         with encoding.TEXT_ROOM.taken(grown_bytes, self._limits):
             if operation.is_metadata:
                 await call.read_large_object()
-            answer = await handler(call)
+            said = handler(call)
+            answer = said if isinstance(said, Response) else await said
         if answer.body and _is_answered_in_binary(operation, request.headers, len(answer.body)):
             answer.body = await encoding.written(answer.body)
         return answer
@@ -160,7 +199,53 @@ class NoSqlHead:
         route = methods.get(call.method)
         if route is None:
             raise METHOD_NOT_ALLOWED(method=call.method)
-        return route(call) if isinstance(route, Choice) else route
+        return route.choose(call) if isinstance(route, Choice) else route
+
+
+_ITEM_PATH = re.compile(rb"/+dbs/[^/]+/colls/[^/]+/docs/[^/?]*\?")
+
+
+def _path_of(request: Request) -> bytes:
+    """The path of a request, still percent-encoded.
+
+    Items are asked for without a query, and clients write the question mark of an id as it is: what follows belongs
+    to the id.
+    """
+    target = request.target
+    if b"?" in target and _ITEM_PATH.match(target) is not None:
+        return target
+    return request.raw_path
+
+
+def _segments_of(raw_path: bytes) -> list[str]:
+    """The decoded segments of a path; slashes before it and at its end mean nothing."""
+    segments = raw_path.strip(b"/")
+    if not segments:
+        return []
+    try:
+        if segments.find(b"%") < 0:
+            return segments.decode().split("/")
+        return [unquote_to_bytes(segment).decode() for segment in segments.split(b"/")]
+    except UnicodeDecodeError:
+        raise errors.BAD_REQUEST(reason="The path is not UTF-8.") from None
+
+
+async def _unless_cut(answer: Coroutine[Any, Any, Response]) -> Response:
+    try:
+        return await answer
+    except Cut:
+        raise ConnectionCut from None
+
+
+def _guarded(guard: Guard, work: Handler[Call], call: Call) -> Response | Coroutine[Any, Any, Response]:
+    checking = guard(call)
+    return work(call) if checking is None else _after(checking, work, call)
+
+
+async def _after(checking: Awaitable[None], work: Handler[Call], call: Call) -> Response:
+    await checking
+    answer = work(call)
+    return answer if isinstance(answer, Response) else await answer
 
 
 def _kind_of_no_route(request: Request) -> str:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
 from pleiad import errors
-from pleiad.engine import items, session
+from pleiad.engine import items, logical_delete, session
 from pleiad.engine.container import Container
 from pleiad.engine.feed import listing
-from pleiad.engine.items import ItemAnswer
+from pleiad.engine.items import NO_CONDITIONS, ItemAnswer, Key, Reading
 from pleiad.engine.script import execution
 from pleiad.engine.transaction import ItemOperation, ItemVerb
-from pleiad.heads.nosql import session_token
-from pleiad.heads.nosql.call import Call
+from pleiad.heads.nosql import key_header, session_token
+from pleiad.heads.nosql.call import CONDITIONS, CONSISTENCIES, LANES, MINIMAL, Call
 from pleiad.heads.nosql.failures import CONTAINER_RID_MISMATCH
-from pleiad.heads.nosql.render import feed_body, item_answer, item_headers
+from pleiad.heads.nosql.render import feed_body, items_answer
 from pleiad.item import rid as rids
 from pleiad.keys.range import WHOLE, EpkRange
+from pleiad.partition.governor import NORMAL
 from pleiad.server.http.failures import BAD_HEADER, ROUTE_NOT_FOUND
 from pleiad.server.http.message import Response
 
+_READ_OPTIONS = CONDITIONS | LANES | CONSISTENCIES
+"""Headers that say how an item is to be read."""
 _MEANT = b"x-ms-cosmos-intended-collection-rid"
 _SESSION_TOKEN = b"x-ms-session-token"
 _DIRECTIVE = b"x-ms-indexing-directive"
@@ -31,7 +37,7 @@ _POST_TRIGGERS = b"x-ms-documentdb-post-trigger-include"
 def opened(call: Call) -> Container | None:
     """The container a request names, when it is at work and surely the one meant: without a wait."""
     names, headers = call.segments, call.request.headers
-    container = call.engine.at_work.found(names[1], names[3])
+    container = call.engine.at_work.by_path.get((names[1], names[3]))
     meant = headers.get(_MEANT)
     if container is None or (meant and meant != container.rid_bytes):
         return None
@@ -45,9 +51,8 @@ async def container_of(call: Call) -> Container:
     names, headers = call.segments, call.request.headers
     if headers.get(_SESSION_TOKEN):
         session_token.read(call.text(_SESSION_TOKEN))
-    container = call.engine.open_container(names[1], names[3]) or await call.engine.container(
-        names[1], names[3]
-    )
+    at_work = call.engine.at_work.by_path.get((names[1], names[3]))
+    container = at_work or await call.engine.container(names[1], names[3])
     meant = headers.get(_MEANT)
     if meant and meant.decode("latin-1") != container.resource.rid:
         raise CONTAINER_RID_MISMATCH(
@@ -81,29 +86,55 @@ async def item_id(call: Call, container: Container) -> str:
     return row.id
 
 
-async def read(call: Call) -> Response:
+def key_of(call: Call) -> Key | None:
+    """The partition key that a request names, most often one that was named before."""
+    header = call.request.headers.get(key_header.NAME, b"")
+    if header and len(header) <= key_header.REMEMBERED_BYTES_MAX:
+        return key_header.remembered(header)
+    return call.key
+
+
+def read(call: Call) -> Response | Coroutine[Any, Any, Response]:
+    container, segments = opened(call), call.segments
+    if container is None or segments[3] == container.resource.rid:
+        return _read_after_a_look(call)
+    if _READ_OPTIONS.isdisjoint(call.request.headers):
+        key, multiplier = key_of(call), call.engine.consistency.read_multiplier
+        answer = items.read_soon(container, segments[5], key, NO_CONDITIONS, (), multiplier)
+    else:
+        key, answer = _begin_read(call, container, segments[5])
+    if isinstance(answer, ItemAnswer):
+        return _answer(304 if answer.not_modified else 200, call, container, answer, key)
+    return _read_later(call, container, key, answer)
+
+
+async def _read_after_a_look(call: Call) -> Response:
+    """The answer to a read whose container or item has to be looked for."""
     container = opened(call) or await container_of(call)
+    call.consistency()
+    return await _read_later(call, container, *_begin_read(call, container, await item_id(call, container)))
+
+
+async def _read_later(call: Call, container: Container, key: Key | None, reading: Reading) -> Response:
+    answer = reading if isinstance(reading, ItemAnswer) else await reading
+    return _answer(304 if answer.not_modified else 200, call, container, answer, key)
+
+
+def _begin_read(call: Call, container: Container, id: str) -> tuple[Key | None, Reading]:
+    """The partition key of a read and its answer, which may have to be waited for, by all that its headers say."""
     level = call.consistency()
-    segments = call.segments
-    id = segments[5] if segments[3] != container.resource.rid else await item_id(call, container)
-    answer = await items.read(
-        container,
-        id,
-        call.key,
-        call.conditions,
-        call.session(level),
-        level.read_multiplier,
-        call.lane,
-    )
-    return _answer(304 if answer.not_modified else 200, call, container, answer)
+    seen, multiplier = call.session(level), level.read_multiplier
+    return call.key, items.read_soon(container, id, call.key, call.conditions, seen, multiplier, call.lane)
 
 
 async def create(call: Call) -> Response:
     container = await container_of(call)
     if names_triggers(call):
         return await _with_triggers(call, container, ItemOperation(ItemVerb.CREATE, "", call.request.body))
-    answer = await items.create(container, call.request.body, call.key, call.lane)
-    return _answer(201, call, container, answer)
+    key = key_of(call)
+    lane = NORMAL if LANES.isdisjoint(call.request.headers) else call.lane
+    answer = await items.create(container, call.request.body, key, lane)
+    return _answer(201, call, container, answer, key)
 
 
 async def upsert(call: Call) -> Response:
@@ -112,7 +143,7 @@ async def upsert(call: Call) -> Response:
         operation = ItemOperation(ItemVerb.UPSERT, "", call.request.body, call.conditions)
         return await _with_triggers(call, container, operation)
     answer = await items.upsert(container, call.request.body, call.key, call.conditions, call.lane)
-    return _answer(201 if answer.created else 200, call, container, answer)
+    return _answer(201 if answer.created else 200, call, container, answer, call.key)
 
 
 async def replace(call: Call) -> Response:
@@ -122,7 +153,7 @@ async def replace(call: Call) -> Response:
         operation = ItemOperation(ItemVerb.REPLACE, id, call.request.body, call.conditions)
         return await _with_triggers(call, container, operation)
     answer = await items.replace(container, id, call.request.body, call.key, call.conditions, call.lane)
-    return _answer(200, call, container, answer)
+    return _answer(200, call, container, answer, call.key)
 
 
 async def patch(call: Call) -> Response:
@@ -132,7 +163,7 @@ async def patch(call: Call) -> Response:
         operation = ItemOperation(ItemVerb.PATCH, id, call.request.body, call.conditions)
         return await _with_triggers(call, container, operation)
     answer = await items.patch(container, id, call.request.body, call.key, call.conditions, call.lane)
-    return _answer(200, call, container, answer)
+    return _answer(200, call, container, answer, call.key)
 
 
 async def delete(call: Call) -> Response:
@@ -141,15 +172,15 @@ async def delete(call: Call) -> Response:
     if names_triggers(call):
         return await _with_triggers(call, container, ItemOperation(ItemVerb.DELETE, id, b"", call.conditions))
     answer = await items.delete(container, id, call.key, call.conditions, call.lane)
-    return _answer(204, call, container, answer)
+    return _answer(204, call, container, answer, call.key)
 
 
 async def delete_partition_key(call: Call) -> Response:
     if call.segments[5] != "partitionkeydelete":
         raise ROUTE_NOT_FOUND(path="/".join(call.segments))
     container = await container_of(call)
-    answer = await items.delete_partition_key(container, call.key, call.lane)
-    return _answer(200, call, container, answer)
+    answer = await logical_delete.delete_partition_key(container, call.key, call.lane)
+    return _answer(200, call, container, answer, call.key)
 
 
 async def feed_page(call: Call) -> Response:
@@ -160,12 +191,12 @@ async def feed_page(call: Call) -> Response:
     session.check_span(call.session(level), container, span)
     token = call.text(b"x-ms-continuation")
     page = await listing.page(container, span, token, call.page_items(), level.read_multiplier, call.lane)
-    block = item_headers(call, container, page.partition, page.charge.ru)
-    block += f"x-ms-item-count: {len(page.rows)}\r\n"
+    more = [("x-ms-item-count", str(len(page.rows)))]
     if page.token is not None:
-        block += f"x-ms-continuation: {page.token}\r\n"
+        more.append(("x-ms-continuation", page.token))
     body = feed_body(container.resource.rid, "Documents", container.render_all(page.rows), len(page.rows))
-    return Response(200, block.encode("latin-1"), body)
+    call.answer_bytes = len(body)
+    return items_answer(200, call, container, page.partition, page.charge.ru, call.key, body, more=more)
 
 
 def scope(call: Call, container: Container) -> EpkRange:
@@ -228,7 +259,7 @@ async def _with_triggers(call: Call, container: Container, operation: ItemOperat
     status = 204 if operation.kind is ItemVerb.DELETE else 200
     if operation.kind is ItemVerb.CREATE or (operation.kind is ItemVerb.UPSERT and done.answer.created):
         status = 201
-    response = _answer(status, call, container, done.answer)
+    response = _answer(status, call, container, done.answer, call.key)
     if done.body is None or call.wants_minimal:
         return response
     return Response(200 if status == 204 else status, response.headers, done.body)
@@ -258,14 +289,15 @@ def _without_links(text: bytes) -> bytes:
     return head + tail.partition(b'",')[2].replace(b'"_attachments":"attachments/",', b"", 1)
 
 
-def _answer(status: int, call: Call, container: Container, answer: ItemAnswer) -> Response:
-    row = answer.row
-    charge_ru = answer.charge.ru
+def _answer(status: int, call: Call, container: Container, answer: ItemAnswer, key: Key | None) -> Response:
+    row, partition, charge_ru = answer.row, answer.partition, answer.charge.ru
+    call.work = answer
     if row is None:
-        return Response(status, item_headers(call, container, answer.partition, charge_ru).encode("latin-1"))
-    etag = container.etag(row)
-    bodiless = answer.not_modified or (call.method != "GET" and call.wants_minimal)
+        return items_answer(status, call, container, partition, charge_ru, key)
+    is_minimal = call.method != "GET" and call.request.headers.get(b"prefer") == MINIMAL
+    bodiless = answer.not_modified or is_minimal
     body = b"" if bodiless else container.render(row)
     if body and _EXCLUDE_LINKS in call.request.headers and call.flag(_EXCLUDE_LINKS):
         body = _without_links(body)
-    return item_answer(status, call, container, answer.partition, charge_ru, etag, row.lsn, body)
+    etag = container.etag(row)
+    return items_answer(status, call, container, partition, charge_ru, key, body, etag=etag, item_lsn=row.lsn)

@@ -2,54 +2,32 @@
 
 from __future__ import annotations
 
-import json
-
-import orjson
+from collections.abc import Mapping
+from functools import lru_cache
 
 from pleiad import errors
-from pleiad.keys.value import KeyValue, check_number, number_refused
-from pleiad.values.undefined import UNDEFINED
+from pleiad.heads.http import key_text
+from pleiad.keys.value import KeyValue
 
-# orjson gives a float for an integer literal beyond 64 bits, and with that hides the digits it dropped.
-_INTEGER_LITERAL_MAX = 2.0**63
+NAME = b"x-ms-documentdb-partitionkey"
+REMEMBERED_BYTES_MAX = 256
+"""Longer headers are read each time, so that what is remembered has a bound."""
 
 
-def read(text: str) -> tuple[KeyValue, ...]:
-    """The key values of a partition key header: a JSON array of scalars, with ``{}`` for UNDEFINED."""
-    inner = text[2:-2]
-    if (
-        len(text) >= 4
-        and text[:2] == '["'
-        and text[-2:] == '"]'
-        and '"' not in inner
-        and "\\" not in inner
-        and inner.isprintable()
-    ):
-        return (inner,)
+def of(headers: Mapping[bytes, bytes]) -> tuple[KeyValue, ...] | None:
+    """The partition key of a request with these headers, or None when it names none."""
+    header = headers.get(NAME)
+    if header is None:
+        return None
+    return remembered(header) if len(header) <= REMEMBERED_BYTES_MAX else _of_header(header)
+
+
+def _of_header(header: bytes) -> tuple[KeyValue, ...]:
     try:
-        values = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        if "infinity" in str(error):
-            raise number_refused("a number in it") from error
-        raise errors.BAD_PARTITION_KEY(reason=f"it is not a JSON array ({error}).") from error
-    if not isinstance(values, list):
-        raise errors.BAD_PARTITION_KEY(reason="it must be a JSON array with one value for each path.")
-    components = tuple([_component(value) for value in values])
-    # Nothing is nested at this point, so the recursive parser of the standard library is safe.
-    if any(type(value) is float and abs(value) >= _INTEGER_LITERAL_MAX for value in values):
-        for exact in json.loads(text):
-            check_number(exact)
-    return components
+        return key_text.read(header.decode())
+    except UnicodeDecodeError:
+        raise errors.BAD_PARTITION_KEY(reason="the header is not UTF-8.") from None
 
 
-def _component(value: object) -> KeyValue:
-    if value is None or isinstance(value, str | bool | float):
-        return value
-    if isinstance(value, int):
-        check_number(value)
-        return value
-    if value == {}:
-        return UNDEFINED
-    raise errors.BAD_PARTITION_KEY(
-        reason="each value must be a string, a number, true, false, null or {} for a missing property."
-    )
+remembered = lru_cache(maxsize=4_096)(_of_header)
+"""The same of a short header: clients ask for the same keys again and again."""

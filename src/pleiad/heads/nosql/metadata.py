@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from pleiad import charge, errors
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput, from_autoscale_settings
-from pleiad.engine.beside import beside
 from pleiad.engine.pages.feed import MetadataPageState, opened
 from pleiad.engine.seal import fingerprint
+from pleiad.heads.http.query_body import query_of
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.render import feed_body, resource_answer
 from pleiad.heads.nosql.resource_json import FEEDS, to_json
-from pleiad.item.numbers import has_double, shortest
 from pleiad.query import QueryContext, compile_query, compile_turn
 from pleiad.query.measure import rendered
 from pleiad.query.pace import Pace
-from pleiad.query.parameters import parameter_values
 from pleiad.server.http.failures import BAD_HEADER
 from pleiad.server.http.message import Response
 
@@ -59,37 +57,6 @@ def scripts_kept(call: Call, container_rid: str) -> tuple[str, str]:
         f"triggers={limits.triggers};"
     )
     return quota, f"functions={functions};storedProcedures={procedures};triggers={triggers};"
-
-
-class AskedQuery(NamedTuple):
-    """What the body of a query request says."""
-
-    text: str
-    parameters: dict[str, Any]
-    body: dict[str, Any]
-
-
-async def query_of(call: Call) -> AskedQuery:
-    """The query in a request; its parameters may be large."""
-    return await beside(len(call.request.body), _asked, call)
-
-
-def _asked(call: Call) -> AskedQuery:
-    body = call.json_object()
-    text = body.get("query")
-    if not isinstance(text, str):
-        raise errors.BAD_REQUEST(reason="A query request needs a text 'query'.")
-    parameters = body.get("parameters") or []
-    if not isinstance(parameters, list):
-        raise errors.BAD_REQUEST(reason="'parameters' must be a list of objects with 'name' and 'value'.")
-    for parameter in parameters:
-        if not isinstance(parameter, dict) or not isinstance(parameter.get("name"), str):
-            raise errors.BAD_REQUEST(reason="Each parameter needs a 'name' such as @id.")
-    values = {
-        name: shortest(value) if has_double(value) else value
-        for name, value in parameter_values(parameters).items()
-    }
-    return AskedQuery(text, values, body)
 
 
 async def feed_answer(

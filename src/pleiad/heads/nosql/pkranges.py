@@ -1,8 +1,9 @@
 """The feed of partition key ranges: how clients learn the partition map.
 
 A client that sends back the feed's etag gets 304 until the map changes, or which ranges of it are splitting. One that
-reads the feed incrementally is told only the ranges that are new since its etag, and 304 where none is: clients gather
-the pages up to the 304 into one map, and a range that came twice would overlap itself there.
+reads the feed incrementally is told only the ranges that are new since its etag, or splitting now or then and not both,
+and 304 where none is: clients gather the pages up to the 304 into one map, and a range that came twice would overlap
+itself there.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ async def list_ranges(call: Call) -> Response:
     partitions = container.map.partitions
     total_ru = sum(partition.governor.rate_ru for partition in partitions)
     if b"a-im" in call.request.headers:
-        seen = _version_seen(call, container.map.version)
-        partitions = [partition for partition in partitions if partition.id >= seen]
+        seen, was_splitting = _seen(call, container.map.version)
+        changed = splitting ^ was_splitting
+        partitions = [each for each in partitions if each.id >= seen or each.id in changed]
     if not partitions or call.text(b"if-none-match") == etag:
         return resource_answer(304, call, charge.metadata_read(), None, etag=etag)
     ranges = [_to_json(container, partition, total_ru, partition.id in splitting) for partition in partitions]
@@ -39,12 +41,16 @@ async def list_ranges(call: Call) -> Response:
     )
 
 
-def _version_seen(call: Call, version: int) -> int:
-    """The version of the map that the client has, 0 for none; partitions made later have this number or a higher."""
-    seen = call.text(b"if-none-match").strip('"').partition("-")[0]
-    if not (seen.isascii() and seen.isdigit() and len(seen) <= len(str(version))):
-        return 0
-    return int(seen) if int(seen) <= version else 0
+def _seen(call: Call, version: int) -> tuple[int, set[int]]:
+    """The version of the map that the client has, and what was splitting then; 0 and nothing for none.
+
+    Partitions made later have this number or a higher, and those of then a lower.
+    """
+    seen = call.text(b"if-none-match").strip('"').split("-")
+    if not all(each.isascii() and each.isdigit() and len(each) <= len(str(version)) for each in seen):
+        return 0, set()
+    known, *splitting = map(int, seen)
+    return (known, set(splitting)) if known <= version else (0, set())
 
 
 def _to_json(

@@ -14,16 +14,16 @@ from pleiad.engine.query.execution import QueryPage
 from pleiad.engine.query.job import TOKEN_BYTES_MAX, QueryRequest
 from pleiad.engine.query.resume import resume_point
 from pleiad.errors import CROSS_PARTITION_NOT_SERVABLE, PleiadError
+from pleiad.heads.http.query_body import query_of
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of, is_confined, opened, scope
-from pleiad.heads.nosql.metadata import query_of
 from pleiad.heads.nosql.query_reports import (
     advice_header,
     index_header_v1,
     index_header_v2,
     metrics_header,
 )
-from pleiad.heads.nosql.render import feed_body, item_headers, resource_answer
+from pleiad.heads.nosql.render import feed_body, items_answer, resource_answer
 from pleiad.keys.range import disjoint
 from pleiad.query import Query, advice, compile_query, compile_turn
 from pleiad.query.gateway_plan import gateway_plan
@@ -48,7 +48,7 @@ _INDEX_METRICS_V2 = b"x-ms-cosmos-populateindexmetrics-v2"
 _ADVICE = b"x-ms-cosmos-populatequeryadvice"
 _RESUME = "resumeFilter"
 _RISING, _FALLING = (
-    f'x-ms-cosmos-query-execution-info: {{"reverseRidEnabled":false,"reverseIndexScan":{falls}}}\r\n'
+    ("x-ms-cosmos-query-execution-info", f'{{"reverseRidEnabled":false,"reverseIndexScan":{falls}}}')
     for falls in ("false", "true")
 )
 """Whether rows with equal sort keys come by rising or by falling _rid; clients that merge go by it when they resume."""
@@ -82,17 +82,21 @@ async def query(call: Call) -> Response:
         multiplier=level.read_multiplier,
         lane=call.lane,
     )
+    call.work = request
     try:
         page = await execution.run(container, request)
     except PleiadError as error:
         if error.row is CROSS_PARTITION_NOT_SERVABLE:
             error.query_plan = await _plan(container, text, parameters, None)
         raise
-    block = item_headers(call, container, page.partitions[0], page.charge_ru)
-    block += f"x-ms-item-count: {len(page.results)}\r\n"
-    block += await _extra_headers(call, container, request, page)
+    call.partitions = page.partitions
+    more = [
+        ("x-ms-item-count", str(len(page.results))),
+        *await _extra_headers(call, container, request, page),
+    ]
     feed = feed_body(container.resource.rid, "Documents", page.results, len(page.results))
-    return Response(200, block.encode("latin-1"), feed)
+    call.answer_bytes = len(feed)
+    return items_answer(200, call, container, page.partitions[0], page.charge_ru, call.key, feed, more=more)
 
 
 def _merges_partitions(call: Call) -> bool:
@@ -123,32 +127,33 @@ def _page_items(call: Call) -> int:
     return call.page_items() if _MAX_ITEMS in call.request.headers else call.limits.page_items_max
 
 
-async def _extra_headers(call: Call, container: Container, request: QueryRequest, page: QueryPage) -> str:
+async def _extra_headers(
+    call: Call, container: Container, request: QueryRequest, page: QueryPage
+) -> list[tuple[str, str]]:
     """The continuation, how rows with equal sort keys come, and the reports a client asked for."""
-    token = "" if page.token is None else f"x-ms-continuation: {page.token}\r\n"
+    more = [] if page.token is None else [("x-ms-continuation", page.token)]
     if page.is_falling is not None:
-        token += _FALLING if page.is_falling else _RISING
+        more.append(_FALLING if page.is_falling else _RISING)
     headers = call.request.headers
     if not (
         _METRICS in headers or _INDEX_METRICS in headers or _INDEX_METRICS_V2 in headers or _ADVICE in headers
     ):
-        return token
-    lines = [token]
+        return more
     if call.flag(_METRICS):
-        lines.append(f"x-ms-documentdb-query-metrics: {metrics_header(_metrics(page))}\r\n")
+        more.append(("x-ms-documentdb-query-metrics", metrics_header(_metrics(page))))
         ids = ",".join(partition.range_id for partition in page.partitions)
         parts = ";".join(f"{name}={part_ru:.4f}" for name, part_ru in page.charge.parts)
-        lines.append(f"x-pleiad-partitions-visited: {ids}\r\nx-pleiad-charge-parts: {parts}\r\n")
+        more += [("x-pleiad-partitions-visited", ids), ("x-pleiad-charge-parts", parts)]
     wants_v1 = call.flag(_INDEX_METRICS)
     if wants_v1 or call.flag(_INDEX_METRICS_V2):
         header = await _reported(call, request, partial(_index_report, container, request, wants_v1))
-        lines.append(f"x-ms-cosmos-index-utilization: {header}\r\n")
+        more.append(("x-ms-cosmos-index-utilization", header))
     if call.flag(_ADVICE):
         header = await _reported(
             call, request, lambda query: advice_header(advice.advice(query, request.parameters))
         )
-        lines.append(f"x-ms-cosmos-query-advice: {header}\r\n")
-    return "".join(lines)
+        more.append(("x-ms-cosmos-query-advice", header))
+    return more
 
 
 async def _reported(call: Call, request: QueryRequest, report: Callable[[Query], str]) -> str:

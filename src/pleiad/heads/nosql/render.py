@@ -1,4 +1,4 @@
-"""Answers as clients read them: header blocks from one template each, feeds, and errors."""
+"""Answers as clients read them: what is told of items, of metadata and of failures, and how HTTP has it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import orjson
 from pleiad.catalog.resource import Resource
 from pleiad.charge import Charge
 from pleiad.engine.container import Container
+from pleiad.engine.items import Key
 from pleiad.errors import PleiadError
 from pleiad.heads.nosql import session_token
-from pleiad.heads.nosql.call import Call
+from pleiad.heads.nosql.call import Call, Pairs
 from pleiad.heads.nosql.failures import code_of, message_of, substatus_of
 from pleiad.heads.nosql.resource_json import ascii_path, path_of, to_json
 from pleiad.partition.partition import Partition
@@ -22,64 +23,114 @@ from pleiad.server.http.failures import status_of
 from pleiad.server.http.message import Response, render_headers
 
 
-def item_headers(call: Call, container: Container, partition: Partition, charge_ru: float) -> str:
-    """The header block every item answer has; the charge in it is also counted."""
-    call.spent(container, call.key, charge_ru)
-    range_id, lsn, resource = partition.range_id, partition.lsn, container.resource
-    size_kb = partition.size_bytes_seen >> 10
-    return (
-        f"Content-Type: application/json\r\n"
-        f"x-ms-request-charge: {charge_ru:.2f}\r\n"
-        f"x-ms-activity-id: {call.activity_id}\r\n"
-        f"x-ms-session-token: {range_id}:{resource.number}#{lsn}\r\n"
-        f"lsn: {lsn}\r\n"
-        f"x-ms-documentdb-partitionkeyrangeid: {range_id}\r\n"
-        f"x-ms-cosmos-physical-partition-id: {range_id}\r\n"
-        f"x-ms-alt-content-path: {ascii_path(container.path)}\r\n"
-        f"x-ms-content-path: {resource.rid}\r\n"
-        f"x-ms-resource-quota: {_quota(container.limits.physical_partition_bytes)}\r\n"
-        f"x-ms-resource-usage: documentSize=0;documentsSize={size_kb};documentsCount={partition.items_seen};"
-        f"collectionSize={size_kb};\r\n"
-        f"{_REPLICAS}"
-        f"x-ms-request-duration-ms: {(perf_counter() - call.began_at) * 1000:.3f}\r\n"
-    )
+def items_answer(
+    status: int,
+    call: Call,
+    container: Container,
+    partition: Partition,
+    charge_ru: float,
+    key: Key | None,
+    body: bytes = b"",
+    *,
+    etag: str = "",
+    item_lsn: int = 0,
+    more: Pairs = (),
+) -> Response:
+    """The answer of an operation on items; the desk counts the charge in it, for the key it was spent on."""
+    call.charge_ru, call.container, call.key_spent, call.partition = charge_ru, container, key, partition
+    told = call.form.of_items(call, container, partition, charge_ru, etag, item_lsn, more)
+    return Response(status, told, body)
 
 
-_REPLICAS = "x-ms-current-write-quorum: 1\r\nx-ms-current-replica-set-size: 1\r\n"
-"""A store answers for itself, however many copies it keeps beneath."""
+class HttpLines:
+    """The form of HTTP: header lines, from one template."""
+
+    def of_items(
+        self,
+        call: Call,
+        container: Container,
+        partition: Partition,
+        charge_ru: float,
+        etag: str,
+        item_lsn: int,
+        more: Pairs,
+    ) -> bytes:
+        range_id, lsn, resource = partition.range_id, partition.lsn, container.resource
+        lines = _partition_lines(
+            range_id,
+            partition.size_bytes_seen,
+            partition.items_seen,
+            container.path,
+            resource.rid,
+            container.limits.physical_partition_bytes,
+        )
+        block = (
+            f"Content-Type: application/json\r\n"
+            f"x-ms-request-charge: {charge_ru:.2f}\r\n"
+            f"x-ms-activity-id: {call.activity_id}\r\n"
+            f"x-ms-session-token: {range_id}:{resource.number}#{lsn}\r\n"
+            f"lsn: {lsn}\r\n"
+            f"{lines}"
+            f"x-ms-request-duration-ms: {(perf_counter() - call.began_at) * 1000:.3f}\r\n"
+        )
+        if etag:
+            request = call.request
+            origin = _origin(request.secure, request.headers.get(b"host", b""))
+            block += (
+                f"etag: {etag}\r\nx-ms-item-lsn: {item_lsn}\r\n"
+                f"Content-Location: {origin}{call.raw_path.decode('latin-1')}\r\n"
+            )
+        if more:
+            block += _lines(more)
+        return block.encode("latin-1")
+
+    def of_pairs(self, pairs: Pairs) -> bytes:
+        return render_headers(pairs)
+
+    def failure(self, error: PleiadError, activity_id: str) -> Response:
+        told = render_headers([("Content-Type", "application/json"), *failure_pairs(error, activity_id)])
+        return Response(status_of(error), told, failure_body(error, activity_id))
 
 
-@lru_cache(maxsize=16)
-def _quota(room_bytes: int) -> str:
-    """What a physical partition may hold, in KB, as the service says it."""
-    room_kb = room_bytes // 1024
-    return f"documentSize={room_kb};documentsSize={room_kb};documentsCount=-1;collectionSize={room_kb};"
+HTTP_LINES = HttpLines()
+
+
+def partition_pairs(
+    range_id: str, size_bytes: int, items: int, path: str, rid: str, room_bytes: int
+) -> list[tuple[str, str]]:
+    """What is the same in all answers of a physical partition until somebody asks for its counters again.
+
+    Sizes are in KB, as the service says them.
+    """
+    size_kb, room_kb = size_bytes >> 10, room_bytes // 1024
+    quota = f"documentSize={room_kb};documentsSize={room_kb};documentsCount=-1;collectionSize={room_kb};"
+    usage = f"documentSize=0;documentsSize={size_kb};documentsCount={items};collectionSize={size_kb};"
+    return [
+        ("x-ms-documentdb-partitionkeyrangeid", range_id),
+        ("x-ms-cosmos-physical-partition-id", range_id),
+        ("x-ms-alt-content-path", ascii_path(path)),
+        ("x-ms-content-path", rid),
+        ("x-ms-resource-quota", quota),
+        ("x-ms-resource-usage", usage),
+    ]
+
+
+@lru_cache(maxsize=1024)
+def _partition_lines(range_id: str, size_bytes: int, items: int, path: str, rid: str, room_bytes: int) -> str:
+    """The same as lines. A store answers for itself, however many copies it keeps beneath."""
+    lines = _lines(partition_pairs(range_id, size_bytes, items, path, rid, room_bytes))
+    return f"{lines}x-ms-current-write-quorum: 1\r\nx-ms-current-replica-set-size: 1\r\n"
+
+
+def _lines(pairs: Pairs) -> str:
+    """Header lines of what was written here, and so has nothing in it that could end a line."""
+    return "".join([f"{name}: {value}\r\n" for name, value in pairs])
 
 
 @lru_cache(maxsize=256)
 def _origin(is_secure: bool, host: bytes) -> str:
     """Scheme and host of a request, as its client wrote them."""
     return f"{'https' if is_secure else 'http'}://{host.strip().decode('latin-1')}"
-
-
-def item_answer(
-    status: int,
-    call: Call,
-    container: Container,
-    partition: Partition,
-    charge_ru: float,
-    etag: str,
-    item_lsn: int,
-    body: bytes,
-) -> Response:
-    """The answer of an operation on one item."""
-    request = call.request
-    origin = _origin(request.secure, request.headers.get(b"host", b""))
-    block = (
-        f"{item_headers(call, container, partition, charge_ru)}etag: {etag}\r\nx-ms-item-lsn: {item_lsn}\r\n"
-        f"Content-Location: {origin}{call.raw_path.decode('latin-1')}\r\n"
-    )
-    return Response(status, block.encode("latin-1"), body)
 
 
 def feed_body(rid: str, name: str, members: Iterable[bytes], count: int) -> bytes:
@@ -132,13 +183,12 @@ def resource_answer(
     if value is not None and "_etag" in value:
         pairs.append(("etag", value["_etag"]))
     pairs.extend((name.replace("_", "-"), text) for name, text in extra.items())
-    return Response(status, render_headers(pairs), b"" if value is None else orjson.dumps(value))
+    return Response(status, call.form.of_pairs(pairs), b"" if value is None else orjson.dumps(value))
 
 
-def error_answer(error: PleiadError, activity_id: str) -> Response:
-    """A failure from the table."""
+def failure_pairs(error: PleiadError, activity_id: str) -> list[tuple[str, str]]:
+    """What the answer to a failure from the table tells beside its body."""
     pairs = [
-        ("Content-Type", "application/json"),
         ("x-ms-request-charge", f"{error.charge_ru or 0:.2f}"),
         ("x-ms-activity-id", activity_id),
     ]
@@ -154,7 +204,12 @@ def error_answer(error: PleiadError, activity_id: str) -> Response:
         pairs.append(("lsn", str(error.lsn)))
     if error.range_id is not None:
         pairs.append(("x-ms-documentdb-partitionkeyrangeid", error.range_id))
+    return pairs
+
+
+def failure_body(error: PleiadError, activity_id: str) -> bytes:
+    """The words of a failure."""
     body = {"code": code_of(error), "message": f"{message_of(error)}\r\nActivityId: {activity_id}"}
     if error.query_plan is not None:
         body["additionalErrorInfo"] = orjson.dumps(error.query_plan).decode()
-    return Response(status_of(error), render_headers(pairs), orjson.dumps(body))
+    return orjson.dumps(body)

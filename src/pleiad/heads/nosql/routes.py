@@ -20,6 +20,7 @@ from pleiad.heads.nosql import (
     scripts,
 )
 from pleiad.heads.nosql.call import Call
+from pleiad.heads.nosql.direct import addresses, barrier
 from pleiad.heads.nosql.users import UserOperations
 
 _PLAN = Route(Operation.PLAN_QUERY, queries.plan)
@@ -31,7 +32,21 @@ _FEED = Route(Operation.LIST_ITEMS, items.feed_page)
 _CHANGES = Route(Operation.READ_CHANGES, changes.page)
 
 
+_MARKS = frozenset(
+    {
+        b"x-ms-cosmos-is-query-plan-request",
+        b"x-ms-documentdb-isquery",
+        b"x-ms-cosmos-is-batch-request",
+        b"x-ms-documentdb-is-upsert",
+    }
+)
+"""The headers that make something else than a create of a POST, beside the type of a query."""
+
+
 def _post_items(call: Call) -> Route[Call]:
+    headers = call.request.headers
+    if _MARKS.isdisjoint(headers) and b"query" not in headers.get(b"content-type", b""):
+        return _CREATE
     if call.flag(b"x-ms-cosmos-is-query-plan-request"):
         return _PLAN
     if call.is_query:
@@ -65,11 +80,11 @@ def _child(users: UserOperations, read: Operation, replaced: Operation, deleted:
     }
 
 
-def routes(users: UserOperations) -> dict[str, Methods[Call]]:
-    """Every path of the protocol, with a star where a name or rid stands."""
+def routes(users: UserOperations, direct: bool = True) -> dict[str, Methods[Call]]:
+    """Every path of the protocol, with a star where a name or rid stands; `direct` says whether there are addresses."""
     return {
         "": {"GET": Route(Operation.READ_ACCOUNT, account.read)},
-        "addresses": {"GET": Route(Operation.READ_ADDRESSES, account.addresses)},
+        "addresses": {"GET": Route(Operation.READ_ADDRESSES, addresses.read if direct else addresses.refuse)},
         **_database_routes(),
         **_item_routes(),
         **_script_routes(),
@@ -87,13 +102,16 @@ def routes(users: UserOperations) -> dict[str, Methods[Call]]:
 
 def _database_routes() -> Mapping[str, Methods[Call]]:
     return {
-        "dbs": _feed(
-            Operation.LIST_DATABASES,
-            Operation.QUERY_DATABASES,
-            Operation.CREATE_DATABASE,
-            databases.list_or_query,
-            databases.create,
-        ),
+        "dbs": {
+            **_feed(
+                Operation.LIST_DATABASES,
+                Operation.QUERY_DATABASES,
+                Operation.CREATE_DATABASE,
+                databases.list_or_query,
+                databases.create,
+            ),
+            "HEAD": Route(Operation.LIST_DATABASES, barrier.of_master),
+        },
         "dbs/*": {
             "GET": Route(Operation.READ_DATABASE, databases.read),
             "DELETE": Route(Operation.DELETE_DATABASE, databases.delete),
@@ -109,6 +127,7 @@ def _database_routes() -> Mapping[str, Methods[Call]]:
             "GET": Route(Operation.READ_CONTAINER, containers.read),
             "PUT": Route(Operation.REPLACE_CONTAINER, containers.replace),
             "DELETE": Route(Operation.DELETE_CONTAINER, containers.delete),
+            "HEAD": Route(Operation.READ_BARRIER, barrier.of_range),
         },
         "dbs/*/colls/*/pkranges": {"GET": Route(Operation.LIST_RANGES, pkranges.list_ranges)},
     }

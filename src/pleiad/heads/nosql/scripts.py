@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import quote
-
-import orjson
 
 from pleiad import charge, errors
 from pleiad.catalog.resource import Kind, Resource
-from pleiad.engine.beside import beside
 from pleiad.engine.script import definition, execution
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.items import container_of
 from pleiad.heads.nosql.metadata import feed_answer, scripts_kept
-from pleiad.heads.nosql.render import described, item_headers, resource_answer
+from pleiad.heads.nosql.render import described, items_answer, resource_answer
 from pleiad.heads.nosql.resource_json import KINDS
-from pleiad.item.body import load
 from pleiad.server.http.message import Response
 
 SEGMENTS = ("sprocs", "triggers", "udfs")
-_ARGUMENTS_MAX = 65_535
 _LOG_HEADER_CHARS_MAX = 7_000
 """Usual HTTP clients read header lines of 8 KB."""
 
@@ -62,15 +56,15 @@ async def execute(call: Call) -> Response:
         container,
         procedure,
         call.key,
-        await beside(len(call.request.body), _arguments, call),
+        _arguments(call),
         is_logging,
         call.session(call.consistency()),
         call.lane,
     )
-    block = item_headers(call, container, answer.partition, answer.charge.ru)
-    if is_logging:
-        block += f"x-ms-documentdb-script-log-results: {_log_text(answer.log)}\r\n"
-    return Response(200, block.encode("latin-1"), answer.body)
+    call.work, call.answer_bytes = answer, len(answer.body)
+    more = (("x-ms-documentdb-script-log-results", _log_text(answer.log)),) if is_logging else ()
+    partition, charge_ru = answer.partition, answer.charge.ru
+    return items_answer(200, call, container, partition, charge_ru, call.key, answer.body, more=more)
 
 
 def _answer(status: int, call: Call, cost: charge.Charge, script: Resource) -> Response:
@@ -80,33 +74,12 @@ def _answer(status: int, call: Call, cost: charge.Charge, script: Resource) -> R
     return described(status, call, cost, script, None, **extra)
 
 
-def _arguments(call: Call) -> bytes:
-    """The arguments in a body as JavaScript's `apply` takes them: an array, or an object that passes for one."""
-    raw = call.request.body
-    if not raw.strip():
-        return b"[]"
+def _arguments(call: Call) -> str:
+    """The text in a body that the script process reads arguments from, as JavaScript's `apply` takes them."""
     try:
-        value = load(raw)
-    except orjson.JSONDecodeError as error:
-        raise errors.BAD_JSON(reason=str(error)) from error
-    if isinstance(value, list):
-        return orjson.dumps(value)
-    if value is not None and not isinstance(value, dict):
-        raise errors.BAD_REQUEST(reason="The arguments of a stored procedure are a JSON array.")
-    return orjson.dumps(_members(value or {}))
-
-
-def _members(value: dict[str, Any]) -> dict[str, Any]:
-    """An object with a plain `length` and what stands at the indexes below it; what is missing stays undefined."""
-    length = value.get("length", 0)
-    try:
-        count = int(float(length)) if not isinstance(length, list | dict | None) else 0
-    except (ValueError, OverflowError):
-        count = 0
-    if count > _ARGUMENTS_MAX:
-        raise errors.BAD_REQUEST(reason=f"A stored procedure takes at most {_ARGUMENTS_MAX} arguments.")
-    indexes = (str(index) for index in range(count))
-    return {**{index: value[index] for index in indexes if index in value}, "length": max(count, 0)}
+        return call.request.body.decode() if call.request.body.strip() else "[]"
+    except UnicodeDecodeError:
+        raise errors.BAD_JSON(reason="the text is not valid UTF-8.") from None
 
 
 def _log_text(log: str) -> str:

@@ -12,6 +12,8 @@ from pleiad.engine.session import Seen, Session
 from pleiad.heads.nosql.failures import BAD_SESSION_TOKEN
 
 _SHOWN_CHARS_MAX = 200
+REMEMBERED_CHARS_MAX = 4_096
+"""Longer tokens are read each time, so that what is remembered has a bound."""
 
 
 def written(range_id: str, container_number: int, lsn: int) -> str:
@@ -19,13 +21,20 @@ def written(range_id: str, container_number: int, lsn: int) -> str:
     return f"{range_id}:{container_number}#{lsn}"
 
 
-@lru_cache(maxsize=1024)
 def read(token: str) -> Session:
     """What a token says; BAD_SESSION_TOKEN for a text that is none."""
+    return remembered(token) if len(token) <= REMEMBERED_CHARS_MAX else _read(token)
+
+
+def _read(token: str) -> Session:
     try:
         return tuple([_seen(part.strip()) for part in token.split(",")])
     except ValueError:
         raise BAD_SESSION_TOKEN(token=token[:_SHOWN_CHARS_MAX]) from None
+
+
+remembered = lru_cache(maxsize=256)(_read)
+"""The same of a short token: clients send one with every read until they have seen more."""
 
 
 def _seen(part: str) -> Seen:

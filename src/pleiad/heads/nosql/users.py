@@ -14,7 +14,7 @@ import orjson
 
 from pleiad import charge, errors
 from pleiad.catalog.resource import Kind, Resource
-from pleiad.heads.nosql import key_header
+from pleiad.heads.http import key_text
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.grants import bind, container_named
@@ -140,7 +140,7 @@ def _checked_key(given: Any) -> list[Any]:
         raise errors.BAD_REQUEST(
             reason="'resourcePartitionKey' must be a list with the values of one partition key; leave it out for all."
         )
-    key_header.read(orjson.dumps(given).decode())
+    key_text.read(orjson.dumps(given).decode())
     return given
 
 

@@ -168,7 +168,7 @@ def _members(array: Any) -> dict[Any, Any] | None:
     members: dict[Any, Any] = {}
     for element in paced(array):
         # What is not a number is not equal to itself.
-        members.setdefault(hash_key(element) if element == element else object(), element)
+        members.setdefault(hash_key(element) if equal(element, element) else object(), element)
     return members
 
 

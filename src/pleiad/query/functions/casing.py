@@ -2,13 +2,26 @@
 
 A character changes only where its upper and its lower case are each one character and each other's inverse: ß, ı, İ,
 ς, µ, ſ and ǅ stay as they are. So a text keeps its length, and the case of a letter does not depend on its neighbours.
+
+The service has the letters of Unicode 5.1: pairs that were added later, as those of Cherokee, have no case.
 """
 
 from __future__ import annotations
 
 from functools import cache
 
-_LAST_CASED = 0x1E943
+_LAST_CASED = 0x1044F
+_GREEK_WITH_IOTA = range(0x1F88, 0x1FFD)
+"""Their upper case in full is two letters, so that Python knows the single one as the case of titles."""
+_CASED_LATER = frozenset(
+    code
+    for first, last in (
+        *((0x37F, 0x37F), (0x524, 0x52F), (0x10C7, 0x10CD), (0x13A0, 0x13F5), (0x1C89, 0x1CBF)),
+        *((0x2C2F, 0x2C2F), (0x2C70, 0x2C70), (0x2C7E, 0x2C7F), (0x2CEB, 0x2CF2)),
+        *((0xA660, 0xA660), (0xA698, 0xA69A), (0xA78D, 0xA7FF)),
+    )
+    for code in range(first, last + 1)
+)
 
 
 @cache
@@ -19,7 +32,9 @@ def _tables() -> tuple[dict[int, int], dict[int, int]]:
     for code in range(_LAST_CASED + 1):
         char = chr(code)
         low = char.lower()
-        if len(low) == 1 and low != char and low.upper() == char:
+        if len(low) != 1 or low == char or code in _CASED_LATER:
+            continue
+        if low.upper() == char or (code in _GREEK_WITH_IOTA and low.title() == char):
             lowered[code] = ord(low)
             raised[ord(low)] = code
     return raised, lowered

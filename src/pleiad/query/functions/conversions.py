@@ -1,6 +1,8 @@
 """Conversions between strings and the values they write down: TOSTRING and the STRINGTO functions.
 
-Parsing is strict JSON of the one kind asked for, with JSON white space around it; anything else is undefined.
+Parsing is JSON of the one kind asked for, with JSON white space around it; anything else is undefined. It is read as
+the service reads it: numbers may have leading zeros, strings may hold control characters, and half of a surrogate pair
+is a replacement character.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from pleiad.query.functions.registry import (
     register,
     weigh_built,
 )
+from pleiad.query.functions.strings import WHITE_SPACE
 from pleiad.query.pace import paced, tick
 from pleiad.values.undefined import UNDEFINED
 
@@ -30,7 +33,13 @@ _PARSED_TIMES = 8
 """How many times its text a parsed value takes in memory."""
 _JSON_SPACE = " \t\r\n"
 _JSON_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_LOOSE = re.compile(r'"(?:[^"\\]|\\.)*+"?|(?<![\w.+-])-?[0-9]+(?:\.0+(?![0-9eE]))?', re.DOTALL)
+_LOOSE_PART = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\.|[\x00-\x1f]",
+    re.DOTALL,
+)
 _INT64_DIGITS_MAX = 19
+_ESCAPE_CHARS = len(r"\ud83d")
 _DEPTH_MAX = Limits().item_depth
 
 
@@ -104,13 +113,42 @@ def _depth_is_legal(value: Any) -> bool:
     return False
 
 
+def _strict_part(part: re.Match[str]) -> str:
+    """An escape or a control character of a string as JSON has it."""
+    tick(1)
+    text = part[0]
+    if len(text) == 1:
+        return f"\\u{ord(text):04x}"
+    return r"\ufffd" if len(text) == _ESCAPE_CHARS else text
+
+
+def _strict(found: re.Match[str]) -> str:
+    """A string or a whole number as JSON has it; the fraction of zeros would make a double of the number."""
+    tick(1)
+    text = found[0]
+    if text[0] == '"':
+        return _LOOSE_PART.sub(_strict_part, text)
+    digits = text.partition(".")[0].lstrip("-").lstrip("0") or "0"
+    return "-" + digits if text[0] == "-" else digits
+
+
+def _loads(text: str) -> Any:
+    """The value that a text writes down; ValueError when it writes none."""
+    try:
+        if ".0" not in text:
+            return orjson.loads(text)
+    except ValueError:
+        pass
+    return orjson.loads(_LOOSE.sub(_strict, text))
+
+
 def _parse(text: Any, kind: type) -> Any:
     if type(text) is not str:
         return UNDEFINED
     if len(text) > LARGE:
         weigh_built(len(text) // CHARS_OF_A_STEP, _PARSED_TIMES * len(text))
     try:
-        value = orjson.loads(text)
+        value = _loads(text)
     except ValueError:
         return UNDEFINED
     return value if type(value) is kind and _depth_is_legal(value) else UNDEFINED
@@ -128,13 +166,13 @@ def string_to_object(text: Any) -> Any:
 
 @register(_FAMILY, "STRINGTOBOOLEAN", 1, 1, also="STRING_TO_BOOLEAN")
 def string_to_boolean(text: Any) -> Any:
-    word = text.strip(_JSON_SPACE) if type(text) is str else ""
+    word = text.strip(WHITE_SPACE) if type(text) is str else ""
     return True if word == "true" else False if word == "false" else UNDEFINED
 
 
 @register(_FAMILY, "STRINGTONULL", 1, 1, also="STRING_TO_NULL")
 def string_to_null(text: Any) -> Any:
-    return None if type(text) is str and text.strip(_JSON_SPACE) == "null" else UNDEFINED
+    return None if type(text) is str and text.strip(WHITE_SPACE) == "null" else UNDEFINED
 
 
 @register(_FAMILY, "STRINGTONUMBER", 1, 1, also="STRING_TO_NUMBER")
@@ -147,8 +185,9 @@ def string_to_number(text: Any) -> Any:
         return UNDEFINED
     whole, _, fraction = digits.partition(".")
     # A fraction of zeros is none.
-    if match[2] is None and not fraction.strip("0") and len(whole) <= _INT64_DIGITS_MAX + 1:
-        exact = int(whole)
+    if match[2] is None and not fraction.strip("0"):
+        figures = whole.lstrip("-").lstrip("0") or "0"
+        exact = int(figures[: _INT64_DIGITS_MAX + 1]) * (-1 if whole[0] == "-" else 1)
         if INT64_MIN <= exact <= INT64_MAX:
             return exact
     number = float(digits)

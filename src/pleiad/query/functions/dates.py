@@ -14,7 +14,7 @@ from typing import Any
 from pleiad.query.context import QueryContext
 from pleiad.query.functions import clock
 from pleiad.query.functions.clock import Fields
-from pleiad.query.functions.numbers import double, whole
+from pleiad.query.functions.numbers import double, whole, wrapped
 from pleiad.query.functions.registry import check_text_chars, register
 from pleiad.values.undefined import UNDEFINED
 
@@ -138,6 +138,8 @@ def date_time_from_parts(*values: Any) -> Any:
     given = [number for number in numbers if number is not None]
     if len(given) < len(values):
         return UNDEFINED
+    # All but the fraction of a second have 32 bits.
+    given[:6] = [wrapped(number, 32) for number in given[:6]]
     if len(given) == 7 and given[6] >= clock.TICKS_PER_SECOND:
         # More digits than a second has ticks are read as digits of the second.
         given[6] = int(str(given[6])[:7])

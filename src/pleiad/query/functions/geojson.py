@@ -20,6 +20,8 @@ from typing import Any
 
 from pleiad.query.functions.numbers import double
 from pleiad.query.pace import tick, worked
+from pleiad.query.plane.shapes import Area, PointShape, Polygon, Shape, line_shape, signed_area
+from pleiad.query.plane.soundness import flaw
 
 POSITIONS_MAX = 4_096
 ARC_POSITIONS_MAX = 4_096
@@ -45,7 +47,7 @@ class Geometry:
     kind: str
     lines: tuple[Line, ...]
     rings_by_polygon: tuple[tuple[Line, ...], ...]
-    shape: Any
+    shape: Shape
     complement: bool = False
 
 
@@ -85,17 +87,15 @@ class _Reader:
         self.arc_positions_left = ARC_POSITIONS_MAX
 
     def read(self, value: dict[str, Any]) -> Geometry:
-        import shapely  # loaded by the first spatial function that runs
-
         kind, coordinates = value.get("type"), value.get("coordinates")
         if kind == "Point":
             position = self._position(coordinates)
-            return Geometry(kind, ([position],), (), shapely.Point(position))
+            return Geometry(kind, ([position],), (), PointShape(position))
         if kind == "LineString":
             line = self._line(coordinates)
             if len(line) < 2:
                 raise InvalidGeometry("A LineString must have at least two positions.")
-            return Geometry(kind, (line,), (), shapely.LineString(self._arcs(line)))
+            return Geometry(kind, (line,), (), line_shape(self._arcs(line)))
         if kind == "Polygon":
             return self._polygons(kind, [coordinates])
         if kind == "MultiPolygon":
@@ -157,18 +157,19 @@ class _Reader:
 
     def _polygons(self, kind: str, polygons: list[Any]) -> Geometry:
         rings_by_polygon = []
-        plain: list[Any] = []
-        inverted: list[Any] = []
+        plain: list[Polygon] = []
+        inverted: list[Polygon] = []
         for rings_value in polygons:
             if type(rings_value) is not list or not rings_value:
                 raise InvalidGeometry("The coordinates of a Polygon must be an array of rings.")
             outer = self._ring(rings_value[0])
             holes = [_beside(self._ring(hole), outer) for hole in rings_value[1:]]
             rings_by_polygon.append((outer, *holes))
-            clockwise = not self.planar and _signed_area(outer) < 0
+            clockwise = not self.planar and signed_area(outer) < 0
             (inverted if clockwise else plain).append(_valid_polygon(*map(self._arcs, (outer, *holes))))
         lines = tuple(ring for rings in rings_by_polygon for ring in rings)
-        shape = _merged(plain, inverted)
+        # With inverted polygons, the shape is what none of the polygons covers.
+        shape = Area(tuple(plain), tuple(inverted))
         return Geometry(kind, lines, tuple(rings_by_polygon), shape, complement=bool(inverted))
 
 
@@ -203,12 +204,6 @@ def _from_centre(position: Position) -> tuple[float, float, float]:
     )
 
 
-def _signed_area(ring: Line) -> float:
-    """Twice the area in the plane, negative for a clockwise ring."""
-    x0, y0 = ring[0]
-    return sum((x1 - x0) * (y2 - y0) - (x2 - x0) * (y1 - y0) for (x1, y1), (x2, y2) in pairwise(ring))
-
-
 def _beside(hole: Line, outer: Line) -> Line:
     """The hole with its longitudes moved to the turn of the globe on which its outer ring lies."""
     low, high = min(x for x, _ in outer), max(x for x, _ in outer)
@@ -218,22 +213,8 @@ def _beside(hole: Line, outer: Line) -> Line:
     return hole
 
 
-def _valid_polygon(outer: Line, *holes: Line) -> Any:
-    import shapely
-
-    polygon = shapely.Polygon(outer, holes)
-    if not polygon.is_valid:
-        raise InvalidGeometry(f"The polygon is not valid: {shapely.is_valid_reason(polygon)}.")
-    return polygon
-
-
-def _merged(plain: list[Any], inverted: list[Any]) -> Any:
-    """One shape for all polygons; with inverted ones, the shape of what none of them covers."""
-    import shapely
-
-    if not inverted:
-        return plain[0] if len(plain) == 1 else shapely.union_all(plain)
-    outside = inverted[0]
-    for polygon in inverted[1:]:
-        outside = outside.intersection(polygon)
-    return outside.difference(shapely.union_all(plain)) if plain else outside
+def _valid_polygon(*rings: Line) -> Polygon:
+    problem = flaw(rings)
+    if problem is not None:
+        raise InvalidGeometry(f"The polygon is not valid: {problem}.")
+    return Polygon.of_rings(rings)

@@ -17,6 +17,11 @@ from pleiad.values.undefined import UNDEFINED
 _FAMILY = "integers"
 
 
+def _multiply(left: int, right: int) -> int | None:
+    """The product, but none of the least integer and -1, as there is no quotient of them."""
+    return None if {left, right} == {-1, INT64_MIN} else left * right
+
+
 def _divide(a: int, b: int) -> int | None:
     """Quotient truncated towards zero."""
     if b == 0 or (a == INT64_MIN and b == -1):
@@ -44,7 +49,7 @@ def _right_shift(a: int, places: int) -> int:
 _PAIR_FUNCTIONS: dict[str, Callable[[int, int], int | None]] = {
     "INTADD": operator.add,
     "INTSUB": operator.sub,
-    "INTMUL": operator.mul,
+    "INTMUL": _multiply,
     "INTDIV": _divide,
     "INTMOD": _remainder,
     "INTBITAND": operator.and_,

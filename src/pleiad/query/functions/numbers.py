@@ -31,10 +31,10 @@ def whole(value: Any) -> int | None:
     return value if INT64_MIN <= value <= INT64_MAX else None
 
 
-def wrapped(number: int) -> int:
-    """The integer that a word of 64 bits holds of a number."""
-    word = number & (2**64 - 1)
-    return word - 2**64 if word > INT64_MAX else word
+def wrapped(number: int, bits: int = 64) -> int:
+    """The integer that a word holds of a number."""
+    half = 1 << (bits - 1)
+    return (number + half) % (2 * half) - half
 
 
 def number_text(value: int | float) -> str:

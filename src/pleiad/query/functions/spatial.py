@@ -14,62 +14,59 @@ from pleiad.query.context import QueryContext
 from pleiad.query.functions import geodesy, geojson
 from pleiad.query.functions.geojson import Geometry, InvalidGeometry
 from pleiad.query.functions.registry import register
+from pleiad.query.plane import measure, relate
+from pleiad.query.plane.shapes import Shape
 from pleiad.values.undefined import UNDEFINED
 
 _FAMILY = "spatial"
 
 
-def _turns(a: Geometry, b: Geometry, planar: bool) -> Iterator[Any]:
+def _turns(a: Geometry, b: Geometry, planar: bool) -> Iterator[Shape]:
     """Shape of b, and the same one turn of the globe to the east and west where a may lie."""
     yield b.shape
-    if planar or a.shape.is_empty or b.shape.is_empty:
+    if planar:
         return
-    from shapely.affinity import translate
-
     for turn in (360.0, -360.0):
-        if b.shape.bounds[0] + turn <= a.shape.bounds[2] and b.shape.bounds[2] + turn >= a.shape.bounds[0]:
-            yield translate(b.shape, xoff=turn)
+        west, _, east, _ = b.shape.bounds
+        if west + turn <= a.shape.bounds.east and east + turn >= a.shape.bounds.west:
+            yield b.shape.moved(turn)
 
 
 def intersects(a: Geometry, b: Geometry, planar: bool) -> bool:
     """True when the geometries share a point; touching is enough."""
-    import shapely
-
     if a.complement and b.complement:
         return True
     if a.complement:
         a, b = b, a
     if b.complement:
-        return not any(shapely.contains_properly(shape, a.shape) for shape in _turns(a, b, planar))
-    return any(a.shape.intersects(shape) for shape in _turns(a, b, planar))
+        return not any(relate.is_inside(a.shape, shape) for shape in _turns(a, b, planar))
+    return any(relate.intersects(a.shape, shape) for shape in _turns(a, b, planar))
 
 
 def within(a: Geometry, b: Geometry, planar: bool) -> bool:
     """True when a lies in b; a point on the boundary does not."""
     if a.complement and b.complement:
-        return any(a.shape.covers(shape) for shape in _turns(a, b, planar))
+        return any(relate.within(shape, a.shape) for shape in _turns(a, b, planar))
     if a.complement:
         return False
     if b.complement:
-        return not any(a.shape.intersects(shape) for shape in _turns(a, b, planar))
-    return any(a.shape.within(shape) for shape in _turns(a, b, planar))
+        return not any(relate.intersects(a.shape, shape) for shape in _turns(a, b, planar))
+    return any(relate.within(a.shape, shape) for shape in _turns(a, b, planar))
 
 
 def distance(a: Geometry, b: Geometry, planar: bool) -> Any:
     """Distance between the nearest points of two geometries, 0 when they meet."""
     if planar:
-        return float(a.shape.distance(b.shape))
+        return measure.distance(a.shape, b.shape)
     return 0.0 if intersects(a, b, planar) else geodesy.distance_m(a, b)
 
 
 def _of_pair(compute: Callable[[Geometry, Geometry, bool], Any]) -> Callable[..., Any]:
     def call(context: QueryContext, left: Any, right: Any) -> Any:
-        from shapely.errors import ShapelyError
-
         planar = context.is_planar
         try:
             return compute(geojson.parse(left, planar), geojson.parse(right, planar), planar)
-        except (InvalidGeometry, ShapelyError):
+        except InvalidGeometry:
             return UNDEFINED
 
     return call
@@ -86,19 +83,15 @@ def area(context: QueryContext, value: Any) -> Any:
     problem, geometry = _read(value, planar)
     if problem is not None or geometry is None:
         return UNDEFINED
-    return float(geometry.shape.area) if planar else geodesy.area_m2(geometry)
+    return measure.area_of(geometry.shape) if planar else geodesy.area_m2(geometry)
 
 
 def _read(value: Any, planar: bool) -> tuple[str | None, Geometry | None]:
     """What is wrong with the value, or its geometry."""
-    from shapely.errors import ShapelyError
-
     try:
         return None, geojson.parse(value, planar)
     except InvalidGeometry as invalid:
         return str(invalid), None
-    except ShapelyError:
-        return "The geometry cannot be computed with.", None
 
 
 @register(_FAMILY, "ST_ISVALID", 1, 1, needs_context=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pleiad.query.functions import casing
-from pleiad.query.functions.numbers import whole
+from pleiad.query.functions.numbers import whole, wrapped
 from pleiad.query.functions.registry import (
     ARRAY_ELEMENTS_MAX,
     CHARS_OF_A_STEP,
@@ -95,6 +95,7 @@ def index_of(text: Any, part: Any, start_value: Any = 0) -> Any:
     start = whole(start_value)
     if not _texts(text, part) or start is None:
         return UNDEFINED
+    start = wrapped(start, 32)
     return text.find(part, start) if 0 <= start <= len(text) else -1
 
 
@@ -108,6 +109,7 @@ def last_index_of(text: Any, part: Any, *start_value: Any) -> Any:
     start = whole(start_value[0])
     if start is None:
         return UNDEFINED
+    start = wrapped(start, 32)
     if not 0 <= start <= len(text):
         return -1
     return text.rfind(part, 0, start + 1) if part else min(start, max(0, len(text) - 1))
@@ -144,16 +146,14 @@ def upper(text: Any) -> Any:
     return casing.upper(text) if type(text) is str else UNDEFINED
 
 
-_WHITE_SPACE = "".join(
-    chr(code) for code in range(0x3001) if chr(code).isspace() and not 0x1C <= code <= 0x1F
-)
+WHITE_SPACE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace() and not 0x1C <= code <= 0x1F)
 
 
 def _trim(strip: Callable[..., str]) -> Callable[..., Any]:
     def call(text: Any, characters: Any = "") -> Any:
         if not _texts(text, characters):
             return UNDEFINED
-        return strip(text, characters or _WHITE_SPACE)
+        return strip(text, characters or WHITE_SPACE)
 
     return call
 

@@ -14,6 +14,11 @@ UNKNOWN_HOST = ErrorRow(
     "The request was sent to '{host}', which is none of this server's names. If it shall be one, start the server with "
     "--host-name and that name, or with PLEIAD_HOST_NAME.",
 )
+HTTPS_ONLY = ErrorRow(
+    Reason.FORBIDDEN,
+    "This server answers over HTTPS only: begin the address of the account with https://. What this request carried "
+    "could be read on its way.",
+)
 ROUTE_NOT_FOUND = ErrorRow(Reason.MISSING, "There is nothing at this path: {path}")
 METHOD_NOT_ALLOWED = ErrorRow(Reason.UNSUPPORTED, "{method} is not allowed on this resource.")
 HEADERS_TOO_LARGE = ErrorRow(Reason.TOO_LARGE, "The request's headers are larger than {limit} bytes.")

@@ -9,6 +9,7 @@ else may.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -23,42 +24,21 @@ KEEP_LINE_ALIVE = b"Connection: keep-alive\r\n"
 KEEP_LINE_CLOSE = b"Connection: close\r\n"
 
 
+@dataclass(slots=True, eq=False)
 class Request:
     """One request, read completely. ``target`` is the path and query exactly as received."""
 
-    __slots__ = (
-        "body",
-        "headers",
-        "is_http_1_0",
-        "keep_line",
-        "method",
-        "peer",
-        "proof",
-        "secure",
-        "target",
-    )
-
-    def __init__(
-        self,
-        method: str,
-        target: bytes,
-        headers: dict[bytes, bytes],
-        body: bytes = b"",
-        secure: bool = False,
-        peer: str = "",
-        keep_line: bytes = KEEP_LINE_NONE,
-    ) -> None:
-        self.method = method
-        self.target = target
-        self.headers = headers
-        self.body = body
-        self.secure = secure
-        self.peer = peer
-        self.keep_line = keep_line
-        self.is_http_1_0 = False
-        """Whether the client speaks HTTP/1.0, which knows no body in chunks."""
-        self.proof: object = None
-        """What the gate has found out about the caller, where it was asked; see `Gate`."""
+    method: str
+    target: bytes
+    headers: dict[bytes, bytes]
+    body: bytes = b""
+    secure: bool = False
+    peer: str = ""
+    keep_line: bytes = KEEP_LINE_NONE
+    is_http_1_0: bool = False
+    """Whether the client speaks HTTP/1.0, which knows no body in chunks."""
+    proof: object = None
+    """What the gate has found out about the caller, where it was asked; see `Gate`."""
 
     @property
     def raw_path(self) -> bytes:
@@ -85,15 +65,13 @@ class ConnectionCut(Exception):
     """Raised by a handler that wants the connection closed without an answer to this request."""
 
 
+@dataclass(slots=True, eq=False)
 class Response:
     """A status, rendered header lines (each ending in CR LF; see `render_headers`) and a body."""
 
-    __slots__ = ("body", "headers", "status")
-
-    def __init__(self, status: int, headers: bytes = b"", body: bytes = b"") -> None:
-        self.status = status
-        self.headers = headers
-        self.body = body
+    status: int
+    headers: bytes = b""
+    body: bytes = b""
 
 
 class StreamedResponse(Response):
@@ -127,7 +105,8 @@ class SwitchedResponse(Response):
         self.connect = connect
 
 
-Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+Handler = Callable[[Request], Response | Coroutine[Any, Any, Response]]
+"""Answers a request: at once, or by a coroutine where something has to be waited for."""
 Gate = Callable[[Request], Response | None]
 """Whether a request whose headers are complete may send its body: None, or the refusal.
 

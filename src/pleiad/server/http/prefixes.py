@@ -34,7 +34,7 @@ class Prefixes:
         self._places = sorted(places.items(), key=lambda each: -len(each[0]))
         self._prefixes = tuple(places)
 
-    def handle(self, request: Request) -> Coroutine[Any, Any, Response]:
+    def handle(self, request: Request) -> Response | Coroutine[Any, Any, Response]:
         return self._place_of(request).handler(request)
 
     def admit(self, request: Request) -> Response | None:

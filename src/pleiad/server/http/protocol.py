@@ -259,7 +259,8 @@ class HttpProtocol(Switch):
                 self._finish_refusal(item)
                 return
             try:
-                started = eager.start(self._handler(item), self._loop)
+                answer = self._handler(item)
+                started = answer if isinstance(answer, Response) else eager.start(answer, self._loop)
             except (Exception, asyncio.CancelledError) as error:
                 self._respond(item, self._failure(item, error))
                 continue

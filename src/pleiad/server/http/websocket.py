@@ -130,6 +130,9 @@ class WebSocketCodec:
             messages.append(self._part.decode() if is_text else bytes(self._part))
             self._part = bytearray()
 
+    def forget(self) -> None:
+        self._part = bytearray()
+
     def write(self, message: Message) -> bytes:
         if isinstance(message, str):
             return self._say(TextMessage(data=message))

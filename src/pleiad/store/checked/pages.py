@@ -100,8 +100,20 @@ def check_selected(rows: Iterable[Row], selection: Selection) -> None:
     """Rows of a selection are of its range and alive."""
     found = list(rows)
     _check_range((row.epk for row in found), selection.span)
+    for row in found if selection.ranges else ():
+        inside = any(part.contains(row.epk) for part in selection.ranges)
+        demand(inside, PAGES, f"the row {row} of none of the ranges")
     dead = [row for row in found if is_expired(row.ts, row.ttl, selection.default_ttl, selection.now)]
     demand(not dead, EXPIRY, f"rows whose time is over were selected: {dead}")
+
+
+def check_ranges(selection: Selection, ranges_max: int) -> None:
+    """No more ranges than the store takes, in order and apart, within the whole."""
+    ranges = selection.ranges
+    demand(len(ranges) <= ranges_max, PAGES, f"{len(ranges)} ranges of at most {ranges_max}")
+    ends = [end for part in ranges for end in (part.min, part.max)]
+    is_right = ends == sorted(ends) and all(part.intersect(selection.span) == part for part in ranges)
+    demand(is_right, PAGES, f"ranges that are no parts of {selection.span} in order: {ranges}")
 
 
 def check_ordered(

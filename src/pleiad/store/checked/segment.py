@@ -27,7 +27,7 @@ from pleiad.store.rows import (
     Version,
     WholeRow,
 )
-from pleiad.store.segments import Segment, SegmentDroppedError, SegmentOutOfServiceError
+from pleiad.store.segments import WAIT, Segment, SegmentDroppedError, SegmentOutOfServiceError, Waiting
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 
 _T = TypeVar("_T")
@@ -84,6 +84,9 @@ class CheckedSegment:
         pages.check_found([row], [ItemKey(epk, id)])
         self._live.check_read(row, newest, is_quiet and begun == self._begun)
         return row
+
+    def read_at_once(self, epk: bytes, id: str) -> Waiting:
+        return WAIT  # so that every read is checked
 
     async def read_many(self, keys: Sequence[ItemKey]) -> Sequence[Row | None]:
         newest, begun = [self._live.newest((key.epk, key.id)) for key in keys], self._begun
@@ -157,8 +160,13 @@ class CheckedSegment:
 
     # -- selections --------------------------------------------------------------------------------
 
+    @property
+    def ranges_max(self) -> int:
+        return self.inner.ranges_max
+
     async def select(self, selection: Selection, after: int, limit: int) -> Sequence[Row]:
         pages.check_limit(limit)
+        pages.check_ranges(selection, self.ranges_max)
         rows = await self._asked(self.inner.select(selection, after, limit))
         pages.check_rows(rows, selection.span, after, limit)
         pages.check_selected(rows, selection)
@@ -175,6 +183,7 @@ class CheckedSegment:
         return found
 
     async def count(self, selection: Selection, count_only: bool = False) -> tuple[int, int]:
+        pages.check_ranges(selection, self.ranges_max)
         items, size_bytes = await self._asked(self.inner.count(selection, count_only))
         is_right = items >= 0 and size_bytes >= 0 and not (count_only and size_bytes)
         demand(is_right, pages.PAGES, f"a count of {items} items and {size_bytes} bytes")

@@ -10,6 +10,7 @@ from pleiad.store.catalog import CatalogStore, Record
 from pleiad.store.checked.breach import CALLER, demand
 from pleiad.store.checked.segment import CheckedSegment
 from pleiad.store.commits import CommitCounts
+from pleiad.store.figures import StoreFigures
 from pleiad.store.problems import Problems
 from pleiad.store.segments import SegmentStore
 from pleiad.store.store import Store, StorePair
@@ -135,6 +136,9 @@ class CheckedSegmentStore:
     @property
     def commits(self) -> CommitCounts:
         return self.inner.commits
+
+    def figures(self) -> StoreFigures:
+        return self.inner.figures()
 
     def segment(self, name: str) -> CheckedSegment:
         found = self._segments.get(name)

@@ -18,7 +18,8 @@ import psycopg
 
 from pleiad import errors
 from pleiad.errors import PleiadError
-from pleiad.store.postgres.connections import Connection, Connections, StoreUnreachableError, in_time
+from pleiad.store.postgres.connections import Connection, Connections, in_time
+from pleiad.store.postgres.database import StoreUnreachableError
 
 CHANNEL = "pleiad_catalog"
 _ALIVE_LOCK = 0x706C6561

@@ -29,6 +29,7 @@ from psycopg.types.numeric import Int8Dumper
 
 from pleiad import errors
 from pleiad.store.postgres import arrays
+from pleiad.store.postgres.database import StoreUnreachableError
 from pleiad.store.problems import DISK, UNREACHABLE, Problems
 
 _T = TypeVar("_T")
@@ -58,10 +59,6 @@ _SETUP = """SELECT set_config('default_transaction_isolation', 'read committed',
   set_config('idle_in_transaction_session_timeout', '30s', false)"""
 
 
-class StoreUnreachableError(Exception):
-    """The database does not answer at the start, with a sentence for the operator."""
-
-
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
     """How many connections a server has and how long it waits."""
@@ -86,6 +83,14 @@ class Connections:
         self._warned: set[Connection] = set()
         self._overdue: set[Connection] = set()
         self._closed = False
+
+    @property
+    def most(self) -> int:
+        return self._settings.connections_max
+
+    def figures(self) -> tuple[int, int, int]:
+        """How many connections are used and how many are not, and how many wait for one."""
+        return self._count - len(self._idle), len(self._idle), len(self._waiting)
 
     # -- working -------------------------------------------------------------------------------
 
@@ -341,10 +346,3 @@ def _shut(connection: Connection) -> None:
         duplicate = socket.socket(fileno=os.dup(connection.fileno()))
         with contextlib.closing(duplicate):
             duplicate.shutdown(socket.SHUT_RDWR)
-
-
-def described(dsn: str) -> str:
-    """A database in words for the operator, without a password."""
-    known = psycopg.conninfo.conninfo_to_dict(dsn)
-    host = known.get("host") or known.get("hostaddr") or "the local socket"
-    return f"PostgreSQL database {known.get('dbname') or known.get('user') or ''} at {host}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from time import perf_counter
 
 from pleiad.errors import UNAVAILABLE, PleiadError
 from pleiad.store.commits import CommitCounts
@@ -51,6 +52,10 @@ class WriteQueue:
             self._task = loop.create_task(self._drain())
         return future
 
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
     async def settle(self) -> None:
         """Waits until no write is running or waiting."""
         while self._task is not None:
@@ -72,6 +77,7 @@ class WriteQueue:
     async def _run(self, group: list[_Waiter]) -> bool:
         """Applies a group and answers it; False when it was rolled back and may be tried in parts."""
         mutations = [mutation for write, _ in group for mutation in write.mutations]
+        began_at = perf_counter()
         try:
             outcomes = await self._apply(group[0][0], mutations)
         except PleiadError as error:
@@ -85,7 +91,7 @@ class WriteQueue:
                 _log.error("a write was rolled back: %s", error, exc_info=error)
             _fail(group, failure)
             return True
-        self._commits.note(len(group))
+        self._commits.note(len(group), perf_counter() - began_at)
         first = 0
         for write, future in group:
             last = first + len(write.mutations)

@@ -27,6 +27,8 @@ from pleiad.store.selection import Bound, Predicate
 
 NEVER = Sql("false")
 _BEHIND_SURROGATES = "\ue000"
+_MANY = 100
+"""More values than this are kept in a hash table, which the planner makes of a subquery only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,16 @@ def _one_of(value: Sql, wanted: Wanted) -> Sql:
     if len(words) == 1:
         parts.append(Sql(f"{value.text} = %s::jsonb", (*value.params, words[0])))
     elif words:
-        parts.append(Sql(f"{value.text} = ANY(%s::text[]::jsonb[])", (*value.params, words)))
-    if wanted.numbers:
+        among = (
+            "IN (SELECT unnest(%s::text[])::jsonb) IS TRUE"
+            if len(words) > _MANY
+            else "= ANY(%s::text[]::jsonb[])"
+        )
+        parts.append(Sql(f"{value.text} {among}", (*value.params, words)))
+    if len(wanted.numbers) > _MANY:
+        many = "IN (SELECT unnest(%s::float8[])) IS TRUE"
+        parts.append(Sql(f"pleiad.double({value.text}) {many}", (*value.params, list(wanted.numbers))))
+    elif wanted.numbers:
         numbers = _among("", wanted.numbers, "float8")
         parts.append(Sql(f"pleiad.double({value.text}){numbers.text}", (*value.params, *numbers.params)))
     return any_of(parts)

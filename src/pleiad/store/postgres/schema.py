@@ -25,6 +25,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from pleiad.store.postgres import budget_sql, segment_sql
+from pleiad.store.postgres.database import SchemaError
 from pleiad.store.segments import SegmentOutOfServiceError
 
 VERSION = 3
@@ -40,10 +41,6 @@ _DROP_WAIT = "500ms"
 def sql(text: str) -> LiteralString:
     """Statement text made of our own pieces only; values are always parameters."""
     return text
-
-
-class SchemaError(Exception):
-    """A database that this version cannot use, with a sentence for the operator."""
 
 
 def _exactly(power: int) -> str:

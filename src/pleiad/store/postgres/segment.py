@@ -44,12 +44,13 @@ from pleiad.store.rows import (
     Version,
     WholeRow,
 )
-from pleiad.store.segments import Segment, SegmentDroppedError, SegmentOutOfServiceError
+from pleiad.store.segments import WAIT, Segment, SegmentDroppedError, SegmentOutOfServiceError, Waiting
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _SEARCHES_MAX = 3
+_RANGES_MAX = 4_000
 _INDEX_CHANGED = "The indexes of the container are changing; retry."
 
 
@@ -201,6 +202,9 @@ class PostgresSegment:
             return None
         return await self._reads.read(epk, id)
 
+    def read_at_once(self, epk: bytes, id: str) -> Waiting:
+        return WAIT
+
     async def read_many(self, keys: Sequence[ItemKey]) -> Sequence[Row | None]:
         return await self._read_several(keys) if keys else []
 
@@ -302,6 +306,10 @@ class PostgresSegment:
             self._age_index = None
 
     # -- selections ----------------------------------------------------------------------------
+
+    @property
+    def ranges_max(self) -> int:
+        return _RANGES_MAX
 
     async def select(self, selection: Selection, after: int, limit: int) -> Sequence[Row]:
         selection = merged_selection(selection)
@@ -443,6 +451,10 @@ class PostgresSegment:
         )
 
     # -- the end -------------------------------------------------------------------------------
+
+    @property
+    def writes_waiting(self) -> int:
+        return sum(queue.waiting for queue in self._queues.values())
 
     async def settle(self) -> None:
         """Waits until no call is running; work on indexes stops after its step."""

@@ -2,6 +2,7 @@
 
 Where the rows come from, the cheapest first:
 - few rows: an index, or the key index for the range of one key, leads to at most FEW_MATCHES of them;
+- several ranges: the key index leads to their rows, however many they are;
 - one value: the index holds the numbers of one value in order, so they are read on from the last one;
 - a scan of the table by number.
 
@@ -18,6 +19,7 @@ from typing import Any, Protocol
 from pleiad.keys.range import WHOLE
 from pleiad.store.checksum import DamagedRowError, content_checksum, row_checksum
 from pleiad.store.path_index import PathIndex
+from pleiad.store.postgres.arrays import ByteaArray, byteas
 from pleiad.store.postgres.json_sql import DOCUMENT, Sql, from_text, member, to_text
 from pleiad.store.postgres.predicate_sql import (
     Entries,
@@ -75,6 +77,8 @@ class _Plan:
     rest: tuple[Predicate, ...]
     walk: _Candidate | None = None
     few: Sql | None = None
+    is_by_key: bool = False
+    """Whether the numbers are those of the selection's ranges."""
 
 
 def row_of(found: Sequence[Any]) -> Row:
@@ -162,13 +166,17 @@ class Selecting:
             return _Plan(selection.predicates)
         if key is None and except_path is None and len(candidates) == 1 and candidates[0].one_value:
             return _Plan(candidates[0].rest, walk=candidates[0])
+        if selection.ranges and not candidates:
+            return _Plan(selection.predicates, few=key, is_by_key=True)
         numbers = [self._numbers(candidate) for candidate in candidates]
         counts = await self._counts([*numbers, *([key] if key is not None else [])])
         best = min(range(len(counts)), key=counts.__getitem__)
-        if counts[best] <= FEW_MATCHES:
+        if selection.ranges and counts[best] > FEW_MATCHES:
+            best = len(candidates)
+        if counts[best] <= FEW_MATCHES or selection.ranges:
             if best == len(candidates):
                 assert key is not None
-                return _Plan(selection.predicates, few=key)
+                return _Plan(selection.predicates, few=key, is_by_key=True)
             return _Plan(candidates[best].rest, few=numbers[best])
         walks = [candidate for candidate in candidates if candidate.one_value]
         return _Plan(walks[0].rest, walk=walks[0]) if walks else _Plan(selection.predicates)
@@ -190,8 +198,15 @@ class Selecting:
         return found
 
     def _key_numbers(self, selection: Selection) -> Sql | None:
-        """The numbers of the rows of one key, or of one prefix of a key; None for a wider range."""
+        """The numbers of the rows of one key, or of one prefix of a key, or of several; None for a wider range."""
         span = selection.span
+        if selection.ranges:
+            text = (
+                "SELECT unnest(ARRAY("
+                f"SELECT number FROM {self._schema}.item WHERE epk >= part.low AND epk < part.high"
+                ")) AS number FROM unnest(%s, %s) AS part(low, high)"
+            )
+            return Sql(text, _ends(selection))
         if not (span.min and span.max.startswith(span.min)):
             return None
         ids = [condition(p) for p in selection.predicates if p.path == ("id",) and not p.element]
@@ -219,6 +234,9 @@ class Selecting:
     def _source(self, plan: _Plan, selection: Selection) -> tuple[str, Sql]:
         """What a plan reads from, and the whole condition."""
         tests = self._tests(selection, plan.rest)
+        if selection.ranges and not plan.is_by_key:
+            within = "EXISTS (SELECT FROM unnest(%s, %s) AS part(low, high) WHERE epk >= part.low AND epk < part.high)"
+            tests.insert(0, Sql(within, _ends(selection)))
         if plan.walk is not None:
             source = f"{self._schema}.entry AS entry JOIN {self._schema}.item AS item ON item.number = entry.number"
             where = all_of(self._entries(plan.walk), *tests)
@@ -294,6 +312,12 @@ class Selecting:
 
 def _document(predicates: Sequence[Predicate]) -> str:
     return f" {DOCUMENT}" if any(map(needs_document, predicates)) else ""
+
+
+def _ends(selection: Selection) -> tuple[ByteaArray, ByteaArray]:
+    """Where the ranges of a selection begin and end."""
+    ranges = selection.ranges
+    return byteas([part.min for part in ranges]), byteas([part.max for part in ranges])
 
 
 def _is_one_of(numbers: Sql) -> Sql:

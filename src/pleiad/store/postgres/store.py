@@ -20,6 +20,7 @@ from pleiad import errors
 from pleiad.store.budget import BudgetClaim, BudgetParts
 from pleiad.store.catalog import Record
 from pleiad.store.commits import CommitCounts
+from pleiad.store.figures import StoreFigures
 from pleiad.store.index_use import DEFAULT_INDEX_SETTINGS, IndexSettings
 from pleiad.store.postgres import agreement, schema
 from pleiad.store.postgres import reconcile as reconciling
@@ -173,6 +174,19 @@ class PostgresStore:
         if saved_on == self._generation:
             self._generation += 1
         return saved_on is not None
+
+    def figures(self) -> StoreFigures:
+        used, idle, waiters = (
+            sum(each) for each in zip(self.connections.figures(), self._snapshots.figures(), strict=True)
+        )
+        return StoreFigures(
+            segments_open=len(self._segments),
+            writes_waiting=sum(segment.writes_waiting for segment in self._segments.values()),
+            connections_used=used,
+            connections_idle=idle,
+            connections_max=self.connections.most + self._snapshots.most,
+            connection_waiters=waiters,
+        )
 
     def segment(self, name: str) -> PostgresSegment:
         found = self._segments.get(name)

@@ -3,19 +3,21 @@
 DATA/lock                          held while a server runs
 DATA/segments/<name>.sqlite        with `-wal` and `-shm` beside it
 DATA/set-aside/<time>-<reason>/    files that nobody knows; they are moved here and never removed
+DATA/restoring/                    what a restore has copied so far; there while it is not whole
 """
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import stat
+import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pleiad.store import file_lock
 from pleiad.store.sqlite import schema
 
 _log = logging.getLogger(__name__)
@@ -23,6 +25,9 @@ _log = logging.getLogger(__name__)
 CATALOG_FILE = "catalog.sqlite"
 SUFFIXES = ("", "-wal", "-shm")
 SET_ASIDE = "set-aside"
+BACKUP_FILE = "backup.json"
+"""Makes a folder a backup, which nobody may work on: its files are those of other backups too."""
+RESTORING = "restoring"
 _HEADER_BYTES = 100
 _MAGIC = b"SQLite format 3\0"
 _OTHERS = 0o077
@@ -70,23 +75,48 @@ def read_header(path: Path) -> Header | None:
 
 def lock(directory: Path) -> int:
     """Takes the directory for this process; the descriptor to close at the end."""
-    descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, schema.FILE_MODE)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        owner = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
-        os.close(descriptor)
+        return take_lock(directory / "lock")
+    except StoreLockedError as error:
         raise StoreLockedError(
-            f"another Pleiad server (process {owner}) has the data directory {directory} open; "
+            f"another Pleiad server (process {error}) has the data directory {directory} open; "
             "stop it, or give this one another directory with --data"
         ) from error
+
+
+def take_lock(path: Path) -> int:
+    """Takes a file for this process; StoreLockedError names the process that has it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, schema.FILE_MODE)
+    try:
+        file_lock.lock(descriptor)
+    except OSError as error:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        owner = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
+        os.close(descriptor)
+        raise StoreLockedError(owner) from error
     os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    os.write(descriptor, f"{os.getpid()}\n".encode())
     return descriptor
+
+
+def check_serves(directory: Path) -> None:
+    """Refuses a directory that is a backup, or half of what a restore shall put there."""
+    if (directory / BACKUP_FILE).exists():
+        raise schema.SchemaError(
+            f"{directory} is a backup, which no server works on: `pleiad restore {directory} DATA` makes a data "
+            "directory of it"
+        )
+    if (directory / RESTORING).exists():
+        raise schema.SchemaError(
+            f"a restore into {directory} was not finished: give the same `pleiad restore` again"
+        )
 
 
 def make_private(directory: Path) -> None:
     """Takes the files of Pleiad from everybody but their owner; the directory itself is the operator's."""
+    if sys.platform == "win32":  # who may read a file there is a matter of its folder
+        return
     segments = directory / "segments"
     mine = [directory / "lock", segments, directory / "tls.key", *segments.glob("*.sqlite*")]
     mine += [directory / f"{CATALOG_FILE}{suffix}" for suffix in SUFFIXES]

@@ -21,7 +21,9 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import TypeVar
 
 import apsw
@@ -35,11 +37,12 @@ from pleiad.store.rows import Outcome, PartitionWrite
 from pleiad.store.segments import SegmentDroppedError, SegmentOutOfServiceError
 from pleiad.store.sqlite import schema, statements
 from pleiad.store.sqlite.failure import READ_FAILURES, damage_of, is_disk
+from pleiad.store.sqlite.kept_rows import KeptBytes
 from pleiad.store.sqlite.mutate import Counters
 from pleiad.store.sqlite.open_file import OpenFile, load_counters, open_file
 from pleiad.store.sqlite.path_index import PathIndexes, Step
+from pleiad.store.sqlite.reads import SegmentReads
 from pleiad.store.sqlite.registry import Registry
-from pleiad.store.sqlite.rows import state_columns
 from pleiad.store.sqlite.threads import DiskThreads
 
 _log = logging.getLogger(__name__)
@@ -51,7 +54,7 @@ Opened = Callable[["SegmentFile"], None]
 """What the store wants to be told when a segment has opened its file."""
 
 
-class SegmentFile:
+class SegmentFile(SegmentReads):
     """A file that is opened on first use, and the writes that wait for it."""
 
     def __init__(
@@ -63,7 +66,9 @@ class SegmentFile:
         index_settings: IndexSettings,
         commits: CommitCounts,
         registry: Registry,
+        kept_bytes: KeptBytes,
     ) -> None:
+        super().__init__(kept_bytes)
         self._path = path
         self.name = path.stem
         self._registry = registry
@@ -72,7 +77,6 @@ class SegmentFile:
         self._opened = opened
         self._threads = threads
         self._durable = durable
-        self._file: OpenFile | None = None
         self._waiting: list[_Waiter] = []
         self._alone: list[_Waiter] = []
         self._busy = False
@@ -81,22 +85,12 @@ class SegmentFile:
         self._idle: asyncio.Future[None] | None = None
         self._dropped = False
         self._wants_age_index = False
-        self._in_snapshot = False
         self._index_settings = index_settings
         self._uses = PathUses()
         self._is_step_turn = False
-
-    def _begin_snapshot(self, file: OpenFile) -> None:
-        """Lets all reads of this turn of the loop share one snapshot: each of its own would lock the file twice."""
-        file.reader.execute("BEGIN")
-        self._in_snapshot = True
-        asyncio.get_running_loop().call_soon(self._end_snapshot)
-
-    def _end_snapshot(self) -> None:
-        # After a failed read SQLite may have ended the transaction by itself.
-        if self._in_snapshot and self._file is not None and self._file.reader.in_transaction:
-            self._file.reader.execute("COMMIT")
-        self._in_snapshot = False
+        self._began_at = 0.0
+        self.is_log_held = False
+        """While a backup has a snapshot: to empty the log would wait for the end of it, and writes with it."""
 
     # -- steps between the groups ----------------------------------------------------------------
 
@@ -122,6 +116,7 @@ class SegmentFile:
 
     def _next_step(self) -> tuple[Step, Ended] | None:
         if self._jobs:
+            self._kept.begin_alone()
             return self._jobs.pop(0)
         file = self._file
         work = file.indexes.next_step() if file is not None else None
@@ -143,6 +138,7 @@ class SegmentFile:
             self._recover()
         # What a step made is used from now on only together with a snapshot that has it.
         self._end_snapshot()
+        self._kept.end()
         ended(error)
         if self._file is not None and error is None:
             self._continue(self._file)
@@ -229,6 +225,8 @@ class SegmentFile:
         else:
             waiters, self._waiting = self._waiting, []
         self._busy = True
+        self._began_at = perf_counter()
+        self._kept.begin([write for write, _ in waiters])
         try:
             file = self._open()
             answers = self._apply(file, waiters)
@@ -237,11 +235,11 @@ class SegmentFile:
             self._fail(waiters, error)
             return
         self._threads.run(
-            lambda: self._commit_group(file),
+            partial(file.writer.execute, "COMMIT") if file.is_noted else partial(self._commit_first, file),
             lambda error: self._committed(file, waiters, answers, error),
         )
 
-    def _commit_group(self, file: OpenFile) -> None:
+    def _commit_first(self, file: OpenFile) -> None:
         self._note_made(file)
         file.writer.execute("COMMIT")
 
@@ -266,7 +264,7 @@ class SegmentFile:
             touched[write.partition] = counters
             answers.append(file.applier.apply(counters, write))
         for counters in touched.values():
-            file.writer.execute(statements.SAVE_COUNTERS, state_columns(counters.state()))
+            file.writer.execute(statements.SAVE_COUNTERS, counters.columns())
         if file.generation < self._registry.generation:
             file.generation = self._registry.generation
             file.writer.execute(statements.SAVE_GENERATION, (file.generation,))
@@ -274,6 +272,8 @@ class SegmentFile:
 
     def _recover(self) -> None:
         """After a failed group: rolls it back; a file that cannot even do that is opened anew on its next use."""
+        self._kept.end()
+        self._kept.clear()
         file = self._file
         if file is None:
             return
@@ -291,6 +291,7 @@ class SegmentFile:
     def _abandon(self, file: OpenFile) -> None:
         """Lets go of a file that cannot be closed in an orderly way."""
         self._file = None
+        self._kept.clear()
         self._in_snapshot = False
         for connection in (*file.spare, file.reader, file.writer):
             with contextlib.suppress(apsw.Error):
@@ -340,6 +341,7 @@ class SegmentFile:
                 future.set_exception(SegmentOutOfServiceError())
         file, self._file = self._file, None
         self._in_snapshot = False
+        self._kept.clear()
         if file is not None and not self._busy:
             self._abandon(file)
 
@@ -354,10 +356,13 @@ class SegmentFile:
             self._recover()
             self._fail(waiters, error)
             return
-        self._commits.note(len(waiters))
-        self._registry.disk.recovered()
+        self._commits.note(len(waiters), perf_counter() - self._began_at)
+        if self._registry.disk.is_on:
+            self._registry.disk.recovered()
         # Whoever learns of this commit must see it in the next read.
-        self._end_snapshot()
+        if self._in_snapshot:
+            self._end_snapshot()
+        self._kept.end()
         for (_, future), outcomes in zip(waiters, answers, strict=True):
             if not future.done():
                 future.set_result(outcomes)
@@ -380,11 +385,12 @@ class SegmentFile:
 
     def _continue(self, file: OpenFile) -> None:
         """After a group: keep the log short, then take the writes that arrived meanwhile."""
-        file.log.keep_short(self._next, self._settle)
+        if not file.log.is_long or self.is_log_held or file.log.keep_short(self._next, self._settle):
+            self._next()
 
     def _next(self) -> None:
         self._busy = False
-        if self._file is not None:
+        if self._file is not None and self._index_settings.clock() >= self._file.indexes.check_due_at:
             self._file.indexes.check()
         if self._alone or self._waiting or self._has_steps:
             self._wake()
@@ -406,6 +412,15 @@ class SegmentFile:
     def is_idle(self) -> bool:
         busy = self._busy or self._scheduled or self._waiting or self._alone or self._jobs
         return not busy and (self._file is None or not self._file.log.is_checkpointing)
+
+    @property
+    def writes_waiting(self) -> int:
+        return len(self._waiting) + len(self._alone)
+
+    @property
+    def is_emptying_log(self) -> bool:
+        """Whether writes wait for the log to be emptied, which a new snapshot would hold up."""
+        return self._file is not None and self._file.log.is_truncating
 
     @property
     def is_tracked(self) -> bool:
@@ -452,6 +467,7 @@ class SegmentFile:
     def close_file(self) -> None:
         """Closes the connections of an idle segment; it opens again on its next use."""
         self._end_snapshot()
+        self._kept.clear()
         file, self._file = self._file, None
         if file is None:
             return

@@ -26,7 +26,7 @@ from pleiad.store.rows import (
     Verb,
 )
 from pleiad.store.sqlite.changes import VersionLog
-from pleiad.store.sqlite.rows import ROW, checked_row, checksum_of, stored_body
+from pleiad.store.sqlite.rows import ROW, checked_row, checksum_of, state_columns, stored_body
 
 SEQUENCE_BITS = 36
 """A document number is partition << SEQUENCE_BITS | sequence, so it is unique in the container for ever."""
@@ -73,6 +73,10 @@ class Counters:
             self.partition, self.epoch, self.lsn, self.next_sequence, self.items, self.size_bytes
         )
 
+    def columns(self) -> tuple[int, ...]:
+        """What is saved of them."""
+        return state_columns(self.state())
+
 
 @dataclass(slots=True)
 class Watch:
@@ -108,7 +112,8 @@ class Applier:
         """Applies the mutations of a write in order and tells how each ended."""
         if counters.epoch != write.epoch:
             return [Outcome(Result.GONE)] * len(write.mutations)
-        self._versions.begin()
+        if write.keep_versions:
+            self._versions.begin()
         if not write.atomic:
             return [self._apply_alone(counters, write, mutation) for mutation in write.mutations]
         return self._apply_atomically(counters, write)
@@ -147,7 +152,8 @@ class Applier:
         if old is not None and is_expired(old.ts, old.ttl, write.default_ttl, write.now):
             self._expire(counters, write, old)
             old = None
-        refused = refusal(mutation, old)
+        # What every create comes to is known without asking.
+        refused = None if old is None and mutation.verb is Verb.CREATE else refusal(mutation, old)
         if refused is not None:
             return Outcome(refused, old=old)
         if mutation.verb is Verb.DELETE:

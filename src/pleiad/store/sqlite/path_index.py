@@ -78,17 +78,17 @@ class PathIndexes(IndexLives[SqliteIndex]):
         self.discard_unused()
 
     def check(self) -> None:
-        """From time to time: lets go of indexes nobody uses and saves when the others were used."""
-        if self.is_check_due:
-            self.note_check()
-            self.discard_unused()
-            self._wants_saving = any(index.id for index in self._indexes.values())
+        """When it is due: lets go of indexes nobody uses and saves when the others were used."""
+        self.note_check()
+        self.discard_unused()
+        self._wants_saving = any(index.id for index in self._indexes.values())
+        self._note_work()
 
     # -- working -------------------------------------------------------------------------------
 
-    @property
-    def has_work(self) -> bool:
-        return self._wants_saving or super().has_work
+    def _note_work(self) -> None:
+        super()._note_work()
+        self.has_work = self.has_work or self._wants_saving
 
     def next_step(self) -> tuple[Step, Step] | None:
         """The next thing to do with the writer, and what to do on the loop once it is done and durable."""
@@ -121,6 +121,7 @@ class PathIndexes(IndexLives[SqliteIndex]):
 
         def done() -> None:
             self._wants_saving = False
+            self._note_work()
 
         return step, done
 

@@ -9,16 +9,7 @@ from zlib import adler32, crc32
 
 import apsw
 
-from pleiad.store.checksum import (
-    FIGURES,
-    LSN_SHIFT,
-    NO_TTL,
-    DamagedRowError,
-    content_checksum,
-    fields_checksum,
-    row_checksum,
-    state_checksum,
-)
+from pleiad.store.checksum import FIGURES, LSN_SHIFT, NO_TTL, DamagedRowError, fields_checksum
 from pleiad.store.rows import PartitionState, Row, Verb, Version
 
 ROW = "item.number, epk, id, lsn, ts, ttl, size_bytes, terms, CAST(json(body) AS BLOB), body, checksum"
@@ -37,6 +28,7 @@ VERSION_CHECKSUM = (
 _VERBS = {verb.value: verb for verb in Verb}
 _new = tuple.__new__
 _pack = FIGURES.pack
+_pack_state = struct.Struct("<qqqqqq").pack
 Execute = Callable[..., apsw.Cursor]
 
 
@@ -46,7 +38,7 @@ def checked_row(columns: tuple[Any, ...]) -> Row:
     if checksum is None:
         return _new(Row, columns[:9])
     try:
-        # `row_checksum` of `content_checksum` written out: this runs for every row of every read.
+        # Written out here and below: `row_checksum` of `content_checksum`, for every row that is read or written.
         figures = _pack(ts, NO_TTL if ttl is None else ttl, size_bytes, terms)
         if crc32(figures + epk + id.encode(), adler32(body)) ^ number ^ lsn << LSN_SHIFT == checksum:
             return _new(Row, columns[:9])
@@ -57,8 +49,9 @@ def checked_row(columns: tuple[Any, ...]) -> Row:
 
 def checksum_of(row: Row, body: bytes) -> int:
     """The checksum of a row whose body is stored as these bytes."""
-    content = content_checksum(row.epk, row.id.encode(), row.ts, row.ttl, row.size_bytes, row.terms, body)
-    return row_checksum(content, row.number, row.lsn)
+    number, epk, id, lsn, ts, ttl, size_bytes, terms, _ = row
+    figures = _pack(ts, NO_TTL if ttl is None else ttl, size_bytes, terms)
+    return crc32(figures + epk + id.encode(), adler32(body)) ^ number ^ lsn << LSN_SHIFT
 
 
 def stored_body(execute: Execute, body: bytes) -> bytes:
@@ -71,7 +64,7 @@ def checked_state(columns: tuple[Any, ...]) -> PartitionState:
     """The counters of the columns STATE; DamagedRowError when they are not what was written."""
     *figures, checksum = columns
     try:
-        is_whole = checksum is None or state_checksum(*figures) == checksum
+        is_whole = checksum is None or crc32(_pack_state(*figures)) == checksum
     except (struct.error, TypeError):
         is_whole = False
     if not is_whole:
@@ -82,7 +75,7 @@ def checked_state(columns: tuple[Any, ...]) -> PartitionState:
 def state_columns(state: PartitionState) -> tuple[int, ...]:
     """The counters as columns, with their checksum."""
     figures = (state.partition, state.epoch, state.lsn, state.next_sequence, state.items, state.size_bytes)
-    return (*figures, state_checksum(*figures))
+    return (*figures, crc32(_pack_state(*figures)))
 
 
 def checked_version(columns: tuple[Any, ...]) -> Version:

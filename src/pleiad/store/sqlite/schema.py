@@ -15,6 +15,7 @@ catalog that there was when it was last written.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from zlib import crc32
@@ -193,6 +194,8 @@ def has_age_index(connection: apsw.Connection) -> bool:
 
 def sync_directory(directory: Path) -> None:
     """Makes the entries of new files durable; a file without its name is lost."""
+    if sys.platform == "win32":  # it opens no directories, and keeps the name of a file with it
+        return
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -57,18 +57,6 @@ class SqliteSegment(SegmentFile):
 
     # -- reads ---------------------------------------------------------------------------------
 
-    async def read(self, epk: bytes, id: str) -> Row | None:
-        try:
-            file = self._file or self._open_existing()
-            if file is None:
-                return None
-            if not self._in_snapshot:
-                self._begin_snapshot(file)
-            found: Any = file.read(statements.READ, (epk, id)).fetchall()
-            return checked_row(found[0]) if found else None
-        except READ_FAILURES as error:
-            raise self._read_failure(error) from error
-
     @guarded
     async def read_many(self, keys: Sequence[ItemKey]) -> Sequence[Row | None]:
         reading = self._reading()
@@ -169,6 +157,10 @@ class SqliteSegment(SegmentFile):
         return SqliteSnapshot(connection, give_back, self._read_failure)
 
     # -- selections ----------------------------------------------------------------------------
+
+    @property
+    def ranges_max(self) -> int:
+        return 0
 
     @guarded
     async def select(self, selection: Selection, after: int, limit: int) -> Sequence[Row]:

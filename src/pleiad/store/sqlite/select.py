@@ -14,6 +14,7 @@ Where the pieces come from, the cheapest first:
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from pleiad.store.path_index import State
 from pleiad.store.predicate import ROW_COLUMNS, merged_selection
 from pleiad.store.rows import Row
 from pleiad.store.selection import IndexedPath, Predicate, Selection
+from pleiad.store.sqlite.json_sql import json_path
 from pleiad.store.sqlite.path_index import PathIndexes, SqliteIndex
 from pleiad.store.sqlite.predicate_sql import (
     Entries,
@@ -94,16 +96,32 @@ async def select(read: Read, selection: Selection, after: int, limit: int) -> li
     ):
         return found_rows
     rows: list[Row] = []
+    columns, row_of = _columns(selection.names)
     walk = _Walk(read, merged_selection(selection), after)
     while limit > len(rows) and (piece := walk.next_piece()) is not None:
         found: Any = piece.connection.execute(
-            f"SELECT {ROW} FROM item NOT INDEXED WHERE {piece.where.text} ORDER BY number LIMIT ?",
-            (*piece.where.params, limit - len(rows)),
+            f"SELECT {columns.text} FROM item NOT INDEXED WHERE {piece.where.text} ORDER BY number LIMIT ?",
+            (*columns.params, *piece.where.params, limit - len(rows)),
         )
-        rows += map(checked_row, found)
+        rows += map(row_of, found)
         if len(rows) < limit:
             await walk.rest()
     return rows
+
+
+def _columns(names: Sequence[str]) -> tuple[Sql, Callable[[Any], Row]]:
+    """What is read of each row, and what makes a row of it.
+
+    Single properties go without the checksum, which is that of the whole row, as the values in indexes do.
+    """
+    if not names:
+        return Sql(ROW), checked_row
+    members = " || ".join(["coalesce(? || (body -> ?), '')"] * len(names))
+    columns = (
+        f"item.number, epk, '', 0, ts, ttl, size_bytes, 0, CAST('{{' || substr({members}, 2) || '}}' AS BLOB)"
+    )
+    params = [text for name in names for text in (f",{json.dumps(name)}:", json_path((name,)))]
+    return Sql(columns, tuple(params)), Row._make
 
 
 def _rows_of_one_value(read: Read, selection: Selection, after: int, limit: int) -> list[Row] | None:
@@ -123,17 +141,18 @@ def _rows_of_one_value(read: Read, selection: Selection, after: int, limit: int)
     is_whole = span.min == WHOLE.min and span.max == WHOLE.max
     bounds = () if is_whole else (span.min, span.max)
     age = () if default_ttl is None else (default_ttl, default_ttl, selection.now)
-    text = _one_value_text(index.table, not is_whole, default_ttl is not None)
-    found: Any = reading.execute(text, (*entry, after, *bounds, *age, limit)).fetchall()
-    return list(map(checked_row, found))
+    columns, row_of = _columns(selection.names)
+    text = _one_value_text(columns.text, index.table, not is_whole, default_ttl is not None)
+    found: Any = reading.execute(text, (*columns.params, *entry, after, *bounds, *age, limit)).fetchall()
+    return list(map(row_of, found))
 
 
 @lru_cache(maxsize=256)
-def _one_value_text(table: str, has_bounds: bool, has_age: bool) -> str:
+def _one_value_text(columns: str, table: str, has_bounds: bool, has_age: bool) -> str:
     bounds = " AND epk >= ? AND epk < ?" if has_bounds else ""
     age = " AND (coalesce(ttl, ?) <= 0 OR ts + coalesce(ttl, ?) > ?)" if has_age else ""
     return (
-        f"SELECT {ROW} FROM {table} AS entry CROSS JOIN item ON item.number = entry.number WHERE rank = ? "
+        f"SELECT {columns} FROM {table} AS entry CROSS JOIN item ON item.number = entry.number WHERE rank = ? "
         f"AND value = ? AND entry.number > ?{bounds}{age} ORDER BY entry.number LIMIT ?"
     )
 

@@ -23,6 +23,7 @@ from pleiad.store.budget import ALL_TO_ONE, BudgetClaim, BudgetParts
 from pleiad.store.catalog import Record
 from pleiad.store.checksum import fields_checksum
 from pleiad.store.commits import CommitCounts
+from pleiad.store.figures import StoreFigures
 from pleiad.store.index_use import DEFAULT_INDEX_SETTINGS, IndexSettings
 from pleiad.store.problems import OUT_OF_SERVICE, Problems
 from pleiad.store.segments import FIRST_NODE
@@ -30,6 +31,7 @@ from pleiad.store.sqlite import directory as files
 from pleiad.store.sqlite import reconcile, schema
 from pleiad.store.sqlite.failure import is_disk
 from pleiad.store.sqlite.file import SegmentFile
+from pleiad.store.sqlite.kept_rows import KeptBytes
 from pleiad.store.sqlite.registry import Registry
 from pleiad.store.sqlite.schema import SchemaError
 from pleiad.store.sqlite.scrub import Scrub
@@ -67,6 +69,7 @@ class SqliteStore:
 
         StoreLockedError, SchemaError and MissingDataError say why it cannot be.
         """
+        files.check_serves(directory)
         self.directory = directory
         self._durable = durable
         self._index_settings = index_settings
@@ -86,6 +89,7 @@ class SqliteStore:
             raise
         self._threads = threads or DiskThreads(_DISK_THREADS)
         self.commits = CommitCounts()
+        self._kept_bytes = KeptBytes()
         self._segments: dict[str, SqliteSegment] = {}
         self._open: list[SegmentFile] = []
         self._is_closed = False
@@ -179,6 +183,13 @@ class SqliteStore:
     ) -> BudgetParts:
         return ALL_TO_ONE
 
+    def figures(self) -> StoreFigures:
+        return StoreFigures(
+            segments_open=sum(segment.is_open for segment in self._segments.values()),
+            writes_waiting=sum(segment.writes_waiting for segment in self._segments.values()),
+            disk_calls_waiting=self._threads.waiting,
+        )
+
     def segment(self, name: str) -> SqliteSegment:
         found = self._segments.get(name)
         if found is None:
@@ -191,6 +202,7 @@ class SqliteStore:
                 self._index_settings,
                 self.commits,
                 self.registry,
+                self._kept_bytes,
             )
             self._segments[name] = found
         return found
@@ -233,6 +245,15 @@ class SqliteStore:
 
     async def is_there(self) -> bool:
         return files.is_in_place(self.directory, self._lock)
+
+    def hold_log(self, name: str, is_held: bool) -> None:
+        """Lets the log of a segment grow while a long snapshot keeps it from being emptied."""
+        if self.registry.is_made(name):
+            self.segment(name).is_log_held = is_held
+
+    @property
+    def is_emptying_log(self) -> bool:
+        return any(segment.is_emptying_log for segment in self._segments.values())
 
     async def scrub_for_ever(self) -> None:
         await Scrub(self._files_of_segments, self._found_damage).for_ever()

@@ -30,6 +30,11 @@ class DiskThreads:
         """Runs `call` in a thread, then `done` with its exception or None on the calling event loop."""
         self._jobs.put((call, done, asyncio.get_running_loop()))
 
+    @property
+    def waiting(self) -> int:
+        """How many calls no thread has taken yet."""
+        return self._jobs.qsize()
+
     async def run_async(self, call: Callable[[], object]) -> None:
         """Runs `call` in a thread and waits for its end."""
         future = asyncio.get_running_loop().create_future()

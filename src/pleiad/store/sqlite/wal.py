@@ -20,33 +20,47 @@ class Log:
         self._threads = threads
         self._durable = durable
         self._pages = 0
+        self.is_long = False
+        """Whether `keep_short` has something to do."""
         self._truncate_next: Callable[[], None] | None = None
         self._connection: apsw.Connection | None = None
         self.is_checkpointing = False
+        self.is_truncating = False
         writer.set_wal_hook(self._note_pages)
 
     def _note_pages(self, connection: apsw.Connection, database: str, pages: int) -> int:
         self._pages = pages
+        self.is_long = pages >= schema.WAL_PAGES_CHECKPOINT
         return apsw.SQLITE_OK
 
-    def keep_short(self, go_on: Callable[[], None], settle: Callable[[], None]) -> None:
-        """Calls `go_on` at once, or behind a truncation; `settle` when a checkpoint that runs beside has ended."""
+    def keep_short(self, go_on: Callable[[], None], settle: Callable[[], None]) -> bool:
+        """Whether writes may go on; where not, `go_on` is called behind a truncation.
+
+        `settle` is called when a checkpoint that runs beside has ended.
+        """
         if self._pages >= schema.WAL_PAGES_TRUNCATE:
             # Writes wait: faster than the checkpoints for long enough, they would fill the disk with the log.
             if self.is_checkpointing:
                 self._truncate_next = go_on
             else:
                 self._truncate(go_on)
-            return
+            return False
         if self._pages >= schema.WAL_PAGES_CHECKPOINT and not self.is_checkpointing:
             self.is_checkpointing = True
             self._threads.run(self._checkpoint, lambda _: self._checkpointed(settle))
-        go_on()
+        return True
 
     def _truncate(self, go_on: Callable[[], None]) -> None:
         self._pages = 0
+        self.is_long = False
+        self.is_truncating = True
+
+        def truncated(_: BaseException | None) -> None:
+            self.is_truncating = False
+            go_on()
+
         self._threads.run(
-            lambda: self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE), lambda _: go_on()
+            lambda: self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE), truncated
         )
 
     def _checkpoint(self) -> None:

@@ -241,7 +241,7 @@ def _number(reader: _Reader, marker: int, place: int, end: int, depth: int) -> t
 
 
 def _shortest(value: float) -> float:
-    """A number without a fraction that says nothing; the sign of a negative zero stays, as it does in text."""
+    """A number without a fraction that says nothing; of a negative zero whoever stores it decides."""
     if value.__class__ is int:
         return value
     if not math.isfinite(value):

@@ -17,7 +17,7 @@ from .test_api import names, send
 
 NAMES = (
     "fault", "count", "share", "seed", "database", "container", "partition", "operation", "delayMs", "retryAfterMs",
-    "phase", "seconds", "ru", "autoscaleMaximumRu", "partitions", "other",
+    "phase", "seconds", "ru", "autoscaleMaximumRu", "partitions", "query", "parameters", "partitionKey", "other",
 )  # fmt: skip
 PLAIN = st.one_of(
     st.none(),
@@ -43,11 +43,24 @@ REQUESTS = (
     ("GET", "faults/{text}"),
     ("DELETE", "faults/{text}"),
     ("GET", "{container}/partitions?largest={text}&hottest={text}"),
+    ("GET", "me?{text}"),
+    ("GET", "overview?{text}={text}"),
+    ("GET", "live?{text}"),
+    ("GET", "history?minutes={text}"),
+    ("GET", "{container}/live?{text}"),
+    ("GET", "{container}/history?minutes={text}"),
+    ("GET", "{container}/heat?slices={text}&since={text}"),
+    ("GET", "{container}/heat?since={text}"),
+    ("GET", "{container}/paths?sample={text}"),
+    ("GET", "{container}/keys?prefix={text}&limit=3"),
+    ("GET", "{container}/keys?under={text}"),
+    ("GET", "{container}/keys?under=%5B{text}%5D&limit={text}"),
+    ("POST", "{container}/explain"),
 )
 
 
 @settings(
-    max_examples=150,
+    max_examples=400,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     derandomize=True,

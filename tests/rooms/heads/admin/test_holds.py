@@ -186,7 +186,8 @@ def test_a_hold_is_for_the_container_it_names_and_meets_no_requests(server: Runn
     assert place.partitions() == ["1", "2"]
     assert [hold.hits for hold in holds] == [0, 0]
     shown = server.faults.list()[0]
-    del shown["secondsLeft"]
+    for name in ("secondsLeft", "setAt", "endsAt"):
+        del shown[name]
     expected = {"fault": "hold", "phase": "preparing", "database": "shop", "container": "others", "hits": 0}
     assert shown == {"id": holds[0].id, **expected}
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from azure.cosmos import CosmosClient, PartitionKey
 
+from pleiad.cli.containers_view import containers_view
+from pleiad.cli.partition_view import Look, view
 from pleiad.client.admin import Admin
 from pleiad.client.connection import Connection
 from pleiad.engine import items
 from pleiad.errors import PleiadError
+from tests.rooms.heads.admin.test_metrics import scrape
+
+PLACE = '{database="d",container="seen",partition="0"}'
 
 
 @pytest.fixture
@@ -52,3 +58,22 @@ def test_a_partition_that_refuses_more_than_5_percent_is_warned_of(hot: Any) -> 
     assert (warning["kind"], warning["partition"]) == ("throttled", hot.hot_id)
     assert warning["values"]["percent"] > 5
     assert "6000 RU/s" in warning["message"]
+
+
+def test_what_only_observing_let_through_is_counted_and_shown(run: Callable[..., Any]) -> None:
+    running = run(throttle="observe")
+    client = CosmosClient(running.server.endpoint, running.server.key)
+    container = client.create_database("d").create_container("seen", PartitionKey("/pk"))
+    container.create_item({"id": "1", "pk": "a"})
+    inside = running.ask(running.node.engine.container("d", "seen"))
+    (partition,) = inside.map.partitions
+    partition.governor.spend(60_000)
+    for _ in range(3):
+        container.read_item("1", "a")
+    with Connection(running.server.endpoint, running.server.key) as connection:
+        answer = Admin(connection).partitions("d", "seen", 0, 0)
+    load = answer["partitions"][0]["ru"]
+    assert (load["overBudget"], load["throttled"]) == (3, 0)
+    assert scrape(running.server)[f"pleiad_partition_over_budget_total{PLACE}"] == 3
+    assert re.search(r" over ", view({**answer, "warnings": []}, [], Look(100)))
+    assert re.search(r" 3$", containers_view([answer], Look(100)))

@@ -12,8 +12,8 @@ import pytest
 from azure.cosmos import ContainerProxy, CosmosClient, PartitionKey
 from azure.cosmos.exceptions import CosmosResourceNotFoundError
 
-from pleiad.engine.heat import KEYS_KEPT, KEYS_MAX, WINDOW_SECONDS, Heat
-from pleiad.heads.admin.metrics import Page
+from pleiad.engine.traffic import KEYS_KEPT, KEYS_MAX, Heat
+from pleiad.heads.admin.metrics_page import Page
 from pleiad.testing.start import RunningServer
 
 _SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\S+)')
@@ -154,8 +154,15 @@ def test_names_with_quotes_and_line_breaks_stay_in_their_labels() -> None:
     assert page.text().decode().splitlines()[-1] == 'x{name="a\\"b\\\\c\\nd"} 1.5'
 
 
+WINDOW_SECONDS = 60.0
+
+
+def heat_of(spent_ru: float = 0.0) -> Heat:
+    return Heat(lambda key: len(str(key[0])), lambda: spent_ru)
+
+
 def test_the_hottest_keys_are_found_among_very_many() -> None:
-    heat = Heat()
+    heat = heat_of()
     for number in range(5 * KEYS_MAX):
         heat.note((f"cold-{number}",), 1.0)
         if number % 10 == 0:
@@ -168,7 +175,7 @@ def test_the_hottest_keys_are_found_among_very_many() -> None:
 
 
 def test_what_was_hot_long_ago_is_forgotten() -> None:
-    heat = Heat()
+    heat = heat_of()
     start = heat._began_at
     heat.note(("old",), 100.0)
     heat.turn(start + WINDOW_SECONDS)
@@ -178,3 +185,29 @@ def test_what_was_hot_long_ago_is_forgotten() -> None:
     (left,) = heat.hottest(5, start + 3 * WINDOW_SECONDS)
     assert left.key == ("new",)
     assert left.ru_per_second == pytest.approx(10.0 / (2 * WINDOW_SECONDS))
+
+
+def test_what_keys_used_is_in_their_slices_however_many_there_are() -> None:
+    heat = heat_of()
+    for number in range(5 * KEYS_MAX):
+        heat.note((f"{number:04}",), 2.0)
+        heat.note((f"{number:07}",), 1.0)
+    slices = heat.slices_ru()
+    assert slices[4] == pytest.approx(2.0 * 5 * KEYS_MAX)
+    assert slices[7] == pytest.approx(1.0 * 5 * KEYS_MAX)
+    assert sum(slices) == pytest.approx(3.0 * 5 * KEYS_MAX)
+    assert heat.keys_seen == KEYS_MAX
+    heat.turn()
+    assert sum(heat.slices_ru()) == 0
+
+
+def test_refusals_and_shares_of_keys_are_told() -> None:
+    heat = heat_of(spent_ru=40.0)
+    heat.note(("a",), 30.0)
+    heat.note(("b",), 10.0)
+    for _ in range(3):
+        heat.refuse(("a",))
+    first, second = heat.hottest(2)
+    assert (first.key, first.share_percent, first.refused) == (("a",), 75.0, 3)
+    assert (second.key, second.share_percent, second.refused) == (("b",), 25.0, 0)
+    assert heat.keys_seen == 2

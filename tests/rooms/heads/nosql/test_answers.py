@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from pleiad.engine.engine import Engine
 from pleiad.node import Settings
 
 NUMBERS = {
-    "0": "0", "-0": "0", "0.0": "0", "-0.0": "-0.0", "-0e5": "-0.0", "0E-3": "0", "1": "1", "1.0": "1", "-1.0": "-1",
+    "0": "0", "-0": "0", "0.0": "0", "-0.0": "0", "-0e5": "0", "0E-3": "0", "1": "1", "1.0": "1", "-1.0": "-1",
     "1.10": "1.1", "1e2": "100", "1E+2": "100", "1.5E1": "15", "1e-07": "1e-7", "0.1": "0.1", "0.100": "0.1",
     "0.30000000000000004": "0.30000000000000004", "0.1000000000000000055": "0.1", "5e-324": "5e-324",
     "123456789012345678": "123456789012345678", "12345678901234567890": "12345678901234567890",
@@ -40,6 +41,12 @@ def test_a_number_comes_back_in_its_shortest_form(text: str, form: str, place: A
         ["a"],
     )
     assert b'"Documents":[%s]' % expected.rpartition(b'"n":')[2][:-1] in answer.body
+
+
+def test_the_sign_of_a_zero_that_is_the_partition_key_stays(place: Any) -> None:
+    assert place.create(b'{"id":"1","pk":-0.0,"n":[-0.0,-0,1.0]}', [-0.0]).status == 201
+    assert place.read("1", [-0.0]).body.startswith(b'{"id":"1","pk":-0.0,"n":[-0.0,0,1],')
+    assert place.read("1", [0]).status == 404
 
 
 def test_what_looks_like_a_number_in_a_string_or_a_name_stays_as_it_is(place: Any) -> None:
@@ -165,7 +172,7 @@ def test_the_etag_header_is_the_etag_of_the_body(place: Any, wire: Any) -> None:
 
 
 def test_a_head_request_is_answered_without_a_body_and_the_connection_goes_on(place: Any, wire: Any) -> None:
-    answer = wire.send("HEAD", place.path)
+    answer = wire.send("HEAD", [*place.path, "docs"])
     assert (answer.status, answer.body) == (405, b"")
     assert wire.send("GET", place.path).status == 200
 
@@ -221,6 +228,26 @@ def test_who_follows_the_ranges_is_told_only_what_is_new_since(spread_place: Any
     assert wire.send("GET", path, headers={"if-none-match": etag}).json["_count"] == 6, (
         "no follower, the whole map"
     )
+
+
+def test_who_follows_the_ranges_is_told_which_begin_and_cease_to_split(
+    spread_place: Any, wire: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def follow(etag: str = "") -> Any:
+        headers = {"a-im": "Incremental Feed", "if-none-match": etag}
+        return wire.send("GET", [*spread_place.path, "pkranges"], headers=headers)
+
+    def told(answer: Any) -> dict[str, str]:
+        return {each["id"]: each["status"] for each in answer.json["PartitionKeyRanges"]}
+
+    etag = follow().headers["etag"]
+    monkeypatch.setattr(Engine, "splitting", lambda engine, container: {1, 3})
+    begun = follow(etag)
+    assert told(begun) == {"1": "splitting", "3": "splitting"}
+    assert follow(begun.headers["etag"]).status == 304
+    assert told(follow()) == {"0": "online", "1": "splitting", "2": "online", "3": "splitting", "4": "online"}
+    monkeypatch.setattr(Engine, "splitting", lambda engine, container: {3})
+    assert told(follow(begun.headers["etag"])) == {"1": "online"}
 
 
 def test_the_ranges_of_a_container_tile_the_hash_space(spread_place: Any, wire: Any) -> None:

@@ -33,7 +33,7 @@ NAMES = ("primaryMasterKey", "secondaryMasterKey", "primaryReadonlyMasterKey", "
 @pytest.fixture
 def key_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Writes the keys in the order of `NAMES`, by a rename."""
-    monkeypatch.setattr("pleiad.node.KEY_FILE_SECONDS", 0.02)
+    monkeypatch.setattr("pleiad.node.LOOK_SECONDS", 0.02)
 
     def write(*keys: str | None) -> Path:
         part = tmp_path / "keys.part"

@@ -55,7 +55,7 @@ class ChildServer:
     def stop(self) -> str:
         """Stops the server; everything it ever wrote."""
         self.process.terminate()
-        rest, _ = self.process.communicate(timeout=20)
+        rest, _ = self.process.communicate(timeout=120)
         self._file.close()
         return self.banner + rest + self.output.read_text(errors="replace")
 

@@ -30,6 +30,9 @@ def define(place: Place, id: str, body: str, kind: str = "sprocs", **more: Any) 
         (b"[]", []),
         (b' [1, "two", {"three": [null]}] ', [1, "two", {"three": [None]}]),
         (b'{"one": 1}', []),
+        (b"null", []),
+        (b'{"0": "a", "1": "b", "length": "1.5"}', ["a"]),
+        (b'["\\ud83d\\ude00"]', ["\N{GRINNING FACE}"]),
     ],
 )
 def test_the_body_of_an_execution_is_its_arguments(place: Place, body: bytes, answer: list[Any]) -> None:
@@ -42,11 +45,30 @@ def test_the_body_of_an_execution_is_its_arguments(place: Place, body: bytes, an
 
 
 @pytest.mark.parametrize(
-    "body", [b"[", b"nonsense", b"[1,]", b"\xff", b'["\\ud800"]', b"[" * 2000 + b"]" * 2000]
+    "body",
+    [
+        *(
+            b"[",
+            b"nonsense",
+            b"[1,]",
+            b"\xff",
+            b'["\\ud800"]',
+            b'[{"\\udc00": 1}]',
+            b"[" * 2000 + b"]" * 2000,
+        ),
+        *(b"1", b'"text"', b"true", b'{"length": 600000}', b'[], "source": "function () {}"'),
+    ],
 )
 def test_arguments_that_are_no_json_are_a_400(place: Place, body: bytes) -> None:
     define(place, "echo", ECHO)
     assert place.wire.send("POST", [*place.path, "sprocs", "echo"], body, key=["a"]).status == 400
+
+
+def test_arguments_may_fill_a_request(place: Place) -> None:
+    define(place, "count", "function (list) { __.response.setBody(list.length); }")
+    body = b"[[" + b",".join([b"0"] * 2_000_000) + b"]]"
+    done = place.wire.send("POST", [*place.path, "sprocs", "count"], body, key=["a"])
+    assert (done.status, done.json) == (200, 2_000_000)
 
 
 def test_a_procedure_without_answer_has_an_empty_body(place: Place) -> None:

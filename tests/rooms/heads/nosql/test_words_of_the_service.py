@@ -9,13 +9,6 @@ import pytest
 KEY = {"paths": ["/pk"], "kind": "Hash", "version": 2}
 
 
-@pytest.mark.parametrize("path", ["//addresses/", "/addresses/", "/addresses", "//addresses"])
-def test_a_client_in_direct_mode_is_told_to_use_gateway_mode(path: str, wire: Any) -> None:
-    answer = wire.send_raw("GET", f"{path}?$resolveFor=dbs%2fx&$filter=protocol%20eq%20rntbd", None, {})
-    assert answer.status == 400
-    assert "use gateway mode" in answer.message
-
-
 def container(place: Any, id: str, **properties: Any) -> Any:
     return place.wire.send("POST", place.path[:3], {"id": id, "partitionKey": KEY, **properties})
 

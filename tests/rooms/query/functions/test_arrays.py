@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -81,6 +82,8 @@ U = UNDEFINED
         ("SETDIFFERENCE", ([1, 1, 2], [2]), [1]),
         ("SETEQUAL", ([1, 2], [2, 1, 1]), True),
         ("SETEQUAL", ([1], ["1"]), False),
+        ("SETEQUAL", ([[math.nan]], [[math.nan]]), False),
+        ("SETINTERSECT", ([{"a": math.nan}], [{"a": math.nan}]), []),
         ("SETEQUAL", ([1], [True]), False),
         ("SETEQUAL", ([1], U), U),
     ],

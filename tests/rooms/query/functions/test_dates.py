@@ -93,6 +93,8 @@ def test_a_date_is_recognised_by_its_form(text: Any, expected: bool, call: Calla
         ("DATETIMEFORMAT", ("2024-10-10", 5), U),
         ("DATETIMEFROMPARTS", (2023, 2, 28), "2023-02-28T00:00:00.0000000Z"),
         ("DATETIMEFROMPARTS", (2023, 2, 30), U),
+        ("DATETIMEFROMPARTS", (2023, -(2**40 - 1), 2**32 + 2), "2023-01-02T00:00:00.0000000Z"),
+        ("DATETIMEFROMPARTS", (2023, 1, 1, 2**63 - 1), U),
         ("DATETIMEFROMPARTS", (2023, 1, 1, 0, 0, 0, 5), "2023-01-01T00:00:00.0000005Z"),
         ("DATETIMEFROMPARTS", (2023, 1, 1, 24), U),
         ("DATETIMEFROMPARTS", (2023, 1, 1, U), U),

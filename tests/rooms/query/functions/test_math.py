@@ -113,6 +113,7 @@ def test_random_numbers_lie_between_zero_and_one(call: Callable[..., Any]) -> No
         ("INTADD", (INT64_MAX, -1), INT64_MAX - 1),
         ("INTSUB", (1, 3), -2),
         ("INTMUL", (5, -2), -10),
+        ("INTMUL", (-1, -(2**63)), U),
         ("INTMUL", (2**40, 2**40), 0),
         ("INTDIV", (7, 2), 3),
         ("INTDIV", (-7, 2), -3),

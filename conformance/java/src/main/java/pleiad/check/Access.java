@@ -1,11 +1,11 @@
 package pleiad.check;
 
-import static pleiad.check.Check.ENDPOINT;
 import static pleiad.check.Check.JSON;
 import static pleiad.check.Check.KEY;
 import static pleiad.check.Check.READ_ONLY_KEY;
 import static pleiad.check.Check.builder;
 import static pleiad.check.Check.check;
+import static pleiad.check.Check.connecting;
 import static pleiad.check.Check.equal;
 import static pleiad.check.Check.item;
 import static pleiad.check.Check.newContainer;
@@ -17,11 +17,9 @@ import static pleiad.check.Check.withDatabase;
 
 import com.azure.core.credential.AccessToken;
 import com.azure.core.credential.TokenCredential;
-import com.azure.cosmos.ConsistencyLevel;
 import com.azure.cosmos.CosmosAsyncClient;
 import com.azure.cosmos.CosmosAsyncUser;
 import com.azure.cosmos.CosmosClient;
-import com.azure.cosmos.CosmosClientBuilder;
 import com.azure.cosmos.CosmosContainer;
 import com.azure.cosmos.CosmosDatabase;
 import com.azure.cosmos.models.CosmosPatchOperations;
@@ -126,8 +124,7 @@ final class Access {
     private static CosmosClient holder(CosmosDatabase database, String id, PermissionMode mode) {
         var permission = new CosmosPermissionProperties().setId(id).setPermissionMode(mode).setContainerName("guarded");
         var created = ASYNC.getDatabase(database.getId()).getUser("holder").createPermission(permission, null).block().getProperties();
-        return new CosmosClientBuilder().endpoint(ENDPOINT).resourceToken(created.getToken()).gatewayMode()
-            .consistencyLevel(ConsistencyLevel.SESSION).contentResponseOnWriteEnabled(true).buildClient();
+        return connecting().resourceToken(created.getToken()).contentResponseOnWriteEnabled(true).buildClient();
     }
 
     /** What Entra would hand out, made as the emulators take it: the account key stands where the signature does. */
@@ -145,12 +142,12 @@ final class Access {
 
     private static void entra(CosmosDatabase database) {
         check("access: an Entra token reads and writes items, and a forged one does not", () -> {
-            var known = new CosmosClientBuilder().endpoint(ENDPOINT).credential(credential(KEY)).gatewayMode().consistencyLevel(ConsistencyLevel.SESSION);
+            var known = connecting().credential(credential(KEY));
             try (CosmosClient client = known.buildClient()) {
                 guarded(client, database).upsertItem(item("entra", "a"), pk("a"), null);
                 equal(guarded(client, database).readItem("entra", pk("a"), JsonNode.class).getStatusCode(), 200);
             }
-            var forged = new CosmosClientBuilder().endpoint(ENDPOINT).credential(credential("forged")).gatewayMode().consistencyLevel(ConsistencyLevel.SESSION);
+            var forged = connecting().credential(credential("forged"));
             unauthorized(forged::buildClient);
         });
     }

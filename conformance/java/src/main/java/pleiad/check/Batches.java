@@ -84,6 +84,7 @@ final class Batches {
                 }
                 int made = 0;
                 for (var each : container.executeBulkOperations(operations)) {
+                    that(each.getException() == null, "a create failed: %s", each.getException());
                     equal(each.getResponse().getStatusCode(), 201);
                     made += 1;
                 }

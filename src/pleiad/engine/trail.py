@@ -1,0 +1,239 @@
+"""The workload record of one container: what its requests noted, on the way to a ring of files and back.
+
+A line of a file is a record, or an array of a time and briefs: the few values, in a fixed order, of requests like most
+are. Who reads gets every record in its documented form, one a line, with the name of the container, which is not on
+the disk.
+
+Invariants
+- What waits to be written has limits, by count and by the bytes that it holds; so has each record.
+- No request waits for the disk, and what cannot be written is counted as lost.
+- What was noted to be hashed is written hashed, however the container is recorded by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from pleiad.limits import Limits
+from pleiad.query.changed_paths import changed_paths
+from pleiad.workload.hashing import Hasher
+from pleiad.workload.record import line_of
+from pleiad.workload.ring import Place, Ring
+
+_log = logging.getLogger(__name__)
+
+LINE_BRIEFS: Final = 64
+"""So many briefs make a line."""
+_REST: Final = 100
+"""After so many lines the thread that makes them lets requests have their turn."""
+_EARLY_COUNT: Final = 5_000
+_EARLY_BYTES: Final = 4 << 20
+"""When so much waits, it is written at once."""
+_ESSENTIAL: Final = ("at", "operation", "status", "partitions", "charge", "bytes")
+"""What is left of a record that is too long whatever is done to it."""
+_BRIEF_NAMES: Final = ("at", "operation", "key", "id", "charge", "bytes", "hashed")
+
+Fields = dict[str, Any]
+"""A record as its line has it, without the container."""
+Brief = tuple[float, str, tuple[Any, ...], str, float, int]
+"""A good request on one item: when it began by the clock of the process, operation, key, id, charge and size."""
+_Noted = bytes | tuple[Fields, bool]
+"""A whole line, or a record of which the thread makes one, and whether it is to be hashed."""
+
+
+class Mode(StrEnum):
+    """How a container is recorded."""
+
+    OFF = "off"
+    VALUES = "values"
+    HASHES = "hashes"
+    """Keys, ids and values of filters are replaced by hashes before they are written."""
+
+
+class Trail:
+    """The record of one container."""
+
+    def __init__(
+        self, directory: Path, mode: Mode, limits: Limits, hasher: Hasher, due: asyncio.Event
+    ) -> None:
+        self.mode = mode
+        self.is_own = False
+        """Whether the container was switched itself; else it goes by what the server was started with."""
+        self.ring = Ring(directory, limits.workload_container_bytes)
+        self.briefs: list[Brief] = []
+        """Whoever adds one ends the line when there are enough."""
+        self._pending: list[_Noted] = []
+        self._pending_count = 0
+        self._held_bytes = 0
+        """Of whole lines, and of texts of items that wait to be compared."""
+        self.lost = 0
+        self._limits = limits
+        self._pending_max = limits.workload_pending
+        self._held_bytes_max = limits.workload_pending_bytes
+        self._hasher = hasher
+        self._due = due
+        self.turn = asyncio.Lock()
+        """Of whoever appends to the files or removes them."""
+
+    def switch(self, mode: Mode) -> None:
+        """Has requests noted in another way from now on."""
+        self.end_line()
+        self.mode = mode
+
+    def add(self, fields: Fields, held_bytes: int = 0) -> None:
+        """Notes any other request. Its `changed` has pairs of texts of items, which are so many bytes."""
+        self.end_line()
+        self._keep((fields, self.mode is Mode.HASHES), 1, held_bytes)
+
+    def end_line(self) -> None:
+        """Makes a line of the briefs that there are, which costs less than to keep them for the thread."""
+        briefs, self.briefs = self.briefs, []
+        if not briefs:
+            return
+        noted: list[Any] = [self._hashed(brief) for brief in briefs] if self.mode is Mode.HASHES else briefs
+        ahead = round(time.time() - time.perf_counter(), 3)
+        with contextlib.suppress(orjson.JSONEncodeError):
+            line = line_of([ahead, *noted])
+            if len(line) <= self._limits.workload_record_bytes:
+                self._keep(line, len(noted), len(line))
+                return
+        for each in noted:
+            self._keep((_fields(each, ahead), False), 1, 0)
+
+    def _keep(self, noted: _Noted, count: int, held_bytes: int) -> None:
+        """Has something written soon, unless too much waits already."""
+        if self._pending_count >= self._pending_max or self._held_bytes > self._held_bytes_max:
+            self.lost += count
+        else:
+            self._pending.append(noted)
+            self._pending_count += count
+            self._held_bytes += held_bytes
+        if self._pending_count >= _EARLY_COUNT or self._held_bytes > _EARLY_BYTES:
+            self._due.set()
+
+    async def flush(self) -> None:
+        """Writes what waits."""
+        async with self.turn:
+            self.end_line()
+            batch, count = self._pending, self._pending_count
+            self.forget_pending()
+            if not batch:
+                return
+            try:
+                self.lost += await asyncio.to_thread(self._write, batch)
+            except OSError as error:
+                if not self.lost:
+                    _log.warning(
+                        "a workload record cannot be written, and requests are missing in it: %s", error
+                    )
+                self.lost += count
+
+    def forget_pending(self) -> None:
+        """Nothing waits any more."""
+        self.briefs, self._pending, self._pending_count, self._held_bytes = [], [], 0, 0
+
+    def _write(self, batch: list[_Noted]) -> int:
+        """Appends a batch to the files; how many records could not be written."""
+        lines: list[bytes] = []
+        for number, noted in enumerate(batch, 1):
+            if isinstance(noted, bytes):
+                lines.append(noted)
+                continue
+            fields, is_hashed = noted
+            _compare(fields)
+            lines.append(self._line(self._hasher.fields(fields) if is_hashed else fields))
+            if number % _REST == 0:
+                time.sleep(0)  # for the loop, which waits for this thread else
+        self.ring.append(b"".join([line + b"\n" for line in lines if line]))
+        return lines.count(b"")
+
+    def _hashed(self, brief: Brief) -> list[Any]:
+        at, operation, key, id, charge_ru, size_bytes = brief
+        value = self._hasher.value
+        return [at, operation, [value(each) for each in key], value(id), charge_ru, size_bytes, True]
+
+    def _line(self, fields: Fields) -> bytes:
+        """The line of one record, within its limit; empty when it cannot be written at all."""
+        for shortened in (_as_it_is, self._hasher.fields, _without_values, _essential):
+            fields = shortened(fields)
+            with contextlib.suppress(orjson.JSONEncodeError):
+                line = line_of(fields)
+                if len(line) <= self._limits.workload_record_bytes:
+                    return line
+        return b""
+
+    def count(self) -> tuple[int, int]:
+        """The records in the files, and the bytes of these."""
+        records = size_bytes = 0
+        for piece, _ in self.ring.pieces():
+            records += len(_records(piece))
+            size_bytes += len(piece)
+        return records, size_bytes
+
+    def read(self, name: str, place: Place | None, hashed: bool) -> tuple[bytes, Place | None]:
+        """The records of about a megabyte from a place on, a line each, and where the next begin; None at the end."""
+        for piece, behind in self.ring.pieces(place):
+            found = [{**fields, "container": name} for fields in _records(piece)]
+            if hashed:
+                found = [self._hasher.fields(fields) for fields in found]
+            if found:
+                return b"".join([line_of(fields) + b"\n" for fields in found]), behind
+        return b"", None
+
+
+def _records(lines: bytes) -> list[Fields]:
+    """The records in lines of a file, without what a machine that stopped may have left there."""
+    found: list[Fields] = []
+    for line in lines.splitlines():
+        with contextlib.suppress(orjson.JSONDecodeError, TypeError, ValueError):
+            value = orjson.loads(line)
+            if isinstance(value, dict):
+                found.append(value)
+            elif isinstance(value, list) and value:
+                ahead, *briefs = value
+                found += [_fields(brief, ahead) for brief in briefs]
+    return found
+
+
+def _fields(brief: Sequence[Any], ahead: float) -> Fields:
+    """The fields of a brief; the clock of the machine is so many seconds ahead of that of the process."""
+    fields = {**dict(zip(_BRIEF_NAMES, brief, strict=False)), "partitions": 1}
+    fields["at"] = round(fields["at"] + ahead, 6)
+    return fields
+
+
+def _compare(fields: Fields) -> None:
+    """Puts the paths that differ in the place of the pairs of texts of items."""
+    paths: dict[str, None] = {}
+    for old, new in fields.pop("changed", ()):
+        paths.update(dict.fromkeys(changed_paths(old, new)))
+    if paths:
+        fields["changed"] = list(paths)
+
+
+def _as_it_is(fields: Fields) -> Fields:
+    return fields
+
+
+def _without_values(fields: Fields) -> Fields:
+    """A record whose filter names the paths alone, and whose members are their operations."""
+    kept = {name: value for name, value in fields.items() if name not in ("equals", "ranges", "members")}
+    paths = [*fields.get("equals", ()), *fields.get("ranges", ())]
+    if paths:
+        kept["ranges"] = paths
+    if members := fields.get("members"):
+        kept["members"] = [{"operation": member["operation"]} for member in members]
+    return kept
+
+
+def _essential(fields: Fields) -> Fields:
+    return {name: fields[name] for name in _ESSENTIAL if name in fields}

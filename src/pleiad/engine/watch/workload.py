@@ -1,0 +1,274 @@
+"""Recording the workload: every request on the items of a container leaves a record, while that is switched on.
+
+The record of a container is in a directory of its rid. A request only appends what it notes to a list; twice a second,
+or when the list grows, a thread writes it out. The switch of each container is a file in its directory, so it and the
+record are there again after a restart. What is left of a container that is no more is removed.
+
+Invariants
+- A request on a container that is not recorded costs one look at `Container.trail`.
+- All records together have a limit, and so has each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import secrets
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, ParamSpec, TypeVar
+
+from pleiad import errors
+from pleiad.catalog.catalog import Catalog
+from pleiad.catalog.resource import Kind
+from pleiad.engine.at_work import AtWork
+from pleiad.engine.trail import Mode, Trail
+from pleiad.limits import Limits
+from pleiad.workload.hashing import SECRET_BYTES, Hasher
+from pleiad.workload.ring import Place, Ring
+
+_log = logging.getLogger(__name__)
+
+FLUSH_SECONDS: Final = 0.5
+_SWITCH: Final = "switch.json"
+_SECRET: Final = "secret"
+_P = ParamSpec("_P")
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrailState:
+    """How the record of a container stands."""
+
+    mode: Mode
+    is_own: bool
+    """Whether the container was switched itself; else it goes by what the server was started with."""
+    records: int
+    size_bytes: int
+    lost: int
+    """Requests since the start of the server whose record could not be kept."""
+
+
+class WorkloadRecorder:
+    """The records of an account, in a directory of this server."""
+
+    def __init__(self, limits: Limits, at_work: AtWork, catalog: Catalog) -> None:
+        self._limits = limits
+        self._at_work = at_work
+        self._catalog = catalog
+        at_work.trail_of = self.trail
+        self.is_on = False
+        """Whether any container is recorded."""
+        self.default = Mode.OFF
+        self._directory: Path | None = None
+        self._hasher: Hasher | None = None
+        self._making_secret = asyncio.Lock()
+        self._trails: dict[str, Trail] = {}
+        self._writing: asyncio.Task[None] | None = None
+        self._due = asyncio.Event()
+
+    async def open(self, directory: Path, default: Mode) -> None:
+        """Finds the switches and the records that are there, and begins to write."""
+        self._directory, self.default = directory, default
+        found = await asyncio.to_thread(_switches, directory)
+        if found or default is not Mode.OFF:
+            self._hasher = Hasher(await asyncio.to_thread(_secret_in, directory))
+        for rid, mode in found.items():
+            trail = self._trail_of(rid)
+            trail.mode, trail.is_own = mode, True
+        self._look()
+        self._writing = asyncio.create_task(self._write_for_ever())
+
+    async def close(self) -> None:
+        """Writes what waits and ends."""
+        self.default = Mode.OFF
+        for trail in self._trails.values():
+            trail.switch(Mode.OFF)
+        self._look()
+        if self._writing is not None:
+            self._writing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._writing
+            self._writing = None
+        await self.flush()
+        for trail in self._trails.values():
+            trail.ring.close()
+
+    def trail(self, rid: str) -> Trail | None:
+        """Where the requests of a container are noted; None where they are not."""
+        trail = self._trails.get(rid)
+        if trail is None:
+            return None if self.default is Mode.OFF else self._trail_of(rid)
+        return None if trail.mode is Mode.OFF else trail
+
+    # -- the switch, and the record --------------------------------------------------------------------
+
+    async def switch(self, rid: str, mode: Mode) -> None:
+        """Has a container recorded, or no more; what was recorded stays."""
+        trail = await self._ready(rid)
+        async with trail.turn:
+            await _on_disk(_keep_switch, trail.ring.directory, mode)
+        trail.switch(mode)
+        trail.is_own = True
+        self._look()
+
+    async def forget(self, rid: str) -> None:
+        """Removes the record of a container and its switch."""
+        trail = await self._ready(rid)
+        trail.switch(self.default)
+        trail.is_own = False
+        async with trail.turn:
+            trail.forget_pending()
+            await _on_disk(_remove, trail.ring)
+        self._look()
+
+    async def state(self, rid: str) -> TrailState:
+        trail = await self._ready(rid)
+        await trail.flush()
+        records, size_bytes = await asyncio.to_thread(trail.count)
+        return TrailState(
+            mode=trail.mode, is_own=trail.is_own, records=records, size_bytes=size_bytes, lost=trail.lost
+        )
+
+    async def read(
+        self, rid: str, name: str, place: Place | None, hashed: bool
+    ) -> tuple[bytes, Place | None]:
+        """Lines of a record from a place on, with the name of the container in them, and the place of the next.
+
+        That is None at the end.
+        """
+        trail = await self._ready(rid)
+        if place is None:
+            await trail.flush()
+        return await asyncio.to_thread(trail.read, name, place, hashed)
+
+    async def append(self, rid: str, lines: bytes) -> None:
+        """Puts lines that were recorded elsewhere behind the record of a container."""
+        trail = await self._ready(rid)
+        await trail.flush()
+        async with trail.turn:
+            await _on_disk(trail.ring.append, lines)
+
+    async def flush(self) -> None:
+        """Writes all that waits, and removes what is too much."""
+        for trail in list(self._trails.values()):
+            await trail.flush()
+        await self._make_room()
+
+    # -- within ------------------------------------------------------------------------------------------
+
+    async def _ready(self, rid: str) -> Trail:
+        if self._directory is None:
+            raise errors.BAD_REQUEST(reason="This server has no place for workload records.")
+        async with self._making_secret:
+            if self._hasher is None:
+                self._hasher = Hasher(await _on_disk(_secret_in, self._directory))
+        return self._trail_of(rid)
+
+    def _trail_of(self, rid: str) -> Trail:
+        """The trail of a container. Rids have no slash, and only one that leads to a container comes here."""
+        trail = self._trails.get(rid)
+        if trail is None:
+            assert self._directory is not None
+            assert self._hasher is not None
+            trail = Trail(self._directory / rid, self.default, self._limits, self._hasher, self._due)
+            self._trails[rid] = trail
+        return trail
+
+    def _look(self) -> None:
+        """Has the requests on containers at work noted, or no more."""
+        modes = [trail.mode for trail in self._trails.values()]
+        self.is_on = self.default is not Mode.OFF or any(mode is not Mode.OFF for mode in modes)
+        for container in self._at_work:
+            container.trail = self.trail(container.resource.rid)
+
+    async def _write_for_ever(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._due.wait(), FLUSH_SECONDS)
+            self._due.clear()
+            try:
+                await self.flush()
+            except Exception:
+                _log.exception("writing workload records failed")
+
+    async def _make_room(self) -> None:
+        gone = [rid for rid in self._trails if self._catalog.by_rid(Kind.CONTAINER, rid) is None]
+        for rid in gone:
+            trail = self._trails.pop(rid)
+            async with trail.turn:
+                await asyncio.to_thread(_remove, trail.ring)
+        if len(self._trails) * self._limits.workload_container_bytes > self._limits.workload_bytes:
+            rings = [trail.ring for trail in self._trails.values()]
+            await asyncio.to_thread(_thin_out, rings, self._limits.workload_bytes)
+
+
+async def _on_disk(call: Callable[_P, _Answer], *given: _P.args, **named: _P.kwargs) -> _Answer:
+    """Waits for a call that writes, to its end; a disk that refuses is told to whoever asked."""
+    try:
+        return await asyncio.shield(asyncio.to_thread(call, *given, **named))
+    except OSError as error:
+        _log.warning("a workload record cannot be written: %s", error)
+        raise errors.UNAVAILABLE(
+            reason="The disk does not take the workload record; nothing was changed."
+        ) from error
+
+
+def _switches(directory: Path) -> dict[str, Mode]:
+    """The containers that were switched, by rid."""
+    found: dict[str, Mode] = {}
+    for path in sorted(directory.glob(f"*/{_SWITCH}")):
+        try:
+            found[path.parent.name] = Mode(json.loads(path.read_text(encoding="utf-8"))["record"])
+        except (OSError, ValueError, TypeError, LookupError):
+            _log.warning("%s is no switch of a workload record, and is passed over", path)
+    return found
+
+
+def _keep_switch(directory: Path, mode: Mode) -> None:
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _write_whole(directory / _SWITCH, json.dumps({"record": mode.value}).encode())
+
+
+def _secret_in(directory: Path) -> bytes:
+    """The secret of the hashes, made when there is none."""
+    path = directory / _SECRET
+    with contextlib.suppress(FileNotFoundError):
+        secret = path.read_bytes()
+        if len(secret) == SECRET_BYTES:
+            return secret
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    secret = secrets.token_bytes(SECRET_BYTES)
+    _write_whole(path, secret)
+    return secret
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Puts a file in its place at once, for its owner alone."""
+    beside = path.with_name(f"{path.name}.new")
+    with open(beside, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+
+
+def _remove(ring: Ring) -> None:
+    ring.close()
+    shutil.rmtree(ring.directory, ignore_errors=True)
+
+
+def _thin_out(rings: list[Ring], bytes_max: int) -> None:
+    """Removes files, those of the ring first that was not written to for longest, until all are within a limit."""
+    sizes = {ring: ring.size_bytes for ring in rings}
+    surplus = sum(sizes.values()) - bytes_max
+    for ring in sorted(rings, key=lambda each: each.changed_at):
+        if surplus <= 0:
+            return
+        ring.make_room(max(0, sizes[ring] - surplus))
+        surplus -= sizes[ring] - ring.size_bytes

@@ -1,0 +1,1 @@
+"""The explorer: a page to look at a running account with, served to browsers."""

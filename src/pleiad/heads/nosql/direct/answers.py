@@ -1,0 +1,205 @@
+"""The frame that an answer becomes: what it tells as tokens, and what clients in direct mode want of every answer.
+
+Clients compare replicas by the LSN of their answers, errors too: without one, or with a 0, they repeat a request for
+seconds or fail. An answer that has none gets that of the physical partition that was addressed, or 1.
+
+What precedes a value is taken once from the table of tokens, so that there is one description of them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from time import perf_counter
+from typing import cast
+
+from pleiad import errors
+from pleiad.engine.container import Container
+from pleiad.errors import PleiadError
+from pleiad.heads.nosql.call import Call, Pairs
+from pleiad.heads.nosql.direct.place import Place
+from pleiad.heads.nosql.render import failure_body, failure_pairs, partition_pairs
+from pleiad.partition.partition import Partition
+from pleiad.server.http.failures import status_of
+from pleiad.server.http.message import Response
+from pleiad.wire.rntbd.frame import Frame, response_of
+from pleiad.wire.rntbd.request_tokens import RequestToken
+from pleiad.wire.rntbd.response_tokens import RESPONSE_TOKENS
+from pleiad.wire.rntbd.response_tokens import ResponseToken as Token
+from pleiad.wire.rntbd.token import STRING_BYTES_MAX
+
+Writer = Callable[[bytes], bytes]
+"""The token, or tokens, of a header's value."""
+
+
+def _head(token: int) -> bytes:
+    """What stands before the value of a token, and before its length where it has one."""
+    return struct.pack("<HB", token, RESPONSE_TOKENS.types[token])
+
+
+def _text(token: int) -> Writer:
+    head = _head(token)
+    return lambda value: head + len(value).to_bytes(2, "little") + value
+
+
+def _number(token: int, form: str) -> Writer:
+    pack = struct.Struct("<3s" + form).pack
+    head = _head(token)
+    return lambda value: pack(head, int(value))
+
+
+def _fraction(token: int) -> Writer:
+    pack = struct.Struct("<3sd").pack
+    head = _head(token)
+    return lambda value: pack(head, float(value))
+
+
+def _flag(token: int) -> Writer:
+    head = _head(token)
+    return lambda value: head + (b"\x01" if value.lower() == b"true" else b"\x00")
+
+
+def _session_token(value: bytes) -> bytes:
+    """Frames have the range in a token of its own."""
+    return _SESSION_TOKEN(value.partition(b":")[2])
+
+
+_SESSION_TOKEN = _text(Token.SESSION_TOKEN)
+_ETAG = _text(Token.ETAG)
+_RANGE_ID = _text(Token.PARTITION_KEY_RANGE_ID)
+_RANGE_HEADER = "x-ms-documentdb-partitionkeyrangeid"
+_SUBSTATUS_HEADER = "x-ms-substatus"
+_SESSION_HEADER = "x-ms-session-token"
+_LSN_HEADER = "lsn"
+_schema_version = _head(Token.SCHEMA_VERSION)
+
+_WRITERS: Mapping[str, Writer] = {
+    "x-ms-continuation": _text(Token.CONTINUATION_TOKEN),
+    "etag": _ETAG,
+    "x-ms-resource-quota": _text(Token.STORAGE_MAX_RESOURE_QUOTA),
+    "x-ms-resource-usage": _text(Token.STORAGE_RESOURCE_QUOTA_USAGE),
+    "x-ms-schemaversion": lambda value: _schema_version + bytes((len(value),)) + value,
+    "x-ms-alt-content-path": _text(Token.OWNER_FULL_NAME),
+    "x-ms-content-path": _text(Token.OWNER_ID),
+    _RANGE_HEADER: _RANGE_ID,
+    "x-ms-documentdb-script-log-results": _text(Token.LOG_RESULTS),
+    "x-ms-documentdb-query-metrics": _text(Token.QUERY_METRICS),
+    "x-ms-cosmos-index-utilization": _text(Token.INDEX_UTILIZATION),
+    "x-ms-cosmos-query-execution-info": _text(Token.QUERY_EXECUTION_INFO),
+    "x-ms-cosmos-physical-partition-id": _text(Token.PHYSICAL_PARTITION_ID),
+    "x-ms-cosmos-query-advice": _text(Token.QUERY_ADVICE),
+    _SESSION_HEADER: _session_token,
+    "x-ms-request-charge": _fraction(Token.REQUEST_CHARGE),
+    "x-ms-request-duration-ms": _fraction(Token.BACKEND_REQUEST_DURATION_MILLISECONDS),
+    "x-ms-item-count": _number(Token.ITEM_COUNT, "I"),
+    _SUBSTATUS_HEADER: _number(Token.SUB_STATUS, "I"),
+    "x-ms-retry-after-ms": _number(Token.RETRY_AFTER_MILLISECONDS, "I"),
+    "x-ms-documentdb-collection-index-transformation-progress": _number(
+        Token.COLLECTION_UPDATE_PROGRESS, "I"
+    ),
+    "x-ms-share-throughput": _flag(Token.SHARE_THROUGHPUT),
+}
+_ONE_REPLICA = RESPONSE_TOKENS.write(
+    {Token.CURRENT_WRITE_QUORUM: 1, Token.CURRENT_REPLICA_SET_SIZE: 1, Token.NUMBER_OF_READ_REGIONS: 0}
+)
+_NO_SUBSTATUS = RESPONSE_TOKENS.write({Token.SUB_STATUS: 0})
+_LSNS = (
+    Token.LSN,
+    Token.LOCAL_LSN,
+    Token.QUORUM_ACKED_LSN,
+    Token.QUORUM_ACKED_LOCAL_LSN,
+    Token.GLOBAL_COMMITTED_LSN,
+)
+_LSN_1, _LSN_2, _LSN_3, _LSN_4, _LSN_5 = map(_head, _LSNS)
+_CHARGE = _head(Token.REQUEST_CHARGE)
+_DURATION = _head(Token.BACKEND_REQUEST_DURATION_MILLISECONDS)
+_STANDING = struct.Struct("<" + "3sq" * len(_LSNS))
+_STANDING_AND_COST = struct.Struct("<" + "3sq" * len(_LSNS) + "3sd" * 2)
+_ITEM_LSNS = struct.Struct("<3sq3sq")
+_ITEM_LSN, _ITEM_LOCAL_LSN = _head(Token.ITEM_LSN), _head(Token.ITEM_LOCAL_LSN)
+_NUMBER = struct.Struct("<3sI")
+_NUMBER_HEAD = _head(Token.TRANSPORT_REQUEST_ID)
+_MASTER_RANGE = b"M"
+
+
+class FrameForm(Place):
+    """The form of the answer to one frame: tokens, with the place it was sent to where an answer tells none."""
+
+    __slots__ = ()
+
+    def of_items(
+        self,
+        call: Call,
+        container: Container,
+        partition: Partition,
+        charge_ru: float,
+        etag: str,
+        item_lsn: int,
+        more: Pairs,
+    ) -> bytes:
+        resource, lsn = container.resource, partition.lsn
+        told = _partition_tokens(
+            partition.range_id,
+            partition.size_bytes_seen,
+            partition.items_seen,
+            container.path,
+            resource.rid,
+            container.limits.physical_partition_bytes,
+        ) + _SESSION_TOKEN(b"%d#%d" % (resource.number, lsn))
+        lsn = lsn or 1
+        told += _STANDING_AND_COST.pack(
+            _LSN_1, lsn, _LSN_2, lsn, _LSN_3, lsn, _LSN_4, lsn, _LSN_5, lsn,
+            _CHARGE, round(charge_ru, 2), _DURATION, (perf_counter() - call.began_at) * 1000,
+        )  # fmt: skip
+        if etag:
+            told += _ETAG(etag.encode()) + _ITEM_LSNS.pack(_ITEM_LSN, item_lsn, _ITEM_LOCAL_LSN, item_lsn)
+        return told + _tokens(more) if more else told
+
+    def of_pairs(self, pairs: Pairs) -> bytes:
+        names = dict(pairs)
+        told = _ONE_REPLICA + _tokens(pairs)
+        lsn, partition, container = int(names.get(_LSN_HEADER, 0)), self.partition, self.container
+        if _RANGE_HEADER not in names:
+            told += _RANGE_ID(self.range_id.encode("latin-1") or _MASTER_RANGE)
+        if partition is not None and container is not None and _SESSION_HEADER not in names:
+            lsn = partition.lsn
+            told += _SESSION_TOKEN(b"%d#%d" % (container.resource.number, lsn))
+        lsn = lsn or 1
+        return told + _STANDING.pack(_LSN_1, lsn, _LSN_2, lsn, _LSN_3, lsn, _LSN_4, lsn, _LSN_5, lsn)
+
+    def failure(self, error: PleiadError, activity_id: str) -> Response:
+        pairs = failure_pairs(error, activity_id)
+        told = self.of_pairs(pairs)
+        if _SUBSTATUS_HEADER not in dict(pairs):
+            told += _NO_SUBSTATUS
+        return Response(status_of(error), told, failure_body(error, activity_id))
+
+
+def written(frame: Frame, response: Response) -> bytes:
+    """The frame that answers another, of a response in the form of frames."""
+    number = cast(int, frame.tokens.get(RequestToken.TRANSPORT_REQUEST_ID, 0))
+    told = _NUMBER.pack(_NUMBER_HEAD, number) + response.headers
+    return response_of(response.status, frame.activity_id, told, response.body)
+
+
+def _tokens(pairs: Pairs) -> bytes:
+    """The tokens of those headers that have one; a client is told when a value has no room in its token."""
+    writers = _WRITERS
+    try:
+        return b"".join(
+            [writers[name](value.encode("latin-1", "replace")) for name, value in pairs if name in writers]
+        )
+    except OverflowError:
+        raise errors.BAD_REQUEST(
+            reason=f"The answer has a header of more than {STRING_BYTES_MAX:,} bytes, which has no room in a frame of "
+            "direct mode; ask for it in gateway mode."
+        ) from None
+
+
+@lru_cache(maxsize=1024)
+def _partition_tokens(
+    range_id: str, size_bytes: int, items: int, path: str, rid: str, room_bytes: int
+) -> bytes:
+    """The tokens that are the same in all answers of a physical partition for a while."""
+    return _ONE_REPLICA + _tokens(partition_pairs(range_id, size_bytes, items, path, rid, room_bytes))

@@ -1,0 +1,26 @@
+"""Barriers: a client that compares replicas asks how far one is until it is far enough. The one copy here always is.
+
+They cost nothing, since the read that they belong to was charged whole.
+"""
+
+from __future__ import annotations
+
+from pleiad import charge, errors
+from pleiad.heads.nosql.call import Call
+from pleiad.heads.nosql.items import container_of, is_confined, scope
+from pleiad.heads.nosql.render import items_answer, resource_answer
+from pleiad.server.http.message import Response
+
+
+async def of_range(call: Call) -> Response:
+    """How far the physical partition of a key or range is."""
+    container = await container_of(call)
+    if not is_confined(call):
+        raise errors.BAD_REQUEST(reason="It takes a partition key or a range to say how far a container is.")
+    partition = container.map.overlapping(scope(call, container))[0]
+    return items_answer(200, call, container, partition, 0.0, None)
+
+
+async def of_master(call: Call) -> Response:
+    """What is in no container has no LSN."""
+    return resource_answer(200, call, charge.Charge(()), None)

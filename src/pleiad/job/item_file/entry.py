@@ -1,0 +1,77 @@
+"""One item as a file has it, and why a file cannot be read on."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+from uuid import UUID, uuid5
+
+import orjson
+
+TEXT_BYTES_MAX = 8 * 1024 * 1024
+"""The longest text of one item that is looked at: more than any server takes, and little memory."""
+_SHOWN_BYTES = 200
+
+
+class ItemFileError(Exception):
+    """A file that cannot be read or written; the text is a sentence for the person at the terminal."""
+
+
+class Entry(NamedTuple):
+    """What stands at one place of a file: an item, or what is wrong there."""
+
+    number: int
+    """Counts the entries of the file, from 1."""
+    line: int
+    """Where it begins; in Parquet the row."""
+    text: bytes
+    """The JSON text of the item, or what stands there instead."""
+    value: dict[str, Any] | None
+    problem: str = ""
+
+
+def entry_of_text(number: int, line: int, text: bytes) -> Entry:
+    """The entry of a text that should be a JSON object."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        return Entry(number, line, text, None, f"not JSON: {error.msg} at character {error.pos + 1}")
+    if not isinstance(value, dict):
+        return Entry(number, line, text, None, f"an item is a JSON object, and this is {_kind(value)}")
+    return Entry(number, line, text, value)
+
+
+def entry_of_value(number: int, line: int, value: dict[str, Any]) -> Entry:
+    """The entry of an item that was put together from cells."""
+    try:
+        return Entry(number, line, orjson.dumps(value), value)
+    except orjson.JSONEncodeError as error:
+        problem = "the text is not UTF-8" if "UTF-8" in str(error) else "a value is nested too deeply"
+        return Entry(number, line, _shown(value), None, problem)
+
+
+def with_id(entry: Entry, family: UUID) -> Entry:
+    """The entry with an id, if it is an item without one: always the same for its place in that family."""
+    if entry.value is None or "id" in entry.value:
+        return entry
+    id = str(uuid5(family, str(entry.number)))
+    rest = entry.text.strip()[1:].lstrip()
+    text = b'{"id":"%b"%b%b' % (id.encode(), b"" if rest == b"}" else b",", rest)
+    return entry._replace(text=text, value={"id": id, **entry.value})
+
+
+def _shown(value: dict[str, Any]) -> bytes:
+    try:
+        text = ascii(value)
+    except RecursionError:
+        text = ascii(list(value))
+    return text[:_SHOWN_BYTES].encode()
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, list):
+        return "an array"
+    return "a string" if isinstance(value, str) else "a number"

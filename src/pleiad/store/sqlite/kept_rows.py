@@ -1,0 +1,112 @@
+"""Rows that point reads have found, kept in memory until somebody changes them: the next read needs no statement.
+
+Invariants
+- What is kept is what is committed: before a group of writes begins, the rows it may change are forgotten, and none of
+  them is kept again until the group has ended. While a call has the writer connection to itself nothing is kept at all.
+- A row is kept only after its checksum was found right, and a file that is closed keeps none.
+- All files of a store together keep about `KEPT_BYTES_MAX`; then rows that were read first are forgotten first, in the
+  file that keeps most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from pleiad.store.rows import PartitionWrite, Row
+
+KEPT_BYTES_MAX = 32 * 1024 * 1024
+ROW_BYTES = 512
+"""What a row takes in memory beside its body."""
+_BODY_BYTES_MAX = 64 * 1024
+"""Larger ones are not kept: a few of them would take the place of thousands."""
+_FORGOTTEN_SHARE = 8
+
+_Key = tuple[bytes, str]
+
+
+class KeptBytes:
+    """What the files of one store keep together."""
+
+    def __init__(self, bytes_max: int = KEPT_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._sum_bytes = 0
+        self._files: dict[KeptRows, None] = {}
+        """Those that keep something."""
+
+    def add(self, rows: KeptRows, size_bytes: int) -> None:
+        """A file keeps so much more."""
+        self._files[rows] = None
+        self._sum_bytes += size_bytes
+        while self._sum_bytes > self._bytes_max:
+            max(self._files, key=lambda each: each.size_bytes).forget_oldest()
+
+    def take(self, rows: KeptRows, size_bytes: int) -> None:
+        """A file keeps so much less."""
+        self._sum_bytes -= size_bytes
+        if not rows.found:
+            self._files.pop(rows, None)
+
+
+class KeptRows:
+    """What one file keeps."""
+
+    __slots__ = ("_bytes", "_changing", "_is_off", "found", "size_bytes")
+
+    def __init__(self, kept_bytes: KeptBytes) -> None:
+        self._bytes = kept_bytes
+        self.found: dict[_Key, Row] = {}
+        """The rows by what names them, to be looked at by reads."""
+        self.size_bytes = 0
+        self._changing: set[_Key] = set()
+        self._is_off = False
+
+    def keep(self, key: _Key, row: Row) -> None:
+        """Takes a row that was read just now, unless it is about to be changed."""
+        if self._is_off or key in self._changing or len(row.body) > _BODY_BYTES_MAX:
+            return
+        size_bytes = len(row.body) + ROW_BYTES
+        self.found[key] = row
+        self.size_bytes += size_bytes
+        self._bytes.add(self, size_bytes)
+
+    def begin(self, writes: Iterable[PartitionWrite]) -> None:
+        """A group of writes begins."""
+        changing = self._changing
+        for write in writes:
+            for mutation in write.mutations:
+                if mutation.unique_values:
+                    # It may remove another item too, which has expired and holds one of the values.
+                    self.begin_alone()
+                    return
+                changing.add((mutation.epk, mutation.id))
+                if mutation.new_id is not None:
+                    changing.add((mutation.epk, mutation.new_id))
+        for key in changing & self.found.keys():
+            self._forget(key)
+
+    def begin_alone(self) -> None:
+        """Any row may be changed from now on."""
+        self._is_off = True
+        self.clear()
+
+    def end(self) -> None:
+        """What was begun has ended, and whoever reads from now on sees it."""
+        self._is_off = False
+        self._changing.clear()
+
+    def clear(self) -> None:
+        """Forgets all of them."""
+        size_bytes, self.size_bytes = self.size_bytes, 0
+        self.found.clear()
+        self._bytes.take(self, size_bytes)
+
+    def forget_oldest(self) -> None:
+        """Forgets a part of the rows."""
+        for key in list(islice(self.found, len(self.found) // _FORGOTTEN_SHARE + 1)):
+            self._forget(key)
+
+    def _forget(self, key: _Key) -> None:
+        size_bytes = len(self.found.pop(key).body) + ROW_BYTES
+        self.size_bytes -= size_bytes
+        self._bytes.take(self, size_bytes)

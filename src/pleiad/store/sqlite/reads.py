@@ -1,0 +1,73 @@
+"""Reads of one row: each is one statement on the event loop, in a snapshot that all reads of a turn of the loop share.
+
+A row that was read before and not changed since is given out without a statement (`kept_rows`).
+
+Invariants:
+- A read sees only what is committed, and all that was answered before: the snapshot ends before a commit is answered.
+- A row is given out only if it is what was written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from typing import Any
+
+from pleiad.store.rows import Row
+from pleiad.store.sqlite import statements
+from pleiad.store.sqlite.failure import READ_FAILURES
+from pleiad.store.sqlite.kept_rows import KeptBytes, KeptRows
+from pleiad.store.sqlite.open_file import OpenFile
+from pleiad.store.sqlite.rows import checked_row
+
+
+class SegmentReads(ABC):
+    """A file that is opened on first use, and the reads of its rows."""
+
+    def __init__(self, kept_bytes: KeptBytes) -> None:
+        self._kept = KeptRows(kept_bytes)
+        self._file: OpenFile | None = None
+        self._in_snapshot = False
+
+    @abstractmethod
+    def _open_existing(self) -> OpenFile | None:
+        """The file, opened if there is one."""
+
+    @abstractmethod
+    def _read_failure(self, error: BaseException) -> BaseException:
+        """What the caller is told of a failure to read."""
+
+    def read_at_once(self, epk: bytes, id: str) -> Row | None:
+        key = epk, id
+        row = self._kept.found.get(key)
+        if row is not None:
+            return row
+        try:
+            file = self._file or self._open_existing()
+            if file is None:
+                return None
+            if not self._in_snapshot:
+                self._begin_snapshot(file)
+            found: Any = file.read(statements.READ, key).get
+            if found is None:
+                return None
+            row = checked_row(found)
+            self._kept.keep(key, row)
+            return row
+        except READ_FAILURES as error:
+            raise self._read_failure(error) from error
+
+    async def read(self, epk: bytes, id: str) -> Row | None:
+        return self.read_at_once(epk, id)
+
+    def _begin_snapshot(self, file: OpenFile) -> None:
+        """Lets all reads of this turn of the loop share one snapshot: each of its own would lock the file twice."""
+        file.reader.execute("BEGIN")
+        self._in_snapshot = True
+        asyncio.get_running_loop().call_soon(self._end_snapshot)
+
+    def _end_snapshot(self) -> None:
+        # After a failed read SQLite may have ended the transaction by itself.
+        if self._in_snapshot and self._file is not None and self._file.reader.in_transaction:
+            self._file.reader.execute("COMMIT")
+        self._in_snapshot = False

@@ -1,0 +1,1 @@
+"""Moves between partitions whose movers and reconcilers are killed."""

@@ -1,0 +1,157 @@
+"""What is known already is not found out again, and nobody can tell: every operation is answered alike without it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pleiad.engine import container
+from pleiad.engine.operation import Operation
+from pleiad.heads.nosql import key_header, routes
+from pleiad.heads.nosql.auth import Authenticator
+from pleiad.item import body
+from pleiad.store.rows import Row
+from pleiad.store.segments import WAIT, Waiting
+from pleiad.store.sqlite.reads import SegmentReads
+from tests.proofs.rights.account import KEY_HEADER, MASTER_KEY, Account, Answer, OpenAccount, signed
+from tests.proofs.rights.test_table import FLAGS, Try, body_of, operation_of, tries
+
+NOW = int(time.time())
+LAST = (Operation.DELETE_CONTAINER, Operation.DELETE_DATABASE)
+KEYS = (
+    '["a"]',
+    '["b"]',
+    "[1]",
+    "[1.0]",
+    "[true]",
+    "[{}]",
+    '["a","b"]',
+    "[]",
+    "no key",
+    f'["{"x" * 3000}"]',
+    None,
+)
+OPTIONS: tuple[dict[str, str], ...] = (
+    {"if-match": '"no version"'},
+    {"if-none-match": "*"},
+    {"x-ms-session-token": "0:-1#1"},
+    {"x-ms-session-token": "0:1#999999"},
+    {"x-ms-session-token": "none"},
+    {"x-ms-consistency-level": "Eventual"},
+    {"x-ms-consistency-level": "Strong"},
+    {"x-ms-consistency-level": "none"},
+    {"x-ms-cosmos-priority-level": "Low"},
+    {"x-ms-cosmos-priority-level": "none"},
+    {"x-ms-cosmos-intended-collection-rid": "none"},
+    {"x-ms-exclude-system-properties": "true"},
+    {"prefer": "return=minimal"},
+    {"x-ms-cosmos-supported-serialization-formats": "CosmosBinary"},
+)
+ITEMS: tuple[bytes, ...] = (
+    b'{"id":"n1","pk":"a","pk":"a"}',
+    b'{"id":"n2","pk":"a","x":"\\u0022:"}',
+    b'{"id":"n3","pk":"b"}',
+    b'{"id":"n4","pk":1}',
+    b'{"id":"n5","pk":true}',
+    b'{"id":"n6"}',
+    b'{"id":"n7","pk":"a","deep":' + b"[" * 200 + b"]" * 200 + b"}",
+    b'{"id":"n8","pk":"a","text":"' + b"[{" * 200 + b'"}',
+)
+_VARYING = re.compile(rb'"_token":"[^"]*"|"continuation":"[^"]*"')
+_OF_TIME = frozenset(
+    {"x-ms-request-duration-ms", "x-ms-documentdb-query-metrics", "x-ms-continuation", "x-ms-resource-usage"}
+)
+_COPY = re.compile("copies/[0-9a-f]+")
+"""Copies have random ids."""
+_RANDOM_ETAG = re.compile(rb'"_etag":"[^,]*"')
+
+
+def without_short_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is at hand, remembered or seen at a glance from now on."""
+    at_once = SegmentReads.read_at_once
+
+    async def read(self: SegmentReads, epk: bytes, id: str) -> Row | None:
+        return at_once(self, epk, id)
+
+    def wait(self: SegmentReads, epk: bytes, id: str) -> Waiting:
+        return WAIT
+
+    monkeypatch.setattr(SegmentReads, "read", read)
+    monkeypatch.setattr(SegmentReads, "read_at_once", wait)
+    monkeypatch.setattr(Authenticator, "proves_master_key", lambda *_: False)
+    monkeypatch.setattr(key_header, "REMEMBERED_BYTES_MAX", 0)
+    monkeypatch.setattr(container, "_PLACE_CHARACTERS_MAX", -1)
+    monkeypatch.setattr(body, "_is_plainly_good", lambda *_: False)
+    monkeypatch.setattr(routes, "_MARKS", frozenset({b"x-ms-date"}))
+
+
+def requests(account: Account) -> Iterator[tuple[Try, Operation, dict[str, str], Any]]:
+    """Every operation with every flag, and those on items with keys and options of every kind."""
+    tried_last = sorted(
+        tries(account), key=lambda tried: any(route.operation in LAST for route in tried.routes)
+    )
+    for tried in tried_last:
+        for flags in FLAGS:
+            operation = operation_of(tried, flags)
+            yield tried, operation, {KEY_HEADER: '["a"]', **flags}, body_of(tried, operation)
+        if not tried.routes[0].operation.is_item_operation:
+            continue
+        operation = tried.routes[-1].operation
+        for key in KEYS:
+            yield tried, operation, {} if key is None else {KEY_HEADER: key}, body_of(tried, operation)
+        for options in OPTIONS:
+            yield tried, operation, {KEY_HEADER: '["a"]', **options}, body_of(tried, operation)
+        for raw in ITEMS if tried.method == "POST" else ():
+            for key in ('["a"]', "[1]", "[true]", "[{}]"):
+                yield tried, operation, {KEY_HEADER: key}, raw
+
+
+async def answers(account: Account) -> list[tuple[str, int, dict[str, str], bytes]]:
+    said = []
+    for tried, operation, headers, sent in requests(account):
+        proof = signed(MASTER_KEY, tried.method, tried.segments)
+        given = {"x-ms-activity-id": "one", **headers}
+        for _ in range(2):  # the second time much is known
+            answer = await account.send(tried.method, tried.segments, proof, sent, given)
+            path = _COPY.sub("copies/1", "/".join(tried.segments))
+            shown = f"{tried.method} /{path} {headers} {sent!r:.60}"
+            said.append((shown, answer.status, *_lasting(operation, answer)))
+    return said
+
+
+def _lasting(operation: Operation, answer: Answer) -> tuple[dict[str, str], bytes]:
+    """What of an answer follows from the request alone: figures of the account and of time do not."""
+    if operation.is_admin:
+        return {}, b""
+    headers = {name: value for name, value in answer.headers.items() if name not in _OF_TIME}
+    text = _VARYING.sub(b"", answer.body)
+    if operation.is_item_operation:
+        return headers, text
+    headers.pop("etag", None)
+    return headers, _RANDOM_ETAG.sub(b"", text)
+
+
+def figures(account: Account) -> list[tuple[str, int, int, float]]:
+    """What the desk has counted."""
+    return [
+        (each.operation, each.status, each.requests, round(each.charge_ru, 2))
+        for each in account.engine.traffic
+    ]
+
+
+async def test_every_operation_is_answered_alike_without_what_is_known_already(
+    account: OpenAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "time", lambda: float(NOW))
+    async with account("short") as opened:
+        short, counted = await answers(opened), figures(opened)
+    without_short_ways(monkeypatch)
+    async with account("long") as opened:
+        for one, other in zip(short, await answers(opened), strict=True):
+            assert one == other
+        assert counted == figures(opened)
+    assert len(short) > 1_000

@@ -1,0 +1,106 @@
+"""A query that looks at a few properties only is answered and charged as if it had looked at whole items."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from pleiad.engine import items
+from pleiad.engine.items import NO_CONDITIONS
+from pleiad.engine.query import job
+from pleiad.query import Query, QueryContext
+
+pytestmark = pytest.mark.every_store
+
+ODD_TEXTS = (
+    rb'{"id":"o1","pk":"p1","\u0067":"a","n":1.5,"say \"hi\"\\":1,"tags":["x","y"]}',
+    rb'{"id":"o2","pk":"p2","g":"\u0061","n":15e-1,"say \"hi\"\\":{"deep":[1,{"er":null}]},"tags":[]}',
+    rb'{"id":"o3","pk":"p3","g":"a\u0000b","n":-0.0,"na\u00efve \u0001":[true],"tags":["\ud83d\ude00"]}',
+    rb'{"id":"o4","pk":"p4","g":null,"n":12345678901234567890,"tags":"none"}',
+    rb'{"id":"o5","pk":"p5","g":{"a":1.0},"n":"text","tags":[["x"],{"x":1}]}',
+    rb'{"id":"o6","pk":"p6","g":{"a":1},"n":null,"tags":["x"]}',
+)
+QUERIES = (
+    "SELECT c.g, COUNT(1) AS n FROM c GROUP BY c.g",
+    "SELECT c.g, c.pk, COUNT(c.n) AS n, COUNTIF(c.n > 3) AS m FROM c GROUP BY c.g, c.pk",
+    "SELECT c.g, MIN(c.n) AS low, MAX(c.n) AS high FROM c GROUP BY c.g",
+    "SELECT c.g, SUM(c.n) AS total, AVG(c.n) AS mean FROM c WHERE IS_NUMBER(c.n) GROUP BY c.g",
+    "SELECT c.g, MAKELIST(c.n) AS list, MAKESET(c.n) AS kinds FROM c GROUP BY c.g",
+    "SELECT VALUE SUM(c.n) FROM c",
+    "SELECT VALUE COUNT(1) FROM c WHERE CONTAINS(c.g, 'A', true)",
+    "SELECT DISTINCT VALUE c.g FROM c",
+    "SELECT DISTINCT c.g, c.n FROM c WHERE c.n > 2 OR IS_NULL(c.g)",
+    "SELECT DISTINCT VALUE t FROM c JOIN t IN c.tags",
+    "SELECT DISTINCT VALUE c.g FROM c ORDER BY c.g",
+    "SELECT c.g, COUNT(1) AS n FROM c JOIN t IN c.tags WHERE t != 'y' GROUP BY c.g",
+    "SELECT c.g AS g, c['say \"hi\"\\\\'] AS said FROM c WHERE IS_DEFINED(c['say \"hi\"\\\\'])",
+    "SELECT VALUE c['na\u00efve \\u0001'] FROM c",
+    "SELECT VALUE c.g.a FROM c WHERE c.g.a = 1",
+    "SELECT c.id, c.tags[0] AS first FROM c WHERE LENGTH(c.pk) = 2",
+    "SELECT VALUE COUNT(1) FROM (SELECT VALUE c.g FROM c WHERE c.n >= 0) AS g",
+    "SELECT c.n FROM c ORDER BY c.n DESC",
+    "SELECT c.pk, ARRAY(SELECT VALUE t FROM t IN c.tags WHERE t > 'w') AS late FROM c ORDER BY c.pk",
+    "SELECT DISTINCT VALUE ARRAY_LENGTH(ARRAY(SELECT VALUE 1 FROM a IN c.many JOIN b IN c.many)) FROM c",
+    "SELECT VALUE COUNT(1) FROM c WHERE ARRAY_LENGTH(ARRAY(SELECT VALUE 1 FROM a IN c.many JOIN b IN c.many)) > 5",
+)
+
+
+async def fill(w: Any) -> None:
+    for text in ODD_TEXTS:
+        key = w.container.key.extract(orjson.loads(text))
+        await items.upsert(w.container, text, key, NO_CONDITIONS)
+    for number in range(700):
+        item = {
+            "id": f"i{number}",
+            "pk": f"p{number % 9}",
+            "g": "abcde"[number % 5],
+            "n": number % 7,
+            "tags": ["x"],
+        }
+        if number % 11 == 0:
+            item["n"] = number / 10
+        if number % 100 == 0:
+            item["many"] = list(range(number // 10))
+        if number % 13 == 0:
+            del item["g"]
+        await w.put(item)
+
+
+@pytest.mark.parametrize("page_items", [3, 10**6])
+async def test_looking_at_some_properties_is_looking_at_whole_items(
+    world: Any, monkeypatch: pytest.MonkeyPatch, page_items: int
+) -> None:
+    async with world(partitions=2) as w:
+        await fill(w)
+        for text in QUERIES:
+            found = await w.query(text, page_items=lambda: page_items)
+            with monkeypatch.context() as patched:
+                patched.setattr(job, "NAMES_MAX", -1)
+                whole = await w.query(text, page_items=lambda: page_items)
+            assert [page.results for page in found.pages] == [page.results for page in whole.pages], text
+            assert [page.charge_ru for page in found.pages] == [page.charge_ru for page in whole.pages], text
+
+
+async def test_a_whole_item_and_a_system_property_are_no_few_properties(world: Any) -> None:
+    async with world() as w:
+        limits = w.container.limits
+        few = (
+            "SELECT c.a.b, c['d'] FROM c",
+            "SELECT VALUE COUNT(1) FROM c JOIN t IN c.tags",
+            "SELECT VALUE 1 FROM c.a",
+        )
+        assert [sorted(Query(text, limits).read_names or ()) for text in few] == [["a", "d"], ["tags"], ["a"]]
+        for text in (
+            "SELECT * FROM c",
+            "SELECT c FROM c",
+            "SELECT c._ts FROM c",
+            "SELECT c[@name] FROM c",
+            "SELECT VALUE COUNT(c) FROM c",
+            "SELECT VALUE (SELECT VALUE d FROM (SELECT VALUE c) AS d) FROM c",
+        ):
+            assert Query(text, limits).read_names is None, text
+        assert Query("SELECT c.a FROM c", limits).run(
+            [{"a": 1, "b": 2}], {}, QueryContext(limits=limits)
+        ) == [{"a": 1}]

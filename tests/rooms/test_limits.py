@@ -1,0 +1,36 @@
+"""Profiles of limits: what is said of a file that cannot be used, and how messages name a size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pleiad.limits import GB, KB, MB, load, size_text
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "limits.toml"
+    file.write_text("item_bytes = 5")
+
+    def refuse(*_: object, **__: object) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(ValueError, match=r"limits\.toml cannot be read: Permission denied"):
+        load(str(file))
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [
+        (20 * GB, "20 GB"),
+        (2 * MB, "2 MB"),
+        (2_000_000, "1.9 MB"),
+        (1_536, "1.5 KB"),
+        (20 * KB, "20 KB"),
+        (100, "100 bytes"),
+    ],
+)
+def test_a_size_is_named_with_one_decimal_at_most(size_bytes: int, text: str) -> None:
+    assert size_text(size_bytes) == text
