@@ -209,3 +209,7 @@ def _path_refused(path: str, reason: str) -> errors.PleiadError:
         reason=f"The partition key component definition path '{path}' could not be accepted. Partition key paths must "
         f"contain only valid characters and not contain a trailing slash or wildcard character: {reason}."
     )
+
+
+SYSTEM_KEY = KeyDefinition(("/_partitionKey",), "Hash", 2, system_key=True)
+"""The key of a container that was made without one: no item has it, so all of them are one logical partition."""
