@@ -194,6 +194,10 @@ def test_a_disk_that_takes_no_more_leaves_the_backups_there_are_and_nothing_else
             container.create_item({"id": str(number), "pk": "a", "text": "x" * 5_000})
     data, backups = tmp_path / "data", tmp_path / "backups"
     done("backup", "--data", data, "--to", backups)
+    with start(
+        data=data
+    ) as server:  # what has not changed since a backup is in the next one without being copied
+        things(server.port).upsert_item({"id": "0", "pk": "a", "text": "y" * 5_000})
     before = sorted(path.name for path in backups.iterdir())
     for verb in (("backup", "--data", data, "--to", backups), ("restore", backups, tmp_path / "new")):
         run = subprocess.run(
