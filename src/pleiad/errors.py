@@ -109,8 +109,8 @@ BAD_PARTITION_KEY = ErrorRow(Reason.INVALID, "The partition key supplied is inva
 MISSING_PARTITION_KEY = ErrorRow(Reason.INVALID, "PartitionKey value must be supplied for this operation.")
 PARTITION_KEY_MISMATCH = ErrorRow(
     Reason.INVALID,
-    "PartitionKey extracted from document doesn't match the one specified in the header: "
-    "the item says {found}, the header says {given}.",
+    "PartitionKey extracted from document doesn't match the one specified in the header. "
+    "The item says {found}, the header says {given}.",
 )
 PARTITION_KEY_INCOMPLETE = ErrorRow(
     Reason.INVALID,

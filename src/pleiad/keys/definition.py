@@ -190,7 +190,8 @@ def _paths(value: object, kind: Kind, limits: Limits) -> tuple[str, ...]:
         )
     if len(paths) > limits.partition_key_levels:
         raise _refused(
-            f"Too many partition key paths: a MultiHash key has at most {limits.partition_key_levels}"
+            f"Too many partition key paths ({len(paths)}) specified. "
+            f"A maximum of {limits.partition_key_levels} is allowed"
         )
     steps = [split_path(path) for path in paths]
     if max(len(names) for names in steps) > limits.item_depth:
