@@ -213,7 +213,11 @@ def scope(call: Call, container: Container) -> EpkRange:
         if partition is None:
             raise errors.RANGE_GONE(range=range_id)
         span = partition.span
-    for narrower in (call.span(), container.span_of(call.key) if call.key else None):
+    key = call.key
+    if key == () and container.key.system_key:
+        # How .NET names the items without a value for the system's key.
+        key = container.full_key(None)
+    for narrower in (call.span(), container.span_of(key) if key else None):
         if narrower is not None:
             inside = span.intersect(narrower)
             if inside is None:

@@ -40,6 +40,16 @@ def test_a_newer_client_finds_its_items_without_a_value_for_the_key_of_the_syste
     assert keyless.read("new", [{}]).status == 200
 
 
+def test_a_query_for_the_items_without_a_value_leaves_out_those_with_one(keyless: Place) -> None:
+    assert keyless.create({"id": "without"}, [{}]).status == 201
+    assert keyless.create({"id": "with", "_partitionKey": "v"}, ["v"]).status == 201
+    headers = {"x-ms-documentdb-isquery": "True", "content-type": "application/query+json"}
+    body = {"query": "SELECT VALUE c.id FROM c", "parameters": []}
+    for key, found in ([], ["without"]), ([{}], ["without"]), (["v"], ["with"]), (None, ["without", "with"]):
+        answer = keyless.wire.send("POST", [*keyless.path, "docs"], body, headers, key)
+        assert sorted(answer.json["Documents"]) == sorted(found), key
+
+
 def test_a_newer_client_must_name_a_key(place: Place) -> None:
     path = ["dbs", place.database, "colls"]
     for headers in (SINCE_KEYS, {"x-ms-version": "2020-07-15"}):
