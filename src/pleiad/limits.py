@@ -146,6 +146,19 @@ class Limits:
     direct_requests: int = 64
     direct_discarded_bytes: int = 64 * MB
 
+    def for_one_of(self, workers: int) -> Limits:
+        """What one of so many worker processes may take, so that all together take what one process would."""
+        return dataclasses.replace(
+            self,
+            connections=max(1, self.connections // workers),
+            connections_per_address=max(1, self.connections_per_address // workers),
+            heads_bytes=self.heads_bytes // workers,
+            bodies_bytes=self.bodies_bytes // workers,
+            unsent_bytes=self.unsent_bytes // workers,
+            queries_memory_bytes=max(self.query_memory_bytes, self.queries_memory_bytes // workers),
+            script_processes=max(1, self.script_processes // workers),
+        )
+
     @property
     def logical_partition_text(self) -> str:
         """The size of a logical partition as messages name it."""
