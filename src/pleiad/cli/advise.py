@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -257,13 +257,11 @@ def _table(
             line.show(f"read {counted(items, 'item')}")
 
     with ExitStack() as stack:
-        entries: Any
-        if found is not None:
-            entries = _entries(asking, found)
-        else:
+        if found is None:
             path = None if asking.source == "-" else Path(asking.source)
-            entries = stack.enter_context(open_items(path, ReadOptions()))
-        return read_table(entries, reading, tell)
+            file = stack.enter_context(open_items(path, ReadOptions()))
+            return read_table(file, reading, tell, file.leave_out_but)
+        return read_table(_entries(asking, found), reading, tell)
 
 
 def _entries(asking: _Asking, found: FoundContainer) -> Iterator[Entry]:
