@@ -30,12 +30,14 @@ from pleiad.heads.admin import (
     warnings,
     workload,
 )
+from pleiad.heads.admin.advice import AdviceOperations
 from pleiad.heads.admin.backups import BackupOperations
 from pleiad.heads.admin.copies import CopyOperations
 from pleiad.heads.admin.handover import Handover
 from pleiad.heads.admin.shown import Shown
 from pleiad.heads.http.call import HttpCall
 from pleiad.heads.http.route import Route
+from pleiad.job.advice.advices import Advices
 from pleiad.job.backup.run import Backups
 from pleiad.job.copy.copies import Copies
 from pleiad.server.http.failures import ROUTE_NOT_FOUND
@@ -61,11 +63,13 @@ class AdminOperations:
         metrics_open: bool,
         connections: Callable[[], int],
         copies: Callable[[], Copies],
+        advices: Callable[[], Advices],
         backups: Backups | None = None,
         handover: Handover | None = None,
     ) -> None:
         self._keys = keys
         self._copies = copies
+        self._advices = advices
         self._backups = backups
         self._handover = handover
         self._metrics_open = metrics_open
@@ -134,7 +138,14 @@ class AdminOperations:
     def _jobs(self) -> dict[str, dict[str, Route[HttpCall]]]:
         """The paths of what goes on in the background."""
         backups, copies = BackupOperations(self._backups), CopyOperations(self._copies)
+        advice = AdviceOperations(self._advices)
         return {
+            "_pleiad/*/dbs/*/colls/*/advice": {
+                "GET": Route(Operation.READ_ADVICE, advice.read),
+                "POST": Route(Operation.START_ADVICE, advice.start),
+                "DELETE": Route(Operation.CANCEL_ADVICE, advice.cancel),
+            },
+            "_pleiad/*/dbs/*/colls/*/advice/*": {"GET": Route(Operation.READ_ADVICE, advice.report)},
             "_pleiad/*/backups": {
                 "GET": Route(Operation.LIST_BACKUPS, backups.list_all),
                 "POST": Route(Operation.CREATE_BACKUP, backups.create),
