@@ -251,6 +251,10 @@ OFFER_PENDING = ErrorRow(
 )
 BACKUP_UNDER_WAY = ErrorRow(Reason.LOCKED, "The backup '{name}' is being taken; wait until that has ended.")
 COPY_UNDER_WAY = ErrorRow(Reason.LOCKED, "{reason}")
+ADVICE_UNDER_WAY = ErrorRow(
+    Reason.LOCKED,
+    "An advice on '{container}' is being made, and there is one at a time: wait for it, or cancel it.",
+)
 FAILED_DEPENDENCY = ErrorRow(
     Reason.ABANDONED, "Not applied, because another operation of the same batch failed."
 )

@@ -133,6 +133,11 @@ class Limits:
     workload_pending: int = 50_000
     workload_pending_bytes: int = 32 * MB
 
+    # advice on partition keys
+    advice_seconds: float = 3_600.0
+    advice_memory_bytes: int = 2 * GB
+    advice_items: int = 1_000_000
+
     # connections
     header_bytes: int = 64 * KB
     connections: int = 10_000

@@ -36,6 +36,7 @@ from pleiad.heads.nosql.direct.head import DirectHead
 from pleiad.heads.nosql.direct.protocol import DirectProtocol
 from pleiad.heads.nosql.head import NoSqlHead
 from pleiad.item.body import dump
+from pleiad.job.advice.advices import Advices
 from pleiad.job.backup.run import Backups
 from pleiad.job.copy.copies import Copies
 from pleiad.job.load_folder import load_folder
@@ -245,7 +246,7 @@ class Node:
                 await self.engine.close()
                 raise
         self.desk = Desk(self.engine)
-        self.copies = Copies(self.engine)
+        self.copies, self.advices = Copies(self.engine), Advices(self.engine)
         try:
             self.copies.open()
             await self._open_backups(store)
@@ -301,6 +302,7 @@ class Node:
         self.engine.faults.clear()
         async with self.desk.quiet(DRAIN_SECONDS):
             before = self.engine
+            await self.advices.close()
             await self.copies.close()
             await before.close()
             try:
@@ -310,7 +312,7 @@ class Node:
                 self.engine.is_rolled_back = before.is_rolled_back or is_rollback
                 self.engine.catalog.skip_numbers(before.catalog.last_number)
                 self.desk.move_to(self.engine)
-                self.copies = Copies(self.engine)
+                self.copies, self.advices = Copies(self.engine), Advices(self.engine)
                 self.copies.open()
 
     def _listener(self, head: str, port: int) -> Listener:
@@ -345,6 +347,7 @@ class Node:
             is_loopback(settings.host),
             lambda: self.server.connections,
             lambda: self.copies,
+            lambda: self.advices,
             self.backups,
             self.handover,
             self._workers,
@@ -422,6 +425,7 @@ class Node:
             self._file_watch.cancel()
         if self.backups is not None:
             await self.backups.close()
+        await self.advices.close()
         await self.copies.close()
         self.engine.faults.clear()
         self.engine.is_stopping = True

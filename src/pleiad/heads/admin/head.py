@@ -30,6 +30,7 @@ from pleiad.heads.admin import (
     warnings,
     workload,
 )
+from pleiad.heads.admin.advice import AdviceOperations
 from pleiad.heads.admin.backups import BackupOperations
 from pleiad.heads.admin.copies import CopyOperations
 from pleiad.heads.admin.handover import Handover
@@ -40,6 +41,7 @@ from pleiad.heads.admin.workers.shared_faults import SharedFaults
 from pleiad.heads.admin.workers.workers import Merge, Workers, added_up
 from pleiad.heads.http.call import HttpCall
 from pleiad.heads.http.route import Route
+from pleiad.job.advice.advices import Advices
 from pleiad.job.backup.run import Backups
 from pleiad.job.copy.copies import Copies
 from pleiad.server.http.failures import ROUTE_NOT_FOUND
@@ -66,12 +68,14 @@ class AdminOperations:
         metrics_open: bool,
         connections: Callable[[], int],
         copies: Callable[[], Copies],
+        advices: Callable[[], Advices],
         backups: Backups | None = None,
         handover: Handover | None = None,
         workers: Workers | None = None,
     ) -> None:
         self._keys = keys
         self._copies = copies
+        self._advices = advices
         self._backups = backups
         self._handover = handover
         self._metrics_open = metrics_open
@@ -170,7 +174,14 @@ class AdminOperations:
     def _jobs(self) -> dict[str, dict[str, Route[HttpCall]]]:
         """The paths of what goes on in the background."""
         backups, copies = BackupOperations(self._backups), CopyOperations(self._copies)
+        advice = AdviceOperations(self._advices)
         return {
+            "_pleiad/*/dbs/*/colls/*/advice": {
+                "GET": Route(Operation.READ_ADVICE, advice.read),
+                "POST": Route(Operation.START_ADVICE, advice.start),
+                "DELETE": Route(Operation.CANCEL_ADVICE, advice.cancel),
+            },
+            "_pleiad/*/dbs/*/colls/*/advice/*": {"GET": Route(Operation.READ_ADVICE, advice.report)},
             "_pleiad/*/backups": {
                 "GET": Route(Operation.LIST_BACKUPS, backups.list_all),
                 "POST": Route(Operation.CREATE_BACKUP, backups.create),
