@@ -177,6 +177,10 @@ def test_only_the_master_key_takes_backups_and_no_request_says_where_to(tmp_path
         assert [path.name for path in backups.iterdir()] == [".lock"]
 
 
+BYTES_MAX = 10_000
+"""Less than any file of a backup: those that did not change are not copied again."""
+
+
 def test_a_disk_that_takes_no_more_leaves_the_backups_there_are_and_nothing_else(tmp_path: Path) -> None:
     with start(data=tmp_path / "data") as server:
         container = things(server.port)
@@ -197,7 +201,7 @@ def test_a_disk_that_takes_no_more_leaves_the_backups_there_are_and_nothing_else
             timeout=SECONDS_MAX,
             check=False,
             env=environment(),
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (BYTES_MAX, BYTES_MAX)),
         )
         assert run.returncode == 1
         assert run.stderr.startswith("Error: ")

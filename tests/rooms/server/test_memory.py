@@ -309,7 +309,7 @@ def test_of_answers_that_are_not_read_nothing_is_kept_but_what_is_counted(serve:
             before_bytes = sums(running)[2]
             client.send(GET)
             assert wait_until(lambda least=before_bytes: sums(running)[2] > least)  # type: ignore[misc]
-        # Once the last answer is made: its parts are there, too, while it is put together.
+        # What is counted may for a moment still be in the hands of who has just written it.
         assert wait_until(lambda: tracemalloc.get_traced_memory()[0] < sums(running)[2] + 1_000_000)
     finally:
         tracemalloc.stop()

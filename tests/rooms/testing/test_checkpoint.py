@@ -120,7 +120,7 @@ def test_clients_at_work_only_wait() -> None:
 
         def work() -> None:
             nonlocal rounds
-            # A client of its own: one that threads share mixes up the headers of their answers.
+            # The official client is not made for several threads at once.
             client = CosmosClient(server.endpoint, server.key)
             orders = client.get_database_client("shop").get_container_client("orders")
             try:
