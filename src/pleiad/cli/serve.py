@@ -18,7 +18,7 @@ from pleiad.catalog.catalog import UnfinishedCopyError
 from pleiad.cli.closed_pipe import drop_output
 from pleiad.cli.log_output import FORMATS, logging_to_standard_error
 from pleiad.engine.consistency import BY_OPTION, Consistency
-from pleiad.engine.trail import Mode
+from pleiad.engine.recording import Mode
 from pleiad.engine.watch.request_log import REQUESTS, SLOW
 from pleiad.errors import PleiadError
 from pleiad.head_ports import BY_NAME, HEADS, NOSQL
