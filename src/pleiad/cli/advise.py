@@ -20,7 +20,6 @@ from pleiad.limits import Limits
 
 if TYPE_CHECKING:
     from pleiad.advise.advice import AdviceOptions, Growth
-    from pleiad.advise.demand import Demands
     from pleiad.advise.key import Key
     from pleiad.advise.queries import Asked
     from pleiad.advise.recorded import Record
@@ -204,6 +203,7 @@ class _Asking:
 
 def _report(asking: _Asking, options: AdviceOptions, line: ProgressLine) -> Report:
     from pleiad.advise.advice import advise as advise_on
+    from pleiad.advise.sources import demands_of
 
     names = asking.container
     asked = None if asking.queries_file is None else _asked(asking.queries_file)
@@ -216,7 +216,7 @@ def _report(asking: _Asking, options: AdviceOptions, line: ProgressLine) -> Repo
             options, current=found.key.paths, throughput_ru=options.throughput_ru or throughput_ru
         )
     table = _table(asking, found, asked, record, line)
-    demands, notes = _demands(table, asked, record, options)
+    demands, notes = demands_of(table, asked, record, options)
     return advise_on(
         asking.source,
         table,
@@ -233,21 +233,16 @@ def _table(
     record: Record | None,
     line: ProgressLine,
 ) -> Table:
-    from pleiad.advise import queries, recorded
-    from pleiad.advise.key import Kind
-    from pleiad.advise.table import ReadingOptions, read_table
+    from pleiad.advise.sources import reading_options
+    from pleiad.advise.table import read_table
     from pleiad.job.item_file.reader import ReadOptions, open_items
 
-    rolled = tuple((each.paths[0], each.unit) for each in asking.candidates if each.kind is Kind.ROLL_UP)
-    paths = [path for each in asking.candidates for path in each.paths]
-    paths += queries.paths_of(asked) if asked is not None else ()
-    paths += recorded.paths_in(record) if record is not None else ()
-    paths += found.key.paths if found is not None else ()
-    reading = ReadingOptions(
+    reading = reading_options(
+        asking.candidates,
+        asked,
+        record,
+        () if found is None else found.key.paths,
         rows_max=asking.rows_max,
-        paths=tuple(dict.fromkeys(paths)),
-        finds_paths=not asking.candidates,
-        rolled_up=rolled,
         indexing=None if found is None else found.definition.get("indexingPolicy"),
     )
 
@@ -277,32 +272,6 @@ def _entries(asking: _Asking, found: FoundContainer) -> Iterator[Entry]:
         for item in page:
             number += 1
             yield Entry(number, number, b"", item)
-
-
-def _demands(
-    table: Table, asked: list[Asked] | None, record: Record | None, options: AdviceOptions
-) -> tuple[Demands, tuple[str, ...]]:
-    from pleiad.advise.advice import THROUGHPUT_DEFAULT
-    from pleiad.advise.queries import query_demands
-    from pleiad.advise.recorded import record_demands
-    from pleiad.advise.uniform import uniform_demands
-
-    if asked is not None:
-        return query_demands(asked, table), ()
-    if record is not None and record.requests:
-        notes = [f"The workload record: {text}." for text in record.problems]
-        if record.problem_count > len(record.problems):
-            notes.append(f"The workload record has {record.problem_count:,} lines that are no requests.")
-        if record.old:
-            notes.append(
-                f"{counted(record.old, 'request')} of more than a day before the newest were passed over: keys are "
-                "tried with a day at most."
-            )
-        if record.others:
-            shown = ", ".join(record.others[:3])
-            notes.append(f"Requests on other containers than {record.container} were passed over: {shown}.")
-        return record_demands(record, table, options.current), tuple(notes)
-    return uniform_demands(table, options.throughput_ru or THROUGHPUT_DEFAULT), ()
 
 
 def _asked(path: Path) -> list[Asked]:
