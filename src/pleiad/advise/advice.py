@@ -97,7 +97,7 @@ def _keys(table: Table, demands: Demands, options: AdviceOptions) -> list[Key]:
     for key in options.candidates:
         for name in key.column_names:
             column = table.columns.get(name)
-            if column is None or column.kinds.missing == table.rows:
+            if column is None or column.kinds.missing == column.kinds.total:
                 raise NothingToAdviseError(
                     f"no item has a value at {' or '.join(key.paths)}; there are "
                     + ", ".join([path for path in table.columns if path.startswith("/")][:12])

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,7 +20,6 @@ from pleiad.limits import Limits
 
 if TYPE_CHECKING:
     from pleiad.advise.advice import AdviceOptions, Growth
-    from pleiad.advise.demand import Demands
     from pleiad.advise.key import Key
     from pleiad.advise.queries import Asked
     from pleiad.advise.report import Prices, Report
@@ -204,6 +203,7 @@ class _Asking:
 
 def _report(asking: _Asking, options: AdviceOptions, line: ProgressLine) -> Report:
     from pleiad.advise.advice import advise as advise_on
+    from pleiad.advise.sources import demands_of
 
     names = asking.container
     asked = None if asking.queries_file is None else _asked(asking.queries_file)
@@ -216,7 +216,7 @@ def _report(asking: _Asking, options: AdviceOptions, line: ProgressLine) -> Repo
             options, current=found.key.paths, throughput_ru=options.throughput_ru or throughput_ru
         )
     table = _table(asking, found, asked, trace, line)
-    demands, notes = _demands(table, asked, trace, options)
+    demands, notes = demands_of(table, asked, trace, options)
     return advise_on(
         asking.source,
         table,
@@ -233,22 +233,16 @@ def _table(
     trace: Trace | None,
     line: ProgressLine,
 ) -> Table:
-    from pleiad.advise import queries
-    from pleiad.advise import trace as traces
-    from pleiad.advise.key import Kind
-    from pleiad.advise.table import ReadingOptions, read_table
+    from pleiad.advise.sources import reading_options
+    from pleiad.advise.table import read_table
     from pleiad.job.item_file.reader import ReadOptions, open_items
 
-    rolled = tuple((each.paths[0], each.unit) for each in asking.candidates if each.kind is Kind.ROLL_UP)
-    paths = [path for each in asking.candidates for path in each.paths]
-    paths += queries.paths_of(asked) if asked is not None else ()
-    paths += traces.paths_in(trace) if trace is not None else ()
-    paths += found.key.paths if found is not None else ()
-    reading = ReadingOptions(
+    reading = reading_options(
+        asking.candidates,
+        asked,
+        trace,
+        () if found is None else found.key.paths,
         rows_max=asking.rows_max,
-        paths=tuple(dict.fromkeys(paths)),
-        finds_paths=not asking.candidates,
-        rolled_up=rolled,
         indexing=None if found is None else found.definition.get("indexingPolicy"),
     )
 
@@ -257,13 +251,11 @@ def _table(
             line.show(f"read {counted(items, 'item')}")
 
     with ExitStack() as stack:
-        entries: Any
-        if found is not None:
-            entries = _entries(asking, found)
-        else:
+        if found is None:
             path = None if asking.source == "-" else Path(asking.source)
-            entries = stack.enter_context(open_items(path, ReadOptions()))
-        return read_table(entries, reading, tell)
+            file = stack.enter_context(open_items(path, ReadOptions()))
+            return read_table(file, reading, tell, file.leave_out_but)
+        return read_table(_entries(asking, found), reading, tell)
 
 
 def _entries(asking: _Asking, found: FoundContainer) -> Iterator[Entry]:
@@ -280,32 +272,6 @@ def _entries(asking: _Asking, found: FoundContainer) -> Iterator[Entry]:
         for item in page:
             number += 1
             yield Entry(number, number, b"", item)
-
-
-def _demands(
-    table: Table, asked: list[Asked] | None, trace: Trace | None, options: AdviceOptions
-) -> tuple[Demands, tuple[str, ...]]:
-    from pleiad.advise.advice import THROUGHPUT_DEFAULT
-    from pleiad.advise.queries import query_demands
-    from pleiad.advise.trace import trace_demands
-    from pleiad.advise.uniform import uniform_demands
-
-    if asked is not None:
-        return query_demands(asked, table), ()
-    if trace is not None and trace.requests:
-        notes = [f"The workload record: {text}." for text in trace.problems]
-        if trace.problem_count > len(trace.problems):
-            notes.append(f"The workload record has {trace.problem_count:,} lines that are no requests.")
-        if trace.old:
-            notes.append(
-                f"{counted(trace.old, 'request')} of more than a day before the newest were passed over: keys are "
-                "tried with a day at most."
-            )
-        if trace.others:
-            shown = ", ".join(trace.others[:3])
-            notes.append(f"Requests on other containers than {trace.container} were passed over: {shown}.")
-        return trace_demands(trace, table, options.current), tuple(notes)
-    return uniform_demands(table, options.throughput_ru or THROUGHPUT_DEFAULT), ()
 
 
 def _asked(path: Path) -> list[Asked]:

@@ -170,16 +170,6 @@ def _read_answer(
     return ItemAnswer(partition, cost, row, False, same_version)
 
 
-@over_moves
-async def row_of_number(container: Container, number: int) -> Row | None:
-    """The row with a document number, for clients that address items by rid."""
-    for partition in container.map.partitions:
-        row = await partition.find(number)
-        if row is not None:
-            return row
-    return None
-
-
 def create(container: Container, raw: bytes, key: Key | None, lane: Lane = NORMAL) -> Writing:
     """Creates an item; its id must be new in its logical partition."""
     return _write(container, Verb.CREATE, raw, key, NO_CONDITIONS, lane)

@@ -182,6 +182,12 @@ class Operation(Enum):
     SWITCH_WORKLOAD = ("switch_workload", Area.ADMIN, Effect.WRITE, Reach.OUTSIDE)
     ADD_WORKLOAD = ("add_workload", Area.ADMIN, Effect.WRITE, Reach.OUTSIDE)
     DELETE_WORKLOAD = ("delete_workload", Area.ADMIN, Effect.WRITE, Reach.OUTSIDE)
+    READ_ADVICE = ("read_advice", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
+    START_ADVICE = ("start_advice", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
+    """Reads items and the workload record at low priority, and leaves nothing but a report: no more than whoever may
+    read both could work out alone."""
+    CANCEL_ADVICE = ("cancel_advice", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
+    """For whoever may begin one: nothing of the account changes with it."""
     LIST_COPIES = ("list_copies", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
     CREATE_COPY = ("create_copy", Area.ADMIN, Effect.WRITE, Reach.OUTSIDE)
     READ_COPY = ("read_copy", Area.ADMIN, Effect.READ, Reach.OUTSIDE)

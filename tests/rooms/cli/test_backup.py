@@ -183,6 +183,10 @@ def test_only_the_master_key_takes_backups_and_no_request_says_where_to(tmp_path
         assert [path.name for path in backups.iterdir()] == [".lock"]
 
 
+BYTES_MAX = 10_000
+"""Less than any file of a backup: those that did not change are not copied again."""
+
+
 def test_a_disk_that_takes_no_more_leaves_the_backups_there_are_and_nothing_else(tmp_path: Path) -> None:
     with start(data=tmp_path / "data") as server:
         container = things(server.port)
@@ -190,6 +194,10 @@ def test_a_disk_that_takes_no_more_leaves_the_backups_there_are_and_nothing_else
             container.create_item({"id": str(number), "pk": "a", "text": "x" * 5_000})
     data, backups = tmp_path / "data", tmp_path / "backups"
     done("backup", "--data", data, "--to", backups)
+    with start(
+        data=data
+    ) as server:  # what has not changed since a backup is in the next one without being copied
+        things(server.port).upsert_item({"id": "0", "pk": "a", "text": "y" * 5_000})
     before = sorted(path.name for path in backups.iterdir())
     for verb in (("backup", "--data", data, "--to", backups), ("restore", backups, tmp_path / "new")):
         run = subprocess.run(
@@ -199,7 +207,7 @@ def test_a_disk_that_takes_no_more_leaves_the_backups_there_are_and_nothing_else
             timeout=120,
             check=False,
             env=environment(),
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (BYTES_MAX, BYTES_MAX)),
         )
         assert run.returncode == 1
         assert run.stderr.startswith("Error: ")

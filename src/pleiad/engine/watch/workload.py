@@ -164,7 +164,7 @@ class WorkloadRecorder:
 
     async def _ready(self, rid: str) -> Trail:
         if self._directory is None:
-            raise errors.BAD_REQUEST(reason="This server has no place for workload records.")
+            raise errors.BAD_REQUEST(reason="A server with several workers records no workload.")
         async with self._making_secret:
             if self._hasher is None:
                 self._hasher = Hasher(await _on_disk(_secret_in, self._directory))
