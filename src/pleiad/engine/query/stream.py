@@ -4,8 +4,9 @@ The next page goes on where this one stopped in the walk over the container. An 
 may be cut between them; the token then says of which item how many rows were given. What DISTINCT has seen is kept
 for the next page, and gathered again where it is gone.
 
-A page whose size nobody has asked for ends where its physical partition does, be it empty, as the service's pages do:
-its gateway asks one partition after the other. Another one is filled, which spares requests.
+A page ends where its physical partition does, as the service's do: its gateway asks one partition after the other. Only
+one whose size nobody has asked for may be empty there. A client that knows no query plans and asks for a size gets
+its pages filled, which spares requests.
 """
 
 from __future__ import annotations
@@ -214,7 +215,7 @@ async def _page_of_walk(
             scan.stop_after(rows[taken - 1] if taken else None, rows)
         if scan.is_done or stream.is_full or job.is_out_of_time() or scan.is_held:
             break
-        if ends_with_partition and not scan.is_next_visited:
+        if ends_with_partition and not scan.is_next_visited and (stream.results or not job.request.is_sized):
             break
         await job.pace.rest()
     if stream.has_all and last is not None and not tells_end:
