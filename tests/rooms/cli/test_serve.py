@@ -261,15 +261,21 @@ def test_a_signal_lets_the_running_request_finish_and_exits_clean(name: str, tmp
             client.sendall(
                 b"POST /dbs HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:5]
             )
-            time.sleep(0.2)
+            for _ in range(2):  # later turns of the loop, in which what came before is read
+                assert server.get("/_pleiad/health")[0] == 200
             server.process.send_signal(getattr(signal, name))
-            time.sleep(0.3)
+            assert server.process.stdout is not None
+            said = ""
+            while "finishing running requests" not in said:
+                line = server.process.stdout.readline()
+                assert line, said
+                said += line
             client.sendall(body[5:])
             answer = client.recv(65536)
         assert answer.startswith(b"HTTP/1.1 401")
-        output, complaints = server.process.communicate(timeout=120)
+        output, complaints = server.process.communicate(timeout=SECONDS_MAX)
         assert server.process.returncode == 0
-        assert f"{name}: finishing running requests" in output
+        assert f"{name}: finishing running requests" in said
         assert "Stopped." in output
         assert complaints == ""
 
