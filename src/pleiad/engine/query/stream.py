@@ -288,11 +288,14 @@ def _take_all(job: QueryJob, stream: StreamPage, rows: Sequence[Row]) -> int:
 
 def _tells_end(job: QueryJob) -> bool:
     """Whether a full page says that it is the last one: what a filter names, a key or ids, is known to be all there."""
-    if job.keys.named:
+    if job.query.block.where is None:
+        return False
+    names = job.query.filter_names
+    is_one_key = len(job.spans) == 1 and job.spans[0].is_one_hash
+    if job.keys.named or (is_one_key and names and not job.container.key_names.isdisjoint(names)):
         return True
-    # What a query reads of items tells quickly of most that they name no ids.
-    may_name_ids = job.query.filter_names is None or "id" in job.query.filter_names
-    if job.query.block.where is None or not may_name_ids:
+    # What a filter reads of items tells quickly of most that they name no ids.
+    if names is not None and "id" not in names:
         return False
     return key_values(job.query.plan, job.request.parameters, (("id",),)) is not None
 

@@ -88,6 +88,18 @@ def test_the_last_page_of_ids_in_one_physical_partition_has_no_token_though_it_i
     assert all(of_range in ([0], [1] * len(of_range)) for of_range in counts), counts
 
 
+def test_the_last_page_of_one_key_that_the_filter_names_has_no_token_though_it_is_full(filled: Any) -> None:
+    for text in (
+        "SELECT VALUE c.id FROM c WHERE c.pk = 'p0'",
+        "SELECT * FROM c WHERE c.pk = 'p0' AND c.n < 9",
+    ):
+        for size, counts in ((1, [1, 1]), (2, [2]), (3, [2])):
+            for key in (None, ["p0"]):
+                assert [answer.json["_count"] for answer in pages(filled, text, size, key)] == counts
+    walked = pages(filled, "SELECT * FROM c WHERE c.n < 9", 2, ["p0"])
+    assert [answer.json["_count"] for answer in walked] == [2, 0]
+
+
 def test_a_query_whose_end_is_known_has_no_empty_page(filled: Any) -> None:
     for text in ("SELECT TOP 4 * FROM c", "SELECT * FROM c OFFSET 1 LIMIT 4", "SELECT VALUE COUNT(1) FROM c"):
         assert all(answer.json["_count"] for answer in pages(filled, text, 1 if "COUNT" in text else 2))
