@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from azure.cosmos import ContainerProxy, CosmosClient, PartitionKey
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
-from pleiad.account.keys import EMULATOR_KEY
-from pleiad.client.admin import Admin
-from pleiad.client.connection import Connection
 from tests.waiting import wait_until
 
-from .conftest import READ_ONLY_KEY, OpenWindow, Served, Window
+from .conftest import READ_ONLY_KEY, OpenWindow, Window
+from .test_people import serious
 
 pytestmark = pytest.mark.long
 
+TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("main *")]
+    .filter((each) => each.getBoundingClientRect().right > innerWidth).map((each) => each.outerHTML.slice(0, 120))"""
 HOSTILE = "<img src=x onerror=alert(1)>\u202e"
 
 
@@ -32,12 +30,6 @@ def food(client: CosmosClient, database: str) -> ContainerProxy:
             {"id": f"{number}", "foodGroup": group, "maker": f"m{number % 40}", "day": number % 3}
         )
     return found
-
-
-@pytest.fixture
-def admin(served: Served) -> Iterator[Admin]:
-    with Connection(served.endpoint, EMULATOR_KEY) as connection:
-        yield Admin(connection)
 
 
 def measure(window: Window, database: str) -> None:
@@ -183,6 +175,17 @@ def test_a_copy_that_fails_says_why_and_which_items_stood_in_the_way(
     window.page.get_by_label("Its partition key").fill("/nothing")
     window.press("Begin the copy")
     window.say("no value for the partition key /nothing")
+
+
+def test_a_report_fits_a_telephone_and_keeps_nobody_out(
+    open_window: OpenWindow, food: ContainerProxy, database: str
+) -> None:
+    window = open_window(size=(360, 800), color_scheme="dark", bypass_csp=True)
+    window.sign_in()
+    measure(window, database)
+    assert window.page.evaluate(TOO_WIDE) == []
+    assert serious(window.page) == []
+    window.picture("advisor-360-dark")
 
 
 def test_a_read_only_key_measures_and_copies_nothing(

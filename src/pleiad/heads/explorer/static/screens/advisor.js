@@ -125,7 +125,7 @@ export function advisor(context) {
       top,
       h(
         "section",
-        { class: `verdict ${best ? FITS[best.verdict] : "bad"}`, "aria-label": text.tabs.advisor },
+        { class: `verdict tall ${best ? FITS[best.verdict] : "bad"}`, "aria-label": text.tabs.advisor },
         h(
           "div",
           null,
