@@ -170,12 +170,15 @@ class Limits:
         return size_text(self.logical_partition_bytes)
 
 
-def size_text(size_bytes: int) -> str:
-    """A size in the largest unit it has one of, such as ``20 GB`` or ``1.9 MB``."""
-    for unit, factor in (("GB", GB), ("MB", MB), ("KB", KB)):
-        if size_bytes >= factor:
-            return f"{round(size_bytes / factor, 1):g} {unit}"
-    return f"{size_bytes} bytes"
+def size_text(size_bytes: float) -> str:
+    """A size with three digits at most, such as ``20 GB``, ``1.9 MB`` or ``812 bytes``."""
+    if size_bytes < 1000:
+        return f"{size_bytes:.0f} bytes"
+    value, unit = size_bytes / KB, "KB"
+    for larger in ("MB", "GB", "TB"):
+        if value >= 1000:
+            value, unit = value / 1024, larger
+    return f"{value:,.0f} {unit}" if value >= 100 else f"{round(value, 1):g} {unit}"
 
 
 PROFILES: dict[str, Limits] = {

@@ -29,8 +29,15 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest
         (2_000_000, "1.9 MB"),
         (1_536, "1.5 KB"),
         (20 * KB, "20 KB"),
-        (100, "100 bytes"),
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1_000, "1 KB"),
+        (150.4 * KB, "150 KB"),
+        (8.5 * MB, "8.5 MB"),
+        (2**50, "1,024 TB"),
     ],
 )
-def test_a_size_is_named_with_one_decimal_at_most(size_bytes: int, text: str) -> None:
+def test_a_size_is_named_with_three_digits_at_most_below_a_thousand_terabytes(
+    size_bytes: float, text: str
+) -> None:
     assert size_text(size_bytes) == text

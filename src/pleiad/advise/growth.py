@@ -13,7 +13,8 @@ from pleiad.advise.placement import Placement
 from pleiad.advise.report import Level, TopValue, WhatIf
 from pleiad.advise.setting import Setting
 from pleiad.advise.skew import TOP_VALUES
-from pleiad.advise.words import percent, rate, size
+from pleiad.advise.words import percent, rate
+from pleiad.limits import size_text
 
 FIVE_YEARS_DAYS = 5 * 365
 GIANT_FACTOR = 10
@@ -175,8 +176,8 @@ def _judged(
     if largest > limits.logical_partition_bytes:
         what = "full key" if is_hierarchy else "value"
         return Level.BAD, (
-            f"The largest {what} has {size(largest)}, and a logical partition holds {limits.logical_partition_text}: "
-            "writes to it are refused."
+            f"The largest {what} has {size_text(largest)}, and a logical partition holds "
+            f"{limits.logical_partition_text}: writes to it are refused."
         )
     if largest_ru > limits.physical_partition_ru:
         return Level.BAD, (

@@ -10,7 +10,8 @@ from html import escape
 
 from pleiad.advise.html_style import STYLE
 from pleiad.advise.report import Candidate, Level, Report, Verdict
-from pleiad.advise.words import lifetime, percent, size, times
+from pleiad.advise.words import lifetime, percent, times
+from pleiad.limits import size_text
 
 _LABEL_CHARACTERS = 120
 _HEAT_STEPS = (0.0, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -60,8 +61,8 @@ def _verdict(report: Report) -> str:
     return (
         f'<section class="panel verdict"><h1>{_text(report.verdict, 400)}</h1>'
         f"<p>{_text(report.detail, 600)}</p>{notes}"
-        f'<p class="muted">{_text(report.source)}: {size(report.total_bytes)}, judged on {report.physical} physical '
-        f"partitions at {report.throughput_ru:,.0f} RU/s.</p></section>"
+        f'<p class="muted">{_text(report.source)}: {size_text(report.total_bytes)}, judged on {report.physical} '
+        f"physical partitions at {report.throughput_ru:,.0f} RU/s.</p></section>"
     )
 
 
@@ -108,10 +109,10 @@ def _storage(candidate: Candidate) -> str:
     judged = candidate.judged
     total = sum(judged.storage_bytes) or 1.0
     rows = "".join(
-        f"<span>{number}</span>{_bar(held / total, 'storage')}<span>{size(held)}</span>"
+        f"<span>{number}</span>{_bar(held / total, 'storage')}<span>{size_text(held)}</span>"
         for number, held in enumerate(judged.storage_bytes)
     )
-    return f'<h3>Data by physical partition, of {size(total)}</h3><div class="bars">{rows}</div>'
+    return f'<h3>Data by physical partition, of {size_text(total)}</h3><div class="bars">{rows}</div>'
 
 
 def _heat(candidate: Candidate) -> str:
@@ -141,7 +142,7 @@ def _top_values(candidate: Candidate) -> str:
         rows.append(
             f'<tr><td class="value key">{_text(value.label)}</td><td>{_bar(value.ru_share)}</td>'
             f'<td class="number">{percent(value.ru_share)}</td><td class="number">{percent(value.bytes_share)}</td>'
-            f'<td class="number">{size(value.bytes)}</td><td class="number">{full}</td></tr>'
+            f'<td class="number">{size_text(value.bytes)}</td><td class="number">{full}</td></tr>'
         )
     head = (
         '<tr><th>value</th><th></th><th class="number">load</th><th class="number">data</th>'

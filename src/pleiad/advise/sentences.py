@@ -7,7 +7,8 @@ from pleiad.advise.demand import VISIT_RU, Basis
 from pleiad.advise.key import Kind
 from pleiad.advise.report import Level, Reason, TopValue
 from pleiad.advise.setting import Setting
-from pleiad.advise.words import about, counted, lifetime, percent, quoted, rate, size
+from pleiad.advise.words import about, counted, lifetime, percent, quoted, rate
+from pleiad.limits import size_text
 
 VALUES_MIN = 100
 VALUES_A_PARTITION = 10
@@ -112,8 +113,12 @@ def _lifetimes(assessment: Assessment, setting: Setting, tops: tuple[TopValue, .
     if full and (full[0].days_to_full or 0) < LIFETIME_DAYS_MIN:
         first = full[0]
         when = "Full now" if not first.days_to_full else f"Full in {lifetime(first.days_to_full)}"
-        growth = f" and grows by {size(first.growth_bytes_a_day)} a day" if first.growth_bytes_a_day else ""
-        return Reason(Level.BAD, f"{when}: {quoted(first.label)} has {size(first.bytes)} of {limit}{growth}.")
+        growth = (
+            f" and grows by {size_text(first.growth_bytes_a_day)} a day" if first.growth_bytes_a_day else ""
+        )
+        return Reason(
+            Level.BAD, f"{when}: {quoted(first.label)} has {size_text(first.bytes)} of {limit}{growth}."
+        )
     if hot and (hot[0].days_to_ru_limit or 0) < LIFETIME_DAYS_MIN:
         first = hot[0]
         when = "now" if not first.days_to_ru_limit else f"in {lifetime(first.days_to_ru_limit)}"
@@ -122,7 +127,7 @@ def _lifetimes(assessment: Assessment, setting: Setting, tops: tuple[TopValue, .
             f"{quoted(first.label)} asks for more than {rate(setting.limits.physical_partition_ru)} {when}, which one "
             "physical partition does not give.",
         )
-    largest = size(assessment.measures.largest_bytes)
+    largest = size_text(assessment.measures.largest_bytes)
     if full:
         return Reason(
             Level.GOOD,

@@ -25,17 +25,6 @@ def about(count: int) -> str:
     return f"{count:,}"
 
 
-def size(size_bytes: float) -> str:
-    """A size with three digits at most."""
-    if size_bytes < 1000:
-        return f"{size_bytes:,.0f} bytes"
-    value, unit = size_bytes / 1024, "KB"
-    for larger in ("MB", "GB", "TB"):
-        if value >= 1000:
-            value, unit = value / 1024, larger
-    return f"{value:,.0f} {unit}" if value >= 100 else f"{value:,.1f} {unit}"
-
-
 def rate(ru: float) -> str:
     return f"{ru:,.0f} RU/s" if ru >= 10 or ru == 0 else f"{ru:,.2f} RU/s"
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 
 from pleiad.advise.report import Candidate, Level, Report, Verdict
-from pleiad.advise.words import lifetime, percent, size, times
+from pleiad.advise.words import lifetime, percent, times
 from pleiad.cli.table import shown, width_of
+from pleiad.limits import size_text
 
 WIDTH = 80
 _KEY_WIDTH = 24
@@ -117,7 +118,7 @@ def _partitions(candidate: Candidate) -> list[str]:
     for number, (ru, held) in enumerate(zip(judged.ru, judged.storage_bytes, strict=True)):
         over = "*" if ru > allowed else " "
         lines.append(
-            f"  {number:>3} {_bar(ru / allowed, _LOAD_WIDTH)}{over}{ru:>9,.0f} RU/s {size(held):>11}"
+            f"  {number:>3} {_bar(ru / allowed, _LOAD_WIDTH)}{over}{ru:>9,.0f} RU/s {size_text(held):>11}"
         )
     return lines
 
@@ -129,7 +130,7 @@ def _top_values(candidate: Candidate, report: Report) -> list[str]:
         lines.append(
             _fitted(
                 f"  {_cut(value.label, _LABEL_WIDTH)} {_bar(value.ru_share, 10)} {_short(value.ru_share):>7}"
-                f" {_short(value.bytes_share):>7} {size(value.bytes):>9} {full.replace('more than 100', '> 100')}"
+                f" {_short(value.bytes_share):>7} {size_text(value.bytes):>9} {full.replace('more than 100', '> 100')}"
             )
         )
     return lines

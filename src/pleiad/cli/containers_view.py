@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pleiad.cli.partition_view import Look, size_text
+from pleiad.cli.partition_view import Look
 from pleiad.cli.table import shown, table
+from pleiad.limits import size_text
 
 
 def containers_view(answers: Sequence[dict[str, Any]], look: Look) -> str:

@@ -17,6 +17,7 @@ import click
 from pleiad.cli.key import key_text
 from pleiad.cli.table import shown, width_of
 from pleiad.cli.words import counted
+from pleiad.limits import size_text
 
 _GAP = "  "
 _BAR_WIDTH_MAX = 20
@@ -225,13 +226,3 @@ def _cut_to(text: str, width: int, look: Look) -> str:
     while text and width_of(text) >= width:
         text = text[:-1]
     return text + look.cut
-
-
-def size_text(size_bytes: int) -> str:
-    """A size in the unit that leaves one to three digits before the point."""
-    size = float(size_bytes)
-    for unit in ("B", "KB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TB"

@@ -40,19 +40,19 @@ class Hasher:
             value = int(value)  # 1 and 1.0 are one value
         return self._digest(f"{type(value).__name__}{value!r}")
 
-    def briefs(self, briefs: Iterable[Brief]) -> list[list[Any]]:
+    def briefs(self, briefs: Iterable[Brief]) -> list[tuple[Any, ...]]:
         """Briefs with hashes, each with a mark that it has them. Every request comes here: it is a few look-ups."""
         known, value = self._remembered.get, self.value
         return [
-            [
+            (
                 at,
                 operation,
-                [known(key[0]) or value(key[0])] if len(key) == 1 else [value(each) for each in key],
+                (known(key[0]) or value(key[0]),) if len(key) == 1 else [value(each) for each in key],
                 known(id) or value(id),
                 charge_ru,
                 size_bytes,
                 True,
-            ]
+            )
             for at, operation, key, id, charge_ru, size_bytes in briefs
         ]
 

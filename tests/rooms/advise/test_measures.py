@@ -18,7 +18,6 @@ from pleiad.advise.report import Report, Verdict
 from pleiad.advise.skew import rank_correlation, skew_of
 from pleiad.advise.table import Table
 from pleiad.advise.uniform import uniform_demands
-from pleiad.advise.words import size
 from pleiad.keys.hash import epk
 from pleiad.keys.range import even_ranges
 from pleiad.limits import Limits
@@ -383,18 +382,3 @@ def test_many_values_are_no_praise_of_the_one_that_takes_most() -> None:
     options = AdviceOptions(candidates=(parse("/tenantId", Limits()),))
     (found,) = advise("x", table, uniform_demands(table, 10_000), options).candidates
     assert "201 values." in [reason.text for reason in found.reasons]
-
-
-@pytest.mark.parametrize(
-    ("size_bytes", "text"),
-    [
-        (0, "0 bytes"),
-        (999, "999 bytes"),
-        (1_000, "1.0 KB"),
-        (150 * 1024, "150 KB"),
-        (8.5 * 1024**2, "8.5 MB"),
-        (5_000 * 1024**4, "5,000 TB"),
-    ],
-)
-def test_sizes_have_three_digits_at_most_below_a_thousand_terabytes(size_bytes: float, text: str) -> None:
-    assert size(size_bytes) == text

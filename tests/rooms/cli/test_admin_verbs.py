@@ -16,7 +16,7 @@ from azure.cosmos import CosmosClient, PartitionKey
 from click.testing import CliRunner, Result
 
 from pleiad.cli.main import cli
-from pleiad.cli.partition_view import Look, size_text, view
+from pleiad.cli.partition_view import Look, view
 from pleiad.limits import Limits
 from pleiad.testing.start import RunningServer
 from tests.stores import StartServer
@@ -123,14 +123,6 @@ def test_colours_are_for_terminals_and_letters_for_those_that_have_them() -> Non
     text = view(picture(5, 100), [], Look(60, blocks=("#", "."), cut="~"))
     assert "####" in text
     assert "█" not in text
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [(0, "0 B"), (999, "999 B"), (1024, "1.0 KB"), (5 * 1024**3, "5.0 GB"), (2**50, "1024.0 TB")],
-)
-def test_sizes_have_a_fitting_unit(size: int, text: str) -> None:
-    assert size_text(size) == text
 
 
 def test_watching_goes_on_until_it_is_stopped(server: RunningServer) -> None:
