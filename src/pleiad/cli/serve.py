@@ -17,7 +17,7 @@ from pleiad.cli.log_output import FORMATS, logging_to_standard_error
 from pleiad.cli.serving import REFUSALS, serve_until_stopped
 from pleiad.cli.workers import Supervisor
 from pleiad.engine.consistency import BY_OPTION, Consistency
-from pleiad.engine.trail import Mode
+from pleiad.engine.recording import Mode
 from pleiad.engine.watch.request_log import REQUESTS, SLOW
 from pleiad.head_ports import BY_NAME, HEADS, NOSQL
 from pleiad.node import THROTTLES, Node, Settings
@@ -310,7 +310,7 @@ def serve(
         shows_link = (link or (sys.stdout is not None and sys.stdout.isatty())) and not no_link
         logging_on = partial(logging_to_standard_error, log_level, log_format)
         if workers > 1:
-            Supervisor(settings, workers, sample, shows_link, partial(logging_on, _logged(settings))).run()
+            Supervisor(settings, workers, sample, shows_link, logging_on, _logged(settings)).run()
             return
         with logging_on(_logged(settings)):
             run(serve_until_stopped(Node(settings), sample, shows_link))

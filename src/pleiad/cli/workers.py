@@ -34,7 +34,7 @@ from pathlib import Path
 import orjson
 
 from pleiad.cli.serving import REFUSALS, banner, say
-from pleiad.engine.trail import Mode
+from pleiad.engine.recording import Mode
 from pleiad.node import DRAIN_SECONDS, SQLITE, Node, Settings, SettingsError
 from pleiad.server.lifecycle import on_hangup, run, settle_garbage_collector, wait_for_stop
 from pleiad.server.worker_place import WorkerPlace, WorkersState
@@ -87,13 +87,15 @@ class Supervisor:
         count: int,
         sample: bool,
         shows_link: bool,
-        logging_on: Callable[[], AbstractContextManager[None]],
+        logging_on: Callable[[tuple[str, ...]], AbstractContextManager[None]],
+        logged: tuple[str, ...],
     ) -> None:
         check(settings)
         self._settings = settings
         self._sample = sample
         self._shows_link = shows_link
         self._logging_on = logging_on
+        self._logged = logged
         self._workers = [_Worker(number) for number in range(count)]
         self._selector = selectors.DefaultSelector()
         self._signals: list[int] = []
@@ -108,7 +110,12 @@ class Supervisor:
     def run(self) -> None:
         """Serves until it is told to stop. SettingsError when the workers cannot start."""
         self._settings.check_ports()
-        logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        with self._logging_on(()):  # without a thread, which would not be there after a fork
+            self._run()
+        if self._failure:
+            raise SettingsError(self._failure)
+
+    def _run(self) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="pleiad-"))
         woken, wakes = socket.socketpair()
         woken.setblocking(False)
@@ -129,8 +136,6 @@ class Supervisor:
             shutil.rmtree(self._directory, ignore_errors=True)
             for held in self._held:
                 held.close()
-        if self._failure:
-            raise SettingsError(self._failure)
 
     def _prepared(self, settings: Settings) -> Settings:
         """The settings of workers: free ports found and held, and one directory for the certificate of all."""
@@ -325,7 +330,7 @@ class Supervisor:
                 if other.pipe is not None:
                     other.pipe.close()
             logging.getLogger().handlers.clear()
-            with self._logging_on():
+            with self._logging_on(self._logged):
                 code = self._work(worker, pipe)
         except BaseException:
             traceback.print_exc()

@@ -20,9 +20,9 @@ from pleiad.engine.allotment import Allotment
 from pleiad.engine.container_scripts import ContainerScripts
 from pleiad.engine.fresh import Looks
 from pleiad.engine.kept import KeptWork
+from pleiad.engine.recording import Recording
 from pleiad.engine.seal import Seal
 from pleiad.engine.traffic import SLICES, Heat, Traffic
-from pleiad.engine.trail import Trail
 from pleiad.errors import PleiadError
 from pleiad.index.policy import ELEMENT
 from pleiad.index.terms import TermCounter
@@ -80,7 +80,7 @@ class Container:
         """What a fixed container holds at most, on its one physical partition; 0: it is none."""
         self.traffic = Traffic()
         self.heat = Heat(self._slice_of, lambda: self.traffic.spent_ru())
-        self.trail: Trail | None = None
+        self.recording: Recording | None = None
         """Where requests are noted for the workload record, while that is switched on."""
         self.map = partition_map
         self.allotment = Allotment()

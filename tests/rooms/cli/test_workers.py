@@ -130,7 +130,8 @@ def bring(served: Served, token: str) -> int:
 
 
 def test_a_worker_that_is_killed_is_started_again_and_nobody_else_notices(postgres_database: str) -> None:
-    with serving("--ephemeral", "--port", 0, "--workers", 2, PLEIAD_STORE=postgres_database) as served:
+    options = ("--ephemeral", "--port", 0, "--workers", 2, "--log-format", "json")
+    with serving(*options, PLEIAD_STORE=postgres_database) as served:
         container_of(served)
         read(served)
         before = metrics(served)
@@ -147,8 +148,9 @@ def test_a_worker_that_is_killed_is_started_again_and_nobody_else_notices(postgr
         kill(served, second, signal.SIGTERM)
         code, _, log = served.stop(signal.SIGINT)
     assert code == 0
-    assert "ended with signal 9; it is started again" in log
-    assert "ended with exit code 0; it is started again" in log
+    told = [json.loads(line)["message"] for line in log.splitlines()]
+    assert any("ended with signal 9; it is started again" in each for each in told)
+    assert any("ended with exit code 0; it is started again" in each for each in told)
 
 
 def test_no_worker_outlives_the_process_above_it(postgres_database: str) -> None:
