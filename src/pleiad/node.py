@@ -22,7 +22,7 @@ from pleiad.engine import items
 from pleiad.engine.consistency import Consistency
 from pleiad.engine.desk import Desk
 from pleiad.engine.engine import Engine
-from pleiad.engine.trail import Mode
+from pleiad.engine.recording import Mode
 from pleiad.engine.watch.request_log import RequestLog
 from pleiad.errors import RESOURCE_EXISTS, PleiadError
 from pleiad.head_ports import BY_NAME, NOSQL, chosen

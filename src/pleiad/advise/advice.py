@@ -153,7 +153,7 @@ def _days(table: Table) -> float | None:
 
 
 def _created_a_day(table: Table, demands: Demands) -> float | None:
-    """What the requests of a trace create in a day."""
+    """What the requests of a record create in a day."""
     if demands.basis is Basis.UNIFORM or not demands.count:
         return None
     is_create = np.array([name == "create" for name in demands.operations])[demands.operation]

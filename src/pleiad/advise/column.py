@@ -208,7 +208,7 @@ class ColumnBuilder:
                 kinds.missing += value is UNDEFINED
                 kinds.null += value is None
                 kinds.boolean += value.__class__ is bool
-        numbers = [value for value in values if value.__class__ in _NUMBERS]
+        numbers: list[Any] = [value for value in values if value.__class__ in _NUMBERS]
         kinds.number += len(numbers)
         if numbers and (max(numbers) > _EXACT_INTEGER_MAX or min(numbers) < -_EXACT_INTEGER_MAX):
             kinds.unsafe += sum(abs(value) > _EXACT_INTEGER_MAX for value in numbers)

@@ -23,7 +23,7 @@ from pleiad.job.advice.task import AdviceTask, task_from_json
 from pleiad.job.item_file.entry import Entry
 
 if TYPE_CHECKING:
-    from pleiad.advise.trace import Trace
+    from pleiad.advise.recorded import Record
 
 _FRAME_BYTES_MAX = 256 * 1024 * 1024
 _GRACE_SECONDS = 60
@@ -124,11 +124,11 @@ def _answer(server: _Server) -> None:
         current=task.key_paths,
         limits=task.limits,
     )
-    trace = _trace(server)
+    record = _record(server)
     reading = reading_options(
         candidates,
         None,
-        trace,
+        record,
         task.key_paths,
         rows_max=task.rows_max,
         indexing=task.indexing,
@@ -136,7 +136,7 @@ def _answer(server: _Server) -> None:
     )
     table = read_table(server.entries(), reading)
     try:
-        demands, notes = demands_of(table, None, trace, options)
+        demands, notes = demands_of(table, None, record, options)
         report = advise(task.source, table, demands, replace(options, notes=notes), server.step)
     except NothingToAdviseError as error:
         server.give(FrameKind.PROBLEM, f"{str(error)[:_PROBLEM_CHARACTERS]}.".encode())
@@ -145,11 +145,11 @@ def _answer(server: _Server) -> None:
     server.give(FrameKind.PAGE, page_of(report).encode("utf-8", "backslashreplace"))
 
 
-def _trace(server: _Server) -> Trace:
-    from pleiad.advise.trace import TraceReader
+def _record(server: _Server) -> Record:
+    from pleiad.advise.recorded import RecordReader
     from pleiad.workload import record
 
-    reader = TraceReader(server.task.source)
+    reader = RecordReader(server.task.source)
     for piece in server.record():
         reader.take(record.read(io.BytesIO(piece), lambda line: None))
     return reader.finish()

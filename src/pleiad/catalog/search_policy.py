@@ -44,12 +44,13 @@ def embedding_dimensions(policy: object, limits: Limits) -> dict[str, int] | Non
             raise _invalid(f"The Vector Embedding Policy contains an invalid Path: {path}.")
         if path in found:
             raise _invalid(f"Duplicate Path :{path} found in Vector Embedding Policy.")
-        if type(dimensions) is not int or not 1 <= dimensions <= limits.vector_dimensions:
-            too_many = type(dimensions) is int and dimensions > limits.vector_dimensions
-            problem = "more than the maximum supported value" if too_many else "no whole number of at least 1"
+        if type(dimensions) is not int or dimensions < 1:
+            problem = f"invalid Dimensions:{dimensions}, it should be positive integer"
+            raise _invalid(f"The Vector Embedding Policy has {problem}.")
+        if dimensions > limits.vector_dimensions:
             raise _invalid(
-                f"The Vector Embedding Policy has Dimensions:{dimensions} which is {problem}; "
-                f"the maximum is {limits.vector_dimensions}."
+                f"The Vector Embedding Policy has Dimensions:{dimensions} which is more than the maximum supported "
+                f"value; the maximum is {limits.vector_dimensions}."
             )
         if str(entry.get("dataType", "float32")).lower() not in _DATA_TYPES:
             raise _invalid(f"The Vector Embedding Policy has an invalid DataType for Path {path}.")

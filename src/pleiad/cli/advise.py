@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pleiad.advise.advice import AdviceOptions, Growth
     from pleiad.advise.key import Key
     from pleiad.advise.queries import Asked
+    from pleiad.advise.recorded import Record
     from pleiad.advise.report import Prices, Report
     from pleiad.advise.table import Table
-    from pleiad.advise.trace import Trace
     from pleiad.client.containers import FoundContainer
     from pleiad.job.item_file.entry import Entry
 
@@ -207,16 +207,16 @@ def _report(asking: _Asking, options: AdviceOptions, line: ProgressLine) -> Repo
 
     names = asking.container
     asked = None if asking.queries_file is None else _asked(asking.queries_file)
-    trace = None if asking.workload_file is None else _trace_of_file(asking.workload_file, names)
+    record = None if asking.workload_file is None else _record_of_file(asking.workload_file, names)
     found: FoundContainer | None = None
     if names is not None:
-        found, throughput_ru, recorded = _container(asking, names, asked is None and trace is None)
-        trace = trace or recorded
+        found, throughput_ru, recorded = _container(asking, names, asked is None and record is None)
+        record = record or recorded
         options = replace(
             options, current=found.key.paths, throughput_ru=options.throughput_ru or throughput_ru
         )
-    table = _table(asking, found, asked, trace, line)
-    demands, notes = demands_of(table, asked, trace, options)
+    table = _table(asking, found, asked, record, line)
+    demands, notes = demands_of(table, asked, record, options)
     return advise_on(
         asking.source,
         table,
@@ -230,7 +230,7 @@ def _table(
     asking: _Asking,
     found: FoundContainer | None,
     asked: list[Asked] | None,
-    trace: Trace | None,
+    record: Record | None,
     line: ProgressLine,
 ) -> Table:
     from pleiad.advise.sources import reading_options
@@ -240,7 +240,7 @@ def _table(
     reading = reading_options(
         asking.candidates,
         asked,
-        trace,
+        record,
         () if found is None else found.key.paths,
         rows_max=asking.rows_max,
         indexing=None if found is None else found.definition.get("indexingPolicy"),
@@ -288,15 +288,15 @@ def _asked(path: Path) -> list[Asked]:
         raise click.ClickException(f"{path}: {error}") from None
 
 
-def _trace_of_file(path: Path, names: tuple[str, str] | None) -> Trace:
-    from pleiad.advise.trace import TraceReader
-    from pleiad.workload import record
+def _record_of_file(path: Path, names: tuple[str, str] | None) -> Record:
+    from pleiad.advise.recorded import RecordReader
+    from pleiad.workload.record import BadLine, read
 
     bad: list[str] = []
-    reader = TraceReader("/".join(names) if names is not None else "")
+    reader = RecordReader("/".join(names) if names is not None else "")
     count = 0
 
-    def note(line: record.BadLine) -> None:
+    def note(line: BadLine) -> None:
         nonlocal count
         count += 1
         if len(bad) < 5:
@@ -304,32 +304,32 @@ def _trace_of_file(path: Path, names: tuple[str, str] | None) -> Trace:
 
     try:
         with path.open("rb") as file:
-            reader.take(record.read(file, note))
+            reader.take(read(file, note))
     except OSError as error:
         raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
-    trace = reader.finish(bad, count)
-    if not trace.requests:
+    record = reader.finish(bad, count)
+    if not record.requests:
         reason = (
             bad[0]
             if bad
             else f"none of its requests is on {reader.container}"
-            if trace.others
+            if record.others
             else "it is empty"
         )
         raise click.ClickException(f"{path} has no requests to try keys with: {reason}")
-    return trace
+    return record
 
 
 def _container(
-    asking: _Asking, names: tuple[str, str], wants_trace: bool
-) -> tuple[FoundContainer, float | None, Trace | None]:
+    asking: _Asking, names: tuple[str, str], wants_record: bool
+) -> tuple[FoundContainer, float | None, Record | None]:
     """The container, its throughput, and what is recorded of its requests."""
-    from pleiad.advise.trace import TraceReader
+    from pleiad.advise.recorded import RecordReader
     from pleiad.client.account import Account
     from pleiad.client.admin import Admin
     from pleiad.client.connection import Connection
     from pleiad.client.containers import find_container
-    from pleiad.workload import record
+    from pleiad.workload.record import read
 
     with Connection(asking.endpoint, asking.key) as connection:
         found = find_container(connection, *names)
@@ -338,13 +338,13 @@ def _container(
                 f"there is no file {asking.source}, and no container of that name at {asking.endpoint}"
             )
         offer = Account(connection).throughputs().get(found.rid)
-        trace = None
-        if wants_trace:
-            reader = TraceReader("/".join(names))
+        record = None
+        if wants_record:
+            reader = RecordReader("/".join(names))
             for piece in Admin(connection).workload_lines(*names):
-                reader.take(record.read(io.BytesIO(piece), lambda line: None))
-            trace = reader.finish()
-    return found, None if offer is None else float(offer.ru), trace
+                reader.take(read(io.BytesIO(piece), lambda line: None))
+            record = reader.finish()
+    return found, None if offer is None else float(offer.ru), record
 
 
 def _show(report: Report, as_json: bool, html_file: Path | None) -> None:

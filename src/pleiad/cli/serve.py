@@ -17,7 +17,7 @@ from pleiad.cli.log_output import FORMATS, logging_to_standard_error
 from pleiad.cli.serving import REFUSALS, serve_until_stopped
 from pleiad.cli.workers import Supervisor
 from pleiad.engine.consistency import BY_OPTION, Consistency
-from pleiad.engine.trail import Mode
+from pleiad.engine.recording import Mode
 from pleiad.engine.watch.request_log import REQUESTS, SLOW
 from pleiad.head_ports import BY_NAME, HEADS, NOSQL
 from pleiad.node import THROTTLES, Node, Settings

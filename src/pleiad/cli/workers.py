@@ -34,7 +34,7 @@ from pathlib import Path
 import orjson
 
 from pleiad.cli.serving import REFUSALS, banner, say
-from pleiad.engine.trail import Mode
+from pleiad.engine.recording import Mode
 from pleiad.node import DRAIN_SECONDS, SQLITE, Node, Settings, SettingsError
 from pleiad.server.lifecycle import on_hangup, run, settle_garbage_collector, wait_for_stop
 from pleiad.server.worker_place import WorkerPlace, WorkersState

@@ -11,7 +11,7 @@ from typing import Final
 
 from pleiad.workload import record
 
-_TRACED: Final = {
+_RECORDED: Final = {
     "read": record.Operation.READ,
     "create": record.Operation.CREATE,
     "upsert": record.Operation.UPSERT,
@@ -207,5 +207,5 @@ class Operation(Enum):
             word if self.is_item_operation else "admin" if self.is_admin else f"metadata_{effect.value}"
         )
         """What metrics and faults call it: operations on items each by their name, the others together."""
-        self.traced = _TRACED[word].value if word in _TRACED and self.is_item_operation else None
+        self.recorded_as = _RECORDED[word].value if word in _RECORDED and self.is_item_operation else None
         """What it is in a workload record; None where it leaves none."""

@@ -35,6 +35,8 @@ class KeyDefinition:
     system_key: bool = False
     names_version: bool = field(default=False, compare=False)
     """Whether it was defined with a version, which then is told back."""
+    is_sealed: bool = False
+    """Whether items are kept by the seal of their key too, so that no other value has their place; version 2 only."""
     path_steps: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
     # The property name when the key is one property at the top of the item: the common case, kept fast.
     _name_at_top: str | None = field(init=False, repr=False, compare=False)

@@ -8,12 +8,17 @@ Epks are raw bytes and compare as bytes, which is the order of the upper-case he
   themselves in an order-preserving form; of a string only the first 100 UTF-16 units count.
 
 No values at all (a migrated container without a key) have the empty epk. Numbers are IEEE 754 doubles.
+
+MurmurHash3 is known to clients and made for speed: who wants to finds another value with a given hash of version 2 in
+seconds. So a full key of a definition that is sealed has a seal behind its hash, which nobody can choose. Ranges of
+hashes hold the same keys with it and without, since it stands behind all of the hash.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from hashlib import blake2b
 from itertools import repeat
 from typing import TYPE_CHECKING, cast
 
@@ -28,6 +33,8 @@ if TYPE_CHECKING:
 HASH_V1_MAX = 2**32 - 1
 HASH_V2_MAX = 2**126 - 1
 HASH_V2_BYTES = 16
+SEAL_BYTES = 12
+_SEAL_FIRST_BYTE_MAX = 0x3F
 
 _V1_STRING_UTF16_UNITS = 100
 _V1_STRING_BYTES_TERMINATED = 100
@@ -59,13 +66,18 @@ HEAD_MAX = 2**62 - 1
 def epk(values: tuple[KeyValue, ...], definition: KeyDefinition) -> bytes:
     """The effective partition key of these values; fewer values than paths give a MultiHash prefix."""
     if definition.version == 2:
-        if len(values) == 1:
-            return _hash_v2(_hashed_form(values[0], b"\xff"))
+        if len(values) == 1 == definition.levels:
+            form = _hashed_form(values[0], b"\xff")
+            return _hash_v2(form) + _seal(form) if definition.is_sealed else _hash_v2(form)
+        forms = [_hashed_form(value, b"\xff") for value in values]
         if definition.kind == "MultiHash":
-            return b"".join([_hash_v2(_hashed_form(value, b"\xff")) for value in values])
-        if not values:
+            hashed = b"".join(map(_hash_v2, forms))
+        elif not values:
             return b""
-        return _hash_v2(b"".join([_hashed_form(value, b"\xff") for value in values]))
+        else:
+            hashed = _hash_v2(b"".join(forms))
+        is_sealed = definition.is_sealed and len(values) == definition.levels
+        return hashed + _seal(b"".join(forms)) if is_sealed else hashed
     return _epk_v1(values)
 
 
@@ -92,6 +104,11 @@ def hash_digests(forms: Sequence[bytes]) -> bytes:
     return b"".join(map(_digest128, forms))
 
 
+def hash_of(epk: bytes, definition: KeyDefinition) -> bytes:
+    """The part of an epk, or of the end of a range, that clients know: without the seal."""
+    return epk[: HASH_V2_BYTES * definition.levels] if definition.is_sealed else epk
+
+
 def epk_heads(values: Sequence[KeyValue]) -> list[int]:
     """The first eight bytes of the epk of each value alone, as numbers: version 2, for many values at once."""
     digests = hash_digests(hashed_forms(values))
@@ -100,6 +117,12 @@ def epk_heads(values: Sequence[KeyValue]) -> list[int]:
 
 def _hash_v2(data: bytes) -> bytes:
     return (_hash128(data, 0) & HASH_V2_MAX).to_bytes(HASH_V2_BYTES, "big")
+
+
+def _seal(data: bytes) -> bytes:
+    """Like the hash of a next level it never begins with FF, which ends the range beneath a prefix."""
+    digest = blake2b(data, digest_size=SEAL_BYTES).digest()
+    return b"%c%b" % (digest[0] & _SEAL_FIRST_BYTE_MAX, digest[1:])
 
 
 def _hashed_form(value: KeyValue, string_end: bytes) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 
 from pleiad.account.keys import AccountKeys, KeysInForce
 from pleiad.engine.engine import Engine
-from pleiad.engine.trail import Mode
+from pleiad.engine.recording import Mode
 from pleiad.limits import Limits
 from tests.proofs.rights.account import MASTER_KEY, READ_ONLY_KEY, Account, OpenAccount, fill
 from tests.stores import OpenStore

@@ -43,7 +43,10 @@ def test_search_policies_are_kept_as_given() -> None:
         ),
         ({"vectorEmbeddingPolicy": 1}, "must be an object"),
         ({"vectorEmbeddingPolicy": {"vectorEmbeddings": [{"path": "v", "dimensions": 3}]}}, "invalid Path"),
-        ({"vectorEmbeddingPolicy": {"vectorEmbeddings": [{"path": "/v", "dimensions": 0}]}}, "Dimensions:0"),
+        (
+            {"vectorEmbeddingPolicy": {"vectorEmbeddings": [{"path": "/v", "dimensions": 0}]}},
+            "has invalid Dimensions:0, it should be positive integer",
+        ),
         (
             {"vectorEmbeddingPolicy": {"vectorEmbeddings": [{"path": "/v", "dimensions": 3}] * 2}},
             "Duplicate Path :/v found in Vector Embedding Policy.",

@@ -30,6 +30,7 @@ from pleiad.job.item_file.form import (
 )
 from pleiad.job.item_file.reader import ReadOptions, open_items
 from pleiad.job.item_file.writer import writing_items
+from tests.waiting import SECONDS_MAX
 
 HAS_ZSTD = any(importlib.util.find_spec(name) for name in ("compression", "backports")) and (
     sys.version_info >= (3, 14) or importlib.util.find_spec("backports.zstd") is not None
@@ -166,7 +167,7 @@ def test_a_pipe_is_written_and_not_replaced(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
     reader.start()
     write(pipe, Form.JSONL, [{"id": "1"}])
-    reader.join(60)
+    reader.join(SECONDS_MAX)
     assert found == [b'{"id":"1"}\n']
     assert pipe.is_fifo()
 

@@ -37,7 +37,7 @@ async def test_the_items_of_several_keys_come_by_rid_within_a_range(world: Any, 
             assert len(numbers) > 30
 
 
-async def test_a_page_whose_size_is_the_servers_ends_with_its_physical_partition(world: Any) -> None:
+async def test_a_page_ends_with_its_physical_partition(world: Any) -> None:
     async with world(partitions=3) as w:
         await fill(w)
         answer = await w.query("SELECT VALUE c.pk FROM c", ends_with_partition=True)
@@ -62,6 +62,8 @@ async def test_a_partition_without_results_is_a_page_where_the_size_is_the_serve
         answer = await w.query(text, ends_with_partition=True)
         assert [len(page.results) for page in answer.pages] == [0, 0, len(answer.results)]
         assert set(answer.results) == ({key} if count else set())
+        sized = await w.query(text, ends_with_partition=True, is_sized=True)
+        assert [len(page.results) for page in sized.pages] == [len(answer.results)]
 
 
 async def test_a_token_over_many_keys_is_short(world: Any) -> None:

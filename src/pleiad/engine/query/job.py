@@ -73,7 +73,9 @@ class QueryRequest(NamedTuple):
     is_paged: bool = False
     """The client asked for pages of a size of its own, so it wants to go on by their tokens."""
     ends_with_partition: bool = False
-    """The size of a page is left to the server: one that has results ends where its physical partition does."""
+    """A page that has results ends where its physical partition does, as those of the service's gateway do."""
+    is_sized: bool = False
+    """The client asked for pages of a size: a partition without results is none, which spares requests."""
     merges_values: bool = False
     """The client can also make one of equal results, and one aggregate of those of partitions."""
     merges_partitions: bool = False

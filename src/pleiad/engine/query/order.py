@@ -126,9 +126,11 @@ async def ordered_page(job: QueryJob, state: OrderState | None) -> tuple[list[by
             job.loaded(each.item_bytes)
     last: Found | None = page[used - 1] if used else None
     is_complete = used == len(page) and emitted + used == most
-    # Nothing was left when the rows ended, but a full page of several keys does not tell; that of one key does.
+    # Nothing was left when the rows ended, but a full page of several keys of a partition does not tell. One of a key
+    # does, and one that is merged here: a client that merges by itself knows the end as soon.
     is_one_key = len(job.spans) == 1 and job.spans[0].is_one_hash
-    tells_end = is_one_key or len(results) < job.request.items_max
+    is_merged = not job.request.is_confined and len(job.partitions) > 1
+    tells_end = is_one_key or is_merged or len(results) < job.request.items_max
     if used == len(page) and not rest and not is_complete and tells_end:
         last = read.end
     if not is_paid:

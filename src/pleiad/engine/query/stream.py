@@ -4,8 +4,9 @@ The next page goes on where this one stopped in the walk over the container. An 
 may be cut between them; the token then says of which item how many rows were given. What DISTINCT has seen is kept
 for the next page, and gathered again where it is gone.
 
-A page whose size nobody has asked for ends where its physical partition does, be it empty, as the service's pages do:
-its gateway asks one partition after the other. Another one is filled, which spares requests.
+A page ends where its physical partition does, as the service's do: its gateway asks one partition after the other. Only
+one whose size nobody has asked for may be empty there. A client that knows no query plans and asks for a size gets
+its pages filled, which spares requests.
 """
 
 from __future__ import annotations
@@ -214,7 +215,7 @@ async def _page_of_walk(
             scan.stop_after(rows[taken - 1] if taken else None, rows)
         if scan.is_done or stream.is_full or job.is_out_of_time() or scan.is_held:
             break
-        if ends_with_partition and not scan.is_next_visited:
+        if ends_with_partition and not scan.is_next_visited and (stream.results or not job.request.is_sized):
             break
         await job.pace.rest()
     if stream.has_all and last is not None and not tells_end:
@@ -287,11 +288,14 @@ def _take_all(job: QueryJob, stream: StreamPage, rows: Sequence[Row]) -> int:
 
 def _tells_end(job: QueryJob) -> bool:
     """Whether a full page says that it is the last one: what a filter names, a key or ids, is known to be all there."""
-    if job.keys.named:
+    if job.query.block.where is None:
+        return False
+    names = job.query.filter_names
+    is_one_key = len(job.spans) == 1 and job.spans[0].is_one_hash
+    if job.keys.named or (is_one_key and names and not job.container.key_names.isdisjoint(names)):
         return True
-    # What a query reads of items tells quickly of most that they name no ids.
-    may_name_ids = job.query.filter_names is None or "id" in job.query.filter_names
-    if job.query.block.where is None or not may_name_ids:
+    # What a filter reads of items tells quickly of most that they name no ids.
+    if names is not None and "id" not in names:
         return False
     return key_values(job.query.plan, job.request.parameters, (("id",),)) is not None
 

@@ -131,7 +131,7 @@ def _begin_read(call: Call, container: Container, id: str) -> tuple[Key | None, 
 
 
 async def create(call: Call) -> Response:
-    container = await container_of(call)
+    container = opened(call) or await container_of(call)
     if names_triggers(call):
         return await _with_triggers(call, container, ItemOperation(ItemVerb.CREATE, "", call.request.body))
     key = key_of(call)

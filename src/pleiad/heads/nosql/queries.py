@@ -24,6 +24,7 @@ from pleiad.heads.nosql.query_reports import (
     metrics_header,
 )
 from pleiad.heads.nosql.render import feed_body, items_answer, resource_answer
+from pleiad.keys.hash import hash_of
 from pleiad.keys.range import disjoint
 from pleiad.query import Query, advice, compile_query, compile_turn
 from pleiad.query.gateway_plan import gateway_plan
@@ -72,7 +73,8 @@ async def query(call: Call) -> Response:
         is_confined=is_confined(call),
         may_fan_out=call.flag(CROSS_PARTITION),
         is_paged=has_size or b"x-ms-continuation" in call.request.headers,
-        ends_with_partition=not has_size,
+        ends_with_partition=merges or not has_size,
+        is_sized=has_size,
         merges_partitions=merges,
         merges_values=merges and _MERGES_ROWS_ONLY not in call.text(b"x-ms-useragent"),
         items_max=_page_items(call),
@@ -211,7 +213,7 @@ def _planned(
         points = {container.span_of(key) for key in keys if len(key) == container.key.levels}
         found = []
         for span in disjoint(container.span_of(key) for key in keys):
-            low, high = span.to_hex()
+            low, high = (hash_of(end, container.key).hex().upper() for end in (span.min, span.max))
             is_point = span in points
             found.append(_range(low, low if is_point else high, is_point))
         return found

@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TypeVar
@@ -206,12 +206,12 @@ class SegmentFile(SegmentReads, Member):
 
     # -- writes --------------------------------------------------------------------------------
 
-    async def commit(self, write: PartitionWrite) -> Sequence[Outcome]:
+    def commit(self, write: PartitionWrite) -> Awaitable[Sequence[Outcome]]:
         self._check_usable()
         future: asyncio.Future[Sequence[Outcome]] = asyncio.get_running_loop().create_future()
         self._waiting.append((write, future))
         self._wake()
-        return await future
+        return future
 
     def _wake(self) -> None:
         if not self._busy and not self._scheduled:

@@ -93,7 +93,7 @@ def test_what_was_recorded_of_the_requests_is_used(admin: Admin, container: Cont
     admin.switch_workload(*names, "values")
     fill(container)
     made(admin, names)
-    assert admin.advice_report(*names)["workload"]["basis"] == "trace"
+    assert admin.advice_report(*names)["workload"]["basis"] == "record"
 
 
 def test_a_container_without_items_has_no_advice_and_the_report_of_before_stays(

@@ -22,7 +22,7 @@ from pleiad.account.keys import EMULATOR_KEY
 from pleiad.node import Settings
 from tests.rooms.cli.test_serve import refused, serving
 from tests.rooms.heads.nosql.conftest import Wire
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 OLD, OTHER, NEW, READ, READ_TOO = (
     base64.b64encode(letter * 64).decode() for letter in (b"o", b"t", b"n", b"r", b"s")
@@ -133,7 +133,7 @@ def test_a_body_that_is_still_on_the_way_comes_too_late(
     }
     path = "/%64bs" if encoded else "/dbs"
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    with socket.create_connection(("127.0.0.1", served.server.port), timeout=10) as late:
+    with socket.create_connection(("127.0.0.1", served.server.port), timeout=SECONDS_MAX) as late:
         late.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n".encode())
         assert late.recv(1000).startswith(b"HTTP/1.1 100")  # the key was good
         key_file(OTHER)
