@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-postgres lint bench oracle attack conformance clients javascript dotnet go java rust start-page browser endurance crash simulate truth isolation docs requirements lock clean
+.PHONY: help run test test-postgres lint bench bench-peers bench-growth oracle attack conformance clients javascript dotnet go java rust start-page browser endurance crash simulate truth isolation docs requirements lock clean
 
 # The locked versions are what everybody has. Where one of them cannot be had, for another Python or from an older index,
 # the newest allowed ones do as well.
@@ -51,6 +51,12 @@ lint: $(READY)  ## style, types, and the direction of imports between rooms
 
 bench: $(READY)  ## ratios against the same HTTP loop answering a constant; writes build/bench.json
 	$(BIN)/python -m bench
+
+bench-peers: $(READY)  ## ratios to other servers of the protocol, one core each, where Go and npm have them; writes build/peers.md
+	$(BIN)/python -m bench.peers
+
+bench-growth: $(READY)  ## processor time of an operation as items, partitions, containers and connections grow; writes build/growth.md and .svg
+	$(BIN)/python -m bench.growth
 
 attack: $(READY)  ## every class of attack on real servers, both stores; 1,000,000 fuzzed requests and queries, and frames; takes hours
 	$(BIN)/python -m attack

@@ -8,7 +8,7 @@ Invariants
 - CPU time of server, database and generator is taken over the same window as the rate, so that a saturated server
   (server near 100 %) can be told from a starved one (generator near 100 %).
 
-Limits: responses must carry ``Content-Length`` (a chunked one fails the round). Certificates are not looked at. Answers
+Limits: responses must carry ``Content-Length`` or come in chunks. Certificates are not looked at. Answers
 in frames must begin with the tokens PayloadPresent and TransportRequestID, as Pleiad writes them.
 """
 
@@ -28,11 +28,13 @@ from multiprocessing.connection import Connection as Pipe
 from types import TracebackType
 from typing import NamedTuple, cast
 
-from bench.process import LOOPBACK, client_cores, cpu_seconds, cpu_seconds_of_all, pinned
+from bench.process import LOOPBACK, client_cores, cpu_seconds_of_all, pinned
 
-_DRAIN_SECONDS = 10.0
+_DRAIN_SECONDS = 60.0
+_LOOK_SECONDS = 0.02
 _LENGTH_NAMES = (b"\r\ncontent-length: ", b"\r\nContent-Length: ")
 _BODILESS = (b"204", b"304")
+_LAST_CHUNK = b"\r\n0\r\n\r\n"
 NUMBER_AT = 27
 """Where the number of a request stands in its frame, whose first token it has to be."""
 _ANSWER_HEAD_BYTES = 35
@@ -59,6 +61,7 @@ class Job:
     tls: bool = False
     context: bytes = b""  # the first frame of a connection, where the requests are frames of direct mode
     in_flight: int = 1  # on each connection; more than one of frames only
+    answers_min: int = 1  # the window is longer where so many have not come in it
     repeat: bool = True  # False: each request is sent once, and the round ends early when all are answered
 
 
@@ -166,8 +169,12 @@ class _Client(asyncio.Protocol):
             if len(data) < head_end + 4 + body_bytes:
                 self._buffer = data
                 return
+        elif _is_chunked(data[:head_end]):
+            if not data.endswith(_LAST_CHUNK):  # one request in flight: what ends so ends the answer
+                self._buffer = data
+                return
         elif status not in _BODILESS:
-            self._load.fail("a response came without Content-Length")
+            self._load.fail("a response came without its length")
         self._buffer = b""
         load = self._load
         load.latencies.append(time.perf_counter() - self._sent_at)
@@ -184,6 +191,10 @@ class _Client(asyncio.Protocol):
                 self._length_name = name
                 return at
         return -1
+
+
+def _is_chunked(head: bytes) -> bool:
+    return b"\r\ntransfer-encoding: chunked" in head.lower()
 
 
 class _FrameClient(asyncio.Protocol):
@@ -287,6 +298,9 @@ async def _run(job: Job) -> Measure:
         load.statuses.clear()
     before = _times(job)
     await _wait(load.idle, job.seconds)
+    ends_at = before.clock + _DRAIN_SECONDS
+    while len(load.latencies) < job.answers_min and not load.idle.is_set() and time.perf_counter() < ends_at:
+        await _wait(load.idle, _LOOK_SECONDS)
     after = _times(job)
     latencies, statuses = sorted(load.latencies), dict(load.statuses)
     load.stopping = True
@@ -324,7 +338,7 @@ class _Times(NamedTuple):
 def _times(job: Job) -> _Times:
     pids = (job.server_pid, *(pid for _, pid in job.others))
     database = cpu_seconds_of_all(job.database_pid) if job.database_pid else 0.0
-    return _Times(time.perf_counter(), sum(map(cpu_seconds, pids)), time.process_time(), database)
+    return _Times(time.perf_counter(), sum(map(cpu_seconds_of_all, pids)), time.process_time(), database)
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,7 +95,13 @@ class PleiadServer:
 
 @contextlib.contextmanager
 def pleiad_server(
-    throttle: str = "observe", store: str = "sqlite", key: str = "", cores: set[int] | None = None
+    throttle: str = "observe",
+    store: str = "sqlite",
+    key: str = "",
+    cores: set[int] | None = None,
+    workers: int = 1,
+    options: Sequence[str] = (),
+    ready_seconds: float = _READY_SECONDS,
 ) -> Iterator[PleiadServer]:
     """A freshly started server that answers, with an empty data directory; both are gone afterwards.
 
@@ -109,20 +115,22 @@ def pleiad_server(
         executable = Path(sys.executable).with_name("pleiad")
         arguments = [str(executable), "serve", "--data", str(Path(directory) / "data")]
         arguments += ["--host", LOOPBACK, "--port", str(port), "--key", key, "--throttle", throttle]
-        arguments += ["--store", store]
+        arguments += ["--store", store, "--workers", str(workers), *options]
         log_path = Path(directory) / "server.log"
         with log_path.open("wb") as log:
             child = start(arguments, log, cores)
         try:
             server = PleiadServer(port, child.pid, key)
-            _wait_until_ready(server, child, log_path)
+            _wait_until_ready(server, child, log_path, ready_seconds)
             yield server
         finally:
             stop(child)
 
 
-def _wait_until_ready(server: PleiadServer, child: subprocess.Popen[bytes], log_path: Path) -> None:
-    deadline = time.monotonic() + _READY_SECONDS
+def _wait_until_ready(
+    server: PleiadServer, child: subprocess.Popen[bytes], log_path: Path, seconds: float
+) -> None:
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if child.poll() is not None:
             break

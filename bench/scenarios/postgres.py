@@ -13,6 +13,7 @@ Bars:
 - ``postgres_two_gateways_vs_one``: point reads/s with a second server process on the same database over one.
 - ``postgres_gateway_cpu_two_vs_one``: the same per second of CPU time of the servers: what a second one adds where
   it has a core of its own.
+- ``postgres_two_workers_vs_one``, ``postgres_worker_cpu_two_vs_one``: the same of a server with ``--workers 2``.
 """
 
 from __future__ import annotations
@@ -50,10 +51,15 @@ def run(settings: Settings, load: LoadProcess) -> FamilyReport:
             DriverProcess(postgres.new_database(), settings.items) as driver,
             pleiad_server(store=store) as server,
             pleiad_server(store=store, key=server.key, cores=client_cores()) as second,
+            pleiad_server(store=store, key=server.key, cores=set(), workers=2) as workers,
         ):
-            rounds = _Rounds(settings, load, driver, server, second, postgres.pid)
+            rounds = _Rounds(settings, load, driver, server, second, workers, postgres.pid)
             reads = rounds.alternate(
-                rounds.driven(PLAIN_READ), rounds.driven(STORE_READ), rounds.reads, rounds.reads_of_two
+                rounds.driven(PLAIN_READ),
+                rounds.driven(STORE_READ),
+                rounds.reads,
+                rounds.reads_of_two,
+                rounds.reads_of_workers,
             )
             before = rounds.commits()
             creates = rounds.alternate(
@@ -83,7 +89,7 @@ def _postgres_server() -> Iterator[PostgresServer]:
 def _report(
     reads: list[list[Measure]], creates: list[list[Measure]], writes_per_commit: float
 ) -> FamilyReport:
-    plain_read, store_read, read, read_of_two = reads
+    plain_read, store_read, read, read_of_two, read_of_workers = reads
     plain_create, store_create, create = creates
     two, one = _per_cpu(read_of_two), _per_cpu(read)
     return FamilyReport(
@@ -92,6 +98,7 @@ def _report(
             line("postgres_store_read", store_read),
             line("postgres_read", read),
             line("postgres_read_2_gateways", read_of_two),
+            line("postgres_read_2_workers", read_of_workers),
             line("postgres_plain_create", plain_create),
             line("postgres_store_create", store_create),
             line("postgres_create", create),
@@ -140,6 +147,18 @@ def _report(
                 bar=0.7,
                 meaning="point reads per second of the servers' CPU time, two servers over one",
             ),
+            Bar(
+                name="postgres_two_workers_vs_one",
+                ratio=paired_ratio(read_of_workers, read),
+                bar=1.1,
+                meaning=f"point reads/s with --workers 2 over one process, on one machine ({_cpu(read_of_workers)})",
+            ),
+            Bar(
+                name="postgres_worker_cpu_two_vs_one",
+                ratio=statistics.median(a / b for a, b in zip(_per_cpu(read_of_workers), one, strict=True)),
+                bar=0.7,
+                meaning="point reads per second of the workers' CPU time, two workers over one process",
+            ),
         ),
     )
 
@@ -165,6 +184,7 @@ class _Rounds:
         driver: DriverProcess,
         server: PleiadServer,
         second: PleiadServer,
+        workers: PleiadServer,
         database_pid: int,
     ) -> None:
         self._settings = settings
@@ -172,6 +192,7 @@ class _Rounds:
         self._driver = driver
         self._server = server
         self._second = second
+        self._workers = workers
         self._database_pid = database_pid
         self._items = items("item", settings.items)
         self._read_link = server.create_container("bench", "read")
@@ -205,6 +226,11 @@ class _Rounds:
         others = ((self._second.port, self._second.pid),)
         return self._run("postgres_read_2_gateways", self._read_requests(number), 200, others)
 
+    def reads_of_workers(self, number: int) -> Measure:
+        """The same point reads through a server of two workers, on all cores."""
+        requests = self._read_requests(number)
+        return self._run("postgres_read_2_workers", requests, 200, server=self._workers)
+
     def creates(self, number: int) -> Measure:
         """Durable creates through one server, in a container of one physical partition."""
         server = self._server
@@ -230,13 +256,19 @@ class _Rounds:
         return [request.read_item(server.host, server.key, link, item.id, item.pk, date) for item in wanted]
 
     def _run(
-        self, name: str, requests: list[bytes], status: int, others: tuple[tuple[int, int], ...] = ()
+        self,
+        name: str,
+        requests: list[bytes],
+        status: int,
+        others: tuple[tuple[int, int], ...] = (),
+        server: PleiadServer | None = None,
     ) -> Measure:
+        server = server or self._server
         return self._load.run(
             Job(
                 name=name,
-                port=self._server.port,
-                server_pid=self._server.pid,
+                port=server.port,
+                server_pid=server.pid,
                 others=others,
                 database_pid=self._database_pid,
                 requests=requests,
