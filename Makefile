@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-postgres lint bench oracle attack conformance clients javascript dotnet go java rust start-page browser crash simulate truth isolation docs requirements lock clean
+.PHONY: help run test test-postgres lint bench oracle attack conformance clients javascript dotnet go java rust start-page browser endurance crash simulate truth isolation docs requirements lock clean
 
 # The locked versions are what everybody has. Where one of them cannot be had, for another Python or from an older index,
 # the newest allowed ones do as well.
@@ -92,6 +92,9 @@ start-page: $(READY)  ## the programs of docs/start.md, each with its client, ov
 
 browser: $(READY)  ## the explorer in a real browser, both stores; pictures in build/explorer; needs Chromium, which Debian has
 	$(BIN)/python -m pytest tests/browser --store $(or $(STORE),both) -n 3 --dist loadfile
+
+endurance: $(READY)  ## the explorer open for an hour on a server at work, PAGE_SECONDS=600 for less: no leak, less than 2 % of the server
+	PLEIAD_PAGE_SECONDS=$(or $(PAGE_SECONDS),3600) $(BIN)/python -m pytest tests/browser/test_endurance.py -s
 
 crash: $(READY)  ## kill -9 the real server, and PostgreSQL beneath two, a hundred times under load and in splits
 	PLEIAD_CRASH_KILLS=100 $(BIN)/python -m pytest tests/proofs/crash tests/proofs/splits/test_kills.py tests/proofs/splits/test_direct_kills.py --store both

@@ -23,6 +23,7 @@ SCREENS = (
     "c/sample/food/partitions",
     "c/sample/food/metrics",
     "c/sample/food/feed",
+    "c/sample/food/advisor",
     "c/sample/food/scripts",
     "c/sample/food/settings",
     "d/sample",

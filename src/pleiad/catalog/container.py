@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -31,6 +31,8 @@ _KEPT_AS_GIVEN = (
     "materializedViewDefinition",
 )
 _VERSIONS_SINCE = ".versionsSince"
+_SEALED = ".sealedKeys"
+"""That items are kept by the seal of their key; containers of older versions are without."""
 _DEFAULT_CONFLICT_POLICY = {
     "mode": "LastWriterWins",
     "conflictResolutionPath": "/_ts",
@@ -67,6 +69,8 @@ class ContainerDefinition:
 def define(body: dict[str, Any], limits: Limits) -> ContainerDefinition:
     """Checks a new container's JSON and fills in what the service fills in."""
     key = _key(body.get("partitionKey"), limits)
+    if key.version == 2 and body.get(_SEALED) is True:
+        key = replace(key, is_sealed=True)
     check_full_text(body.get("fullTextPolicy"))
     dimensions = embedding_dimensions(body.get("vectorEmbeddingPolicy"), limits)
     indexing = IndexingPolicy.from_json(body.get("indexingPolicy"), limits, dimensions or {})
@@ -78,6 +82,8 @@ def define(body: dict[str, Any], limits: Limits) -> ContainerDefinition:
     retention_minutes = _retention_minutes(body.get("changeFeedPolicy"), limits)
     unique_keys = _unique_keys(body.get("uniqueKeyPolicy"), limits)
     properties: dict[str, Any] = {"indexingPolicy": indexing.to_json(), "partitionKey": key.to_json()}
+    if key.is_sealed:
+        properties[_SEALED] = True
     if default_ttl is not None:
         properties["defaultTtl"] = default_ttl
     properties["uniqueKeyPolicy"] = {"uniqueKeys": [{"paths": list(unique.paths)} for unique in unique_keys]}
@@ -110,7 +116,7 @@ def _check_ttl_path(body: dict[str, Any]) -> None:
 
 def define_new(body: dict[str, Any], limits: Limits) -> ContainerDefinition:
     """The same for a container that is to be made: more strictly than for one that is there."""
-    definition = define(body, limits)
+    definition = define({**body, _SEALED: True}, limits)
     _check_ttl_path(body)
     _check_spatial(body, definition)
     _check_computed_queries(definition, limits)
@@ -119,7 +125,7 @@ def define_new(body: dict[str, Any], limits: Limits) -> ContainerDefinition:
 
 def redefine(old: ContainerDefinition, body: dict[str, Any], limits: Limits) -> ContainerDefinition:
     """Checks a replacement: partition key, unique keys and conflict resolution of a container are for its lifetime."""
-    merged = {"uniqueKeyPolicy": old.properties["uniqueKeyPolicy"], **body}
+    merged = {"uniqueKeyPolicy": old.properties["uniqueKeyPolicy"], **body, _SEALED: old.key.is_sealed}
     if merged.get("partitionKey") is None:
         merged["partitionKey"] = old.key.to_json()
     if merged.get("conflictResolutionPolicy") is None:

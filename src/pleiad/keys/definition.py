@@ -35,6 +35,8 @@ class KeyDefinition:
     system_key: bool = False
     names_version: bool = field(default=False, compare=False)
     """Whether it was defined with a version, which then is told back."""
+    is_sealed: bool = False
+    """Whether items are kept by the seal of their key too, so that no other value has their place; version 2 only."""
     path_steps: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
     # The property name when the key is one property at the top of the item: the common case, kept fast.
     _name_at_top: str | None = field(init=False, repr=False, compare=False)
@@ -190,7 +192,8 @@ def _paths(value: object, kind: Kind, limits: Limits) -> tuple[str, ...]:
         )
     if len(paths) > limits.partition_key_levels:
         raise _refused(
-            f"Too many partition key paths: a MultiHash key has at most {limits.partition_key_levels}"
+            f"Too many partition key paths ({len(paths)}) specified. "
+            f"A maximum of {limits.partition_key_levels} is allowed"
         )
     steps = [split_path(path) for path in paths]
     if max(len(names) for names in steps) > limits.item_depth:

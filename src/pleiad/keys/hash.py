@@ -8,13 +8,19 @@ Epks are raw bytes and compare as bytes, which is the order of the upper-case he
   themselves in an order-preserving form; of a string only the first 100 UTF-16 units count.
 
 No values at all (a migrated container without a key) have the empty epk. Numbers are IEEE 754 doubles.
+
+MurmurHash3 is known to clients and made for speed: who wants to finds another value with a given hash of version 2 in
+seconds. So a full key of a definition that is sealed has a seal behind its hash, which nobody can choose. Ranges of
+hashes hold the same keys with it and without, since it stands behind all of the hash.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from hashlib import blake2b
+from itertools import repeat
+from typing import TYPE_CHECKING, cast
 
 import mmh3
 
@@ -27,6 +33,8 @@ if TYPE_CHECKING:
 HASH_V1_MAX = 2**32 - 1
 HASH_V2_MAX = 2**126 - 1
 HASH_V2_BYTES = 16
+SEAL_BYTES = 12
+_SEAL_FIRST_BYTE_MAX = 0x3F
 
 _V1_STRING_UTF16_UNITS = 100
 _V1_STRING_BYTES_TERMINATED = 100
@@ -47,34 +55,74 @@ _unpack_bits = struct.Struct(">Q").unpack
 # UTF-8 has no byte FF, so adding one never overflows and leaves 00 free as the end of a string.
 _PLUS_ONE = bytes([*range(1, 256), 255])
 _hash128 = mmh3.hash128
-_hash64 = mmh3.hash64
-_HEAD_MAX = 2**62 - 1
+_digest128 = mmh3.mmh3_x64_128_digest
+_HEADS = struct.Struct("<8xQ")
+_NUMBERS = {int, float}
+_TEXTS = {str}
+HEAD_MAX = 2**62 - 1
+"""The largest number that the first eight bytes of an epk are."""
 
 
 def epk(values: tuple[KeyValue, ...], definition: KeyDefinition) -> bytes:
     """The effective partition key of these values; fewer values than paths give a MultiHash prefix."""
     if definition.version == 2:
-        if len(values) == 1:
-            return _hash_v2(_hashed_form(values[0], b"\xff"))
+        if len(values) == 1 == definition.levels:
+            form = _hashed_form(values[0], b"\xff")
+            return _hash_v2(form) + _seal(form) if definition.is_sealed else _hash_v2(form)
+        forms = [_hashed_form(value, b"\xff") for value in values]
         if definition.kind == "MultiHash":
-            return b"".join([_hash_v2(_hashed_form(value, b"\xff")) for value in values])
-        if not values:
+            hashed = b"".join(map(_hash_v2, forms))
+        elif not values:
             return b""
-        return _hash_v2(b"".join([_hashed_form(value, b"\xff") for value in values]))
+        else:
+            hashed = _hash_v2(b"".join(forms))
+        is_sealed = definition.is_sealed and len(values) == definition.levels
+        return hashed + _seal(b"".join(forms)) if is_sealed else hashed
     return _epk_v1(values)
+
+
+def hashed_forms(values: Sequence[KeyValue]) -> list[bytes]:
+    """The bytes of each value alone that the hash of version 2 reads, for many values at once."""
+    types = set(map(type, values))
+    if types <= _NUMBERS:
+        return list(map(_pack_tagged_double, repeat(5), values))
+    if types == _TEXTS:
+        try:
+            # All texts become bytes in one piece; no value but one with a zero of its own falls apart at a zero.
+            joined = "\0".join(cast(Sequence[str], values)).encode()
+            forms = b"\x08%b\xff" % joined.replace(b"\0", b"\xff\0\x08")
+            if (found := forms.split(b"\0")) and len(found) == len(values):
+                return found
+        except UnicodeEncodeError:
+            pass
+    return [_hashed_form(value, b"\xff") for value in values]
+
+
+def hash_digests(forms: Sequence[bytes]) -> bytes:
+    """The hashes of such forms, one after the other: 16 bytes each, its last eight the head of the epk as a number
+    of the other byte order, two bits of it too many."""
+    return b"".join(map(_digest128, forms))
+
+
+def hash_of(epk: bytes, definition: KeyDefinition) -> bytes:
+    """The part of an epk, or of the end of a range, that clients know: without the seal."""
+    return epk[: HASH_V2_BYTES * definition.levels] if definition.is_sealed else epk
 
 
 def epk_heads(values: Sequence[KeyValue]) -> list[int]:
     """The first eight bytes of the epk of each value alone, as numbers: version 2, for many values at once."""
-    try:
-        return [_hash64(b"\x08%b\xff" % value.encode(), 0, True, False)[1] & _HEAD_MAX for value in values]  # type: ignore[union-attr]
-    except (AttributeError, UnicodeEncodeError):  # not all of them are plain texts
-        forms = [_hashed_form(value, b"\xff") for value in values]
-        return [_hash64(form, 0, True, False)[1] & _HEAD_MAX for form in forms]
+    digests = hash_digests(hashed_forms(values))
+    return [head & HEAD_MAX for (head,) in _HEADS.iter_unpack(digests)]
 
 
 def _hash_v2(data: bytes) -> bytes:
     return (_hash128(data, 0) & HASH_V2_MAX).to_bytes(HASH_V2_BYTES, "big")
+
+
+def _seal(data: bytes) -> bytes:
+    """Like the hash of a next level it never begins with FF, which ends the range beneath a prefix."""
+    digest = blake2b(data, digest_size=SEAL_BYTES).digest()
+    return b"%c%b" % (digest[0] & _SEAL_FIRST_BYTE_MAX, digest[1:])
 
 
 def _hashed_form(value: KeyValue, string_end: bytes) -> bytes:

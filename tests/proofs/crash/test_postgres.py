@@ -173,7 +173,7 @@ async def check_counters(dsn: str) -> None:
             assert (state.items, state.size_bytes) == (totals.items, totals.size_bytes)
             assert state.epoch == partition.epoch
         live = engine.catalog.segment_names()
-    # The keeper of a server may still be about to free what a change has left.
+    # What a killed server has dropped and not freed the other one frees.
     assert await until(lambda: segments(dsn) == live), "a segment belongs to nobody"
 
 

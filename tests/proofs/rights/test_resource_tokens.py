@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from pleiad.catalog.resource import Kind
+from pleiad.keys.definition import KeyDefinition
+from pleiad.keys.hash import epk
 from tests.proofs.rights.account import (
     KEY_HEADER,
     MASTER_KEY,
@@ -400,3 +402,52 @@ async def test_a_name_that_looks_like_a_rid_leads_nobody_astray(account: OpenAcc
         assert (await with_token(a, token, "GET", by_rid)).status == 403
         assert (await with_token(a, token, "GET", [*by_rid, "docs"], ["a"])).status == 403
         assert (await with_token(a, token, "GET", CONTAINER)).status == 200
+
+
+# -- values with one hash ----------------------------------------------------------------------------
+
+VICTIM, TWIN = "victim", "t7zfsqvnjzm7fbjJ\ud6d5\x12\x7f|+`f3q\x0e\u0259 "
+"""Two values with one hash of version 2; the second was worked out backwards, in seconds."""
+
+
+@pytest.mark.every_store
+async def test_a_value_made_to_have_the_hash_of_another_opens_nothing_of_it(account: OpenAccount) -> None:
+    hashed = KeyDefinition(("/pk",), "Hash", 2)
+    assert epk((VICTIM,), hashed) == epk((TWIN,), hashed)
+    async with account() as a:
+        script = (
+            "function () { __.queryDocuments(__.getSelfLink(), 'SELECT * FROM c', {}, "
+            "function (error, found) { __.response.setBody(found); }); }"
+        )
+        assert (
+            await a.as_master("POST", [*CONTAINER, "sprocs"], {"id": "all", "body": script})
+        ).status == 201
+        of_victim = {KEY_HEADER: json.dumps([VICTIM])}
+        for id in ("1", "2"):
+            item = {"id": id, "pk": VICTIM, "said": "SECRET"}
+            assert (await a.as_master("POST", DOCS, item, of_victim)).status == 201
+        token = await a.token("twin", "All", "dbs/d/colls/c", [TWIN])
+        own = {"id": "1", "pk": TWIN}
+        patch = {"operations": [{"op": "set", "path": "/said", "value": "x"}]}
+        batch = [{"operationType": kind, "id": "1"} for kind in ("Read", "Delete")]
+        is_batch = {"x_ms_cosmos_is_batch_request": "true", "x_ms_cosmos_batch_atomic": "true"}
+        for method, segments, body, headers in (
+            ("GET", [*DOCS, "1"], None, {}),
+            ("GET", DOCS, None, {}),
+            ("GET", DOCS, None, {"a_im": "Incremental Feed"}),
+            ("POST", DOCS, {"query": "SELECT * FROM c"}, QUERY),
+            ("POST", DOCS, batch, is_batch),
+            ("PATCH", [*DOCS, "1"], patch, {}),
+            ("PUT", [*DOCS, "1"], own, {}),
+            ("DELETE", [*DOCS, "1"], None, {}),
+            ("POST", [*CONTAINER, "sprocs", "all"], [], {}),
+            ("POST", [*CONTAINER, "operations", "partitionkeydelete"], None, {}),
+            ("POST", DOCS, own, {"x_ms_documentdb_is_upsert": "true"}),
+        ):
+            answer = await with_token(a, token, method, segments, [TWIN], body, **headers)
+            assert b"SECRET" not in answer.body, (method, segments, headers)
+        for id in ("1", "2"):
+            found = await a.as_master("GET", [*DOCS, id], None, of_victim)
+            assert (found.status, found.json["said"], found.json["pk"]) == (200, "SECRET", VICTIM)
+        mine = await with_token(a, token, "GET", [*DOCS, "1"], [TWIN])
+        assert (mine.status, mine.json["pk"]) == (200, TWIN)

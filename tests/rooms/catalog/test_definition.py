@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pleiad.catalog.container import define, redefine
+from pleiad.catalog.container import define, define_new, redefine
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.server.http.failures import status_of
@@ -158,3 +158,17 @@ def test_a_replacement_cannot_change_the_version_of_the_hash(version: int | None
     old = define({"partitionKey": {"paths": ["/pk"], "version": 1}}, LIMITS)
     key = {"paths": ["/pk"], "kind": "Hash"} | ({} if version is None else {"version": version})
     assert redefine(old, {"partitionKey": key}, LIMITS).key == old.key
+
+
+def test_a_new_container_keeps_items_by_sealed_keys_for_its_lifetime_and_an_older_one_without() -> None:
+    new = define_new(body(), LIMITS)
+    assert new.key.is_sealed
+    assert define(new.properties, LIMITS).key.is_sealed
+    older = define(body(), LIMITS)
+    assert not older.key.is_sealed
+    for definition in (new, older):
+        for given in ({}, {".sealedKeys": True}, {".sealedKeys": False}):
+            changed = redefine(definition, body(defaultTtl=60, **given), LIMITS)
+            assert changed.key == definition.key
+            assert define(changed.properties, LIMITS).key == definition.key
+    assert not define_new(body(partitionKey={"paths": ["/pk"]}), LIMITS).key.is_sealed

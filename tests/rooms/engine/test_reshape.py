@@ -28,6 +28,7 @@ from pleiad.engine.query.job import QueryRequest
 from pleiad.engine.session import Seen
 from pleiad.engine.sweeper import sweep
 from pleiad.errors import PleiadError
+from pleiad.keys.hash import HASH_V2_BYTES, hash_of
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
 from pleiad.partition.partition import Partition
@@ -106,6 +107,22 @@ async def test_a_split_gives_each_child_half_of_the_keys(engine: Opened) -> None
 
 
 @pytest.mark.requirement("R51")
+async def test_clients_that_know_only_the_hash_of_a_key_find_its_partition_after_splits(
+    engine: Opened,
+) -> None:
+    async with engine() as opened:
+        container = await made(opened)
+        await fill(container, 40)
+        for _ in range(3):
+            for partition in list(container.map.partitions):
+                await opened.reshaper.split(container, partition.range_id)
+        for key in range(40):
+            _, partition = container.place_of((f"k{key}",))
+            known = hash_of(container.epk_of((f"k{key}",)), container.key)
+            assert len(known) == HASH_V2_BYTES
+            assert partition.span.min <= known < partition.span.max
+
+
 async def test_a_logical_partition_stays_whole_over_splits(engine: Opened) -> None:
     async with engine() as opened:
         container = await made(opened)

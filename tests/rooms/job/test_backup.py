@@ -367,7 +367,15 @@ def test_what_is_not_in_the_backup_before_any_more_is_copied_anew(
 
 
 @pytest.mark.parametrize(
-    "path", ["../../outside", "/etc/passwd", "segments/../../x", "", "segments/\0.sqlite"]
+    "path",
+    [
+        "../../outside",
+        "/etc/passwd",
+        "segments/../../x",
+        "",
+        "segments/\0.sqlite",
+        "segments/..\\..\\x.sqlite",
+    ],
 )
 def test_a_manifest_names_files_of_its_own_folder_only(tmp_path: Path, path: str) -> None:
     make_account(tmp_path / "data")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from pleiad.heads.http import key_text
 from pleiad.keys.definition import KeyDefinition
-from pleiad.keys.hash import decode_hash_v1, encode_number, epk
+from pleiad.keys.hash import decode_hash_v1, encode_number, epk, hash_of
 from pleiad.keys.range import MAX, prefix_range
 from pleiad.keys.value import KeyValue, same
 from pleiad.values.undefined import UNDEFINED
@@ -24,6 +25,7 @@ needs_vectors = pytest.mark.skipif(not VECTORS, reason="the file of hash vectors
 V1 = KeyDefinition(("/pk",), "Hash", 1)
 V2 = KeyDefinition(("/pk",), "Hash", 2)
 MULTI = KeyDefinition(("/a", "/b", "/c"), "MultiHash", 2)
+SEALED = tuple(replace(definition, is_sealed=True) for definition in (V2, MULTI))
 SCHEMES = {"hash_v1": V1, "hash_v2": V2, "multihash_v2": MULTI}
 
 key_values = st.one_of(
@@ -129,3 +131,27 @@ def test_the_number_form_keeps_the_order_of_doubles(left: float, right: float) -
 def test_bytes_that_hold_no_version_1_hash_are_told_apart(boundary: bytes) -> None:
     with pytest.raises(ValueError):
         decode_hash_v1(boundary)
+
+
+@given(st.lists(key_values, min_size=1, max_size=3), key_values)
+def test_a_seal_stands_behind_the_whole_hash_and_parts_what_shares_it(
+    values: list[KeyValue], other: KeyValue
+) -> None:
+    for plain, sealed in zip((V2, MULTI), SEALED, strict=True):
+        key = tuple(values[: plain.levels])
+        hashed, kept = epk(key, plain), epk(key, sealed)
+        if len(key) < plain.levels:
+            assert kept == hashed
+            continue
+        assert hash_of(kept, sealed) == hashed < kept < hashed + MAX
+        assert prefix_range(key, sealed).contains(kept)
+        changed = (*key[:-1], other)
+        assert (epk(changed, sealed) == kept) is same(changed, key)
+        for depth in range(1, len(key)):
+            assert prefix_range(key[:depth], sealed).contains(kept)
+
+
+def test_values_made_to_have_one_hash_have_other_seals() -> None:
+    victim, twin = ("victim",), ("t7zfsqvnjzm7fbjJ\ud6d5\x12\x7f|+`f3q\x0e\u0259 ",)
+    assert epk(victim, V2) == epk(twin, V2)
+    assert epk(victim, SEALED[0]) != epk(twin, SEALED[0])

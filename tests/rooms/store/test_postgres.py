@@ -29,7 +29,7 @@ from tests.waiting import until
 
 EPK = b"\x20" * 16
 EAGER = IndexSettings(items_min=0, uses_min=1, chunk_items=3)
-IMPATIENT = ConnectionSettings(connections_max=2, wait_seconds=0.5, deadline_seconds=0.5)
+IMPATIENT = ConnectionSettings(connections_max=2, wait_seconds=2.0, deadline_seconds=2.0)
 
 
 @contextlib.asynccontextmanager
@@ -390,9 +390,40 @@ async def test_what_a_drop_could_not_free_yet_is_not_the_segment_that_is_made_an
             assert await ids(anew) == []
             assert status_of(await refused(anew.commit(put("new")))) == 503
         await anew.commit(put("new"))
-        for task in list(store._dropping):
-            await task
+        assert await store._freeing.free("s")
         assert await ids(anew) == ["new"]
+
+
+async def test_what_a_drop_could_not_free_is_freed_when_nobody_reads_it_any_more(
+    postgres_database: str,
+) -> None:
+    async with opened(postgres_database) as store:
+        await store.segment("s").commit(put("a"))
+        async with held(postgres_database) as reader:
+            await reader.execute('SELECT FROM "pleiad_s".item')
+            await store.drop_segments(["s"])
+            assert await segments_left(store) == ["s"]
+        assert await until(lambda: nothing_left(store))
+
+
+async def test_what_a_killed_server_has_dropped_and_not_freed_is_freed_by_the_others(
+    postgres_database: str,
+) -> None:
+    async with opened(postgres_database) as one, opened(postgres_database) as other:
+        await one.segment("dropped").commit(put("a"))
+        await one.segment("kept").commit(put("a"))
+        # A kill between the note and what follows it leaves this.
+        await one.connections.write(lambda connection: schema.note_drop(connection, "dropped"))
+        assert await until(lambda: nothing_left(other))
+        assert await ids(other.segment("kept")) == ["a"]
+
+
+async def segments_left(store: PostgresStore) -> list[str]:
+    return await store.connections.read(schema.left_by_drops)
+
+
+async def nothing_left(store: PostgresStore) -> bool:
+    return not await segments_left(store)
 
 
 async def test_servers_write_the_same_partition_in_turn(postgres_database: str) -> None:

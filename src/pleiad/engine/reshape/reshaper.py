@@ -42,6 +42,7 @@ from pleiad.engine.reshape.progress import Progress
 from pleiad.engine.steady import to_the_end
 from pleiad.engine.turns import MapTurns
 from pleiad.errors import PleiadError
+from pleiad.keys.hash import hash_of
 from pleiad.keys.range import EpkRange
 from pleiad.limits import Limits
 from pleiad.partition.map import PartitionMap
@@ -189,8 +190,8 @@ class Reshaper:
                 range=parent.range_id,
                 reason="it holds a single logical partition, and those are never divided",
             )
-        if at is None:
-            at = middle_of(parent.span, container)
+        # Clients place keys in ranges by their hash alone, so a range ends at a hash.
+        at = middle_of(parent.span, container) if at is None else hash_of(at, container.key)
         if at is None or not parent.span.min < at < parent.span.max:
             raise errors.CANNOT_SPLIT(range=parent.range_id, reason="its range of hashes is too narrow")
         return at

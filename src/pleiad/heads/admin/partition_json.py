@@ -19,6 +19,7 @@ from pleiad.engine.watch.chronicle import stretch_of
 from pleiad.engine.watch.heat_map import Stretch, spent_on
 from pleiad.heads.admin.answer import key_to_json
 from pleiad.item.body import load
+from pleiad.keys.hash import hash_of
 from pleiad.keys.range import position
 from pleiad.keys.value import to_json_text
 from pleiad.partition.governor import GovernorSnapshot
@@ -208,7 +209,7 @@ async def largest(container: Container, partitions: list[Partition], count: int)
         {
             "key": key_to_json(container.key.extract(load(logical.sample_body))),
             "partition": partition.range_id,
-            "epk": logical.epk.hex().upper(),
+            "epk": hash_of(logical.epk, container.key).hex().upper(),
             "place": _place(container, logical.epk),
             "items": logical.items,
             "bytes": logical.size_bytes,
@@ -225,7 +226,7 @@ def _hot(container: Container, hot: HotKey) -> dict[str, Any]:
     return {
         "key": key_to_json(hot.key),
         "partitions": [each.range_id for each in container.map.overlapping(span)],
-        "epk": span.min.hex().upper(),
+        "epk": hash_of(span.min, container.key).hex().upper(),
         "place": _place(container, span.min),
         "ruPerSecond": round(hot.ru_per_second, 2),
         "share": round(hot.share_percent, 2),

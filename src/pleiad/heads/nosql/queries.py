@@ -24,6 +24,7 @@ from pleiad.heads.nosql.query_reports import (
     metrics_header,
 )
 from pleiad.heads.nosql.render import feed_body, items_answer, resource_answer
+from pleiad.keys.hash import hash_of
 from pleiad.keys.range import disjoint
 from pleiad.query import Query, advice, compile_query, compile_turn
 from pleiad.query.gateway_plan import gateway_plan
@@ -212,7 +213,7 @@ def _planned(
         points = {container.span_of(key) for key in keys if len(key) == container.key.levels}
         found = []
         for span in disjoint(container.span_of(key) for key in keys):
-            low, high = span.to_hex()
+            low, high = (hash_of(end, container.key).hex().upper() for end in (span.min, span.max))
             is_point = span in points
             found.append(_range(low, low if is_point else high, is_point))
         return found

@@ -17,8 +17,8 @@ import orjson
 from pleiad.store.sqlite.directory import BACKUP_FILE, CATALOG_FILE
 
 FORMAT = 1
-_PATH = re.compile(rf"{re.escape(CATALOG_FILE)}|segments/[^/\0]+\.sqlite")
-"""What a file of a backup may be called."""
+_PATH = re.compile(rf"{re.escape(CATALOG_FILE)}|segments/[^/\\:\0]+\.sqlite")
+"""What a file of a backup may be called: nothing that leads elsewhere on any system."""
 _CHUNK_BYTES = 1 << 20
 
 

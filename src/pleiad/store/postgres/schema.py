@@ -190,6 +190,21 @@ async def free_segment(connection: psycopg.AsyncConnection[Any], schema: str, na
             await _free(connection, schema)
 
 
+# As in `reconcile`, what was set aside has a name that no drop has.
+_LEFT: LiteralString = """
+SELECT d.name FROM (
+  SELECT substr(nspname::text, 8) COLLATE "C" AS name FROM pg_namespace WHERE nspname LIKE 'pleiad\\_%') AS d
+WHERE EXISTS (SELECT FROM pleiad.dropped WHERE name = d.name)
+  AND NOT EXISTS (SELECT FROM pleiad.segment WHERE name = d.name)
+ORDER BY d.name
+"""
+
+
+async def left_by_drops(connection: psycopg.AsyncConnection[Any]) -> list[str]:
+    """The segments that were dropped and not made anew, and are still to be freed."""
+    return [str(name) for (name,) in await (await connection.execute(_LEFT)).fetchall()]
+
+
 async def _free(connection: psycopg.AsyncConnection[Any], schema: str) -> None:
     await connection.execute(sql(f"SET LOCAL lock_timeout = '{_DROP_WAIT}'"))
     # In the order in which writes and searches lock them, so that none waits for the drop and it for them.

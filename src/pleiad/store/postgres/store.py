@@ -27,7 +27,7 @@ from pleiad.store.postgres import reconcile as reconciling
 from pleiad.store.postgres.budget import Budgets
 from pleiad.store.postgres.company import CHANNEL, Company
 from pleiad.store.postgres.connections import Connection, Connections, ConnectionSettings
-from pleiad.store.postgres.schema import schema_name
+from pleiad.store.postgres.freeing import Freeing
 from pleiad.store.postgres.segment import PostgresSegment
 from pleiad.store.problems import SETTINGS_DIFFER, Problems, SettingsDifferError
 from pleiad.store.segments import FIRST_NODE
@@ -41,7 +41,6 @@ _PUT = (
 
 
 _SNAPSHOTS_MAX = 10
-_FREE_AGAIN_SECONDS = 0.5
 _AGREE_ATTEMPTS = 7
 _AGREE_AGAIN_SECONDS = 0.5
 
@@ -61,7 +60,7 @@ class PostgresStore:
         budgets: Budgets,
     ) -> None:
         self._snapshots = snapshots
-        self._dropping: set[asyncio.Task[None]] = set()
+        self._freeing = Freeing(connections)
         self._company = company
         self._budgets = budgets
         self._generation = -1
@@ -100,6 +99,7 @@ class PostgresStore:
             await connections.write(lambda connection: schema.prepare(connection, must_exist))
             store._last_drop = await connections.read(schema.last_drop)
             await store._company.join()
+            store._freeing.start()
         except BaseException:
             await store._company.leave()
             await connections.close()
@@ -218,35 +218,10 @@ class PostgresStore:
 
         try:
             sequence = await self.connections.write(note)
-            if not await self._free(name):
-                self._keep_trying(name)
         except psycopg.Error as error:
             raise errors.UNAVAILABLE(reason="The store could not drop a segment.") from error
+        await self._freeing.free(name)
         return sequence
-
-    async def _free(self, name: str) -> bool:
-        """Frees the space of a dropped segment; False while somebody reads a snapshot of it."""
-
-        async def free(connection: Connection) -> None:
-            await schema.free_segment(connection, schema_name(name), name)
-
-        try:
-            await self.connections.write(free)
-        except psycopg.errors.LockNotAvailable:
-            return False
-        return True
-
-    def _keep_trying(self, name: str) -> None:
-        async def until_free() -> None:
-            try:
-                while not await self._free(name):
-                    await asyncio.sleep(_FREE_AGAIN_SECONDS)
-            except (psycopg.Error, errors.PleiadError) as error:
-                _log.warning("the space of segment %s is freed at the next start: %s", name, error)
-
-        task = asyncio.get_running_loop().create_task(until_free())
-        self._dropping.add(task)
-        task.add_done_callback(self._dropping.discard)
 
     async def drop_all_segments(self) -> None:
         await self.drop_segments(sorted(await self.connections.read(reconciling.made)))
@@ -303,9 +278,7 @@ class PostgresStore:
         self._is_closed = True
         for segment in list(self._segments.values()):
             await segment.settle()
-        for task in list(self._dropping):
-            task.cancel()
-            await asyncio.wait({task})
+        await self._freeing.stop()
         await self._budgets.leave()
         await self._company.leave()
         await self._snapshots.close()

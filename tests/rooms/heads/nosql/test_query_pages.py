@@ -14,7 +14,11 @@ TEXTS = (
     "SELECT VALUE c.id FROM c WHERE c.id != 'x' AND LENGTH(c.id) > 0",
     "SELECT VALUE c.id FROM c ORDER BY c.n",
     "SELECT DISTINCT VALUE c.id FROM c",
+)
+NAMED = (
     "SELECT VALUE c.id FROM c WHERE c.pk IN ('p0', 'p1', 'p2') AND c.id IN ('0', '1', '2', '3', '4', '5')",
+    "SELECT VALUE c.id FROM c WHERE c.pk IN ('p0', 'p1', 'p2')",
+    "SELECT VALUE c.id FROM c WHERE c.pk IN ('p0', 'p1', 'p2') AND LENGTH(c.id) > 0",
 )
 
 
@@ -65,6 +69,37 @@ def test_a_page_for_a_client_that_knows_query_plans_ends_with_its_physical_parti
         assert sorted(id for answer in found for id in answer.json["Documents"]) == list("012345")
 
 
+@pytest.mark.parametrize("text", NAMED)
+def test_a_last_page_of_keys_or_ids_that_the_filter_names_has_no_token_though_it_is_full(
+    filled: Any, text: str
+) -> None:
+    for size, counts in ((1, [1] * 6), (2, [2, 2, 2]), (6, [6]), (4, [4, 2]), (7, [6])):
+        found = pages(filled, text, size)
+        assert [answer.json["_count"] for answer in found] == counts, size
+        assert sorted(id for answer in found for id in answer.json["Documents"]) == list("012345")
+
+
+def test_the_last_page_of_ids_in_one_physical_partition_has_no_token_though_it_is_full(filled: Any) -> None:
+    text = "SELECT VALUE c.id FROM c WHERE c.id IN ('0', '1', '2', '3', '4', '5')"
+    ranges = filled.wire.send("GET", [*filled.path, "pkranges"]).json["PartitionKeyRanges"]
+    found = [pages(filled, text, 1, None, x_ms_documentdb_partitionkeyrangeid=each["id"]) for each in ranges]
+    counts = [[answer.json["_count"] for answer in of_range] for of_range in found]
+    assert sum(map(sum, counts)) == 6
+    assert all(of_range in ([0], [1] * len(of_range)) for of_range in counts), counts
+
+
+def test_the_last_page_of_one_key_that_the_filter_names_has_no_token_though_it_is_full(filled: Any) -> None:
+    for text in (
+        "SELECT VALUE c.id FROM c WHERE c.pk = 'p0'",
+        "SELECT * FROM c WHERE c.pk = 'p0' AND c.n < 9",
+    ):
+        for size, counts in ((1, [1, 1]), (2, [2]), (3, [2])):
+            for key in (None, ["p0"]):
+                assert [answer.json["_count"] for answer in pages(filled, text, size, key)] == counts
+    walked = pages(filled, "SELECT * FROM c WHERE c.n < 9", 2, ["p0"])
+    assert [answer.json["_count"] for answer in walked] == [2, 0]
+
+
 def test_a_query_whose_end_is_known_has_no_empty_page(filled: Any) -> None:
     for text in ("SELECT TOP 4 * FROM c", "SELECT * FROM c OFFSET 1 LIMIT 4", "SELECT VALUE COUNT(1) FROM c"):
         assert all(answer.json["_count"] for answer in pages(filled, text, 1 if "COUNT" in text else 2))
@@ -80,7 +115,7 @@ def test_the_last_page_of_an_order_in_one_logical_partition_has_no_token_though_
             assert [answer.json["_count"] for answer in found] == counts
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", [*TEXTS, *NAMED])
 def test_the_token_of_a_query_over_partitions_is_a_json_text_with_its_range(filled: Any, text: str) -> None:
     token = pages(filled, text, 2)[0].headers["x-ms-continuation"]
     (part,) = json.loads(token)

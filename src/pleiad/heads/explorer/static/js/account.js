@@ -33,6 +33,17 @@ export class Account {
   live = (at, options) => this.#admin(at, "live", options);
   paths = (at, options) => this.#admin(at, "paths", { ...options, query: { sample: 100 } });
   explain = (at, asked, options) => this.client.send("POST", [...admin(at), "explain"], { ...options, body: asked });
+  advice = (at, options) => this.#admin(at, "advice", options);
+  startAdvice = (at, plan) => this.client.send("POST", [...admin(at), "advice"], { body: plan });
+  cancelAdvice = (at) => this.client.send("DELETE", [...admin(at), "advice"]);
+  adviceReport = (at, options) => this.get([...admin(at), "advice", "report"], options);
+  advicePage = (at) => this.get([...admin(at), "advice", "page"], { form: "text" });
+  workload = (at, options) => this.#admin(at, "workload", options);
+  switchWorkload = (at, record) => this.client.send("PUT", [...admin(at), "workload"], { body: { record } });
+  copies = (options) => this.get(["_pleiad", "v1", "copies"], options);
+  startCopy = (plan) => this.client.send("POST", ["_pleiad", "v1", "copies"], { body: plan });
+  cancelCopy = (id) => this.client.send("DELETE", ["_pleiad", "v1", "copies", id]);
+  completeCopy = (id) => this.client.send("POST", ["_pleiad", "v1", "copies", id, "complete"]);
   accountLive = (options) => this.get(["_pleiad", "v1", "live"], options);
   keys = (at, query, options) => this.#admin(at, "keys", { ...options, query });
   split = (at, partition) => this.client.send("POST", [...admin(at), "split"], { body: { partition }, retries: false });

@@ -8,6 +8,7 @@ import { forget } from "./session.js";
 import { bar, lostLine, Tree } from "./shell.js";
 import { failed } from "./states.js";
 import { text } from "./texts.js";
+import { advisor } from "../screens/advisor.js";
 import { compare } from "../screens/compare.js";
 import { database } from "../screens/database.js";
 import { faults } from "../screens/faults.js";
@@ -29,6 +30,7 @@ const TABS = [
   ["partitions", text.tabs.partitions, "p", partitions, true],
   ["metrics", text.tabs.metrics, "m", metrics, true],
   ["feed", text.tabs.feed, "f", feed],
+  ["advisor", text.tabs.advisor, "a", advisor, true],
   ["scripts", text.tabs.scripts, "r", scripts],
   ["settings", text.tabs.settings, "s", settings],
 ];
