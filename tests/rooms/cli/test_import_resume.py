@@ -66,7 +66,7 @@ def numbers(server: RunningServer) -> list[int]:
 @contextlib.contextmanager
 def importing(server: RunningServer, *arguments: str, stdin: Any = None) -> Iterator[subprocess.Popen[str]]:
     """An import in a process of its own that has brought in something and goes on slowly."""
-    slow = ["--items-per-second", "2000"]
+    slow = ["--items-per-second", "400"]
     process = subprocess.Popen(
         [*arguments, *slow], env=environment(server), stdin=stdin, stderr=subprocess.PIPE, text=True
     )
