@@ -223,13 +223,16 @@ def _on_admin() -> list[Probe]:
         Probe("POST", [*container, "merge"], {"partitions": ["0", "1"]}),
         *(
             Probe("GET", [*container, name])
-            for name in ("live", "history", "heat", "paths", "keys", "workload")
+            for name in ("live", "history", "heat", "paths", "keys", "workload", "advice")
         ),
         Probe("POST", [*container, "explain"], QUERY_ALL),
         Probe("PUT", [*container, "workload"], {"record": "values"}),
         Probe("POST", [*container, "workload"], {"at": 1, "operation": "read"}),
         Probe("DELETE", [*container, "workload"]),
         Probe("GET", [*container, "workload", "records"]),
+        Probe("POST", [*container, "advice"], {"candidates": ["/key"], "sample": 100}),
+        Probe("DELETE", [*container, "advice"]),
+        Probe("GET", [*container, "advice", "report"]),
         *(Probe("GET", [*admin, name]) for name in ("me", "overview", "live", "history")),
         Probe("POST", ["_pleiad", "handover"], headers={"x-pleiad-handover": "guessed"}),
         Probe("GET", [*admin, "backups"]),

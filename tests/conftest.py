@@ -7,6 +7,7 @@ skipped test shows nothing and is in neither list.
 
 from __future__ import annotations
 
+import gc
 import json
 from collections import defaultdict
 from pathlib import Path
@@ -16,8 +17,12 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.coroutines", "tests.stores"]
 
-# No test depends on time: on a busy machine an example may take as long as it takes.
-settings.register_profile("pleiad", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# No test depends on time: on a busy machine an example may take as long as it takes. Nor on luck: the same code has
+# the same examples, and others, and more of them, where they are asked for by `--hypothesis-profile explore`.
+settings.register_profile(
+    "pleiad", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+settings.register_profile("explore", settings.get_profile("pleiad"), derandomize=False, max_examples=2_000)
 settings.load_profile("pleiad")
 
 _FOLDERS_FIRST = ("tests/proofs/", "tests/clients/")
@@ -63,6 +68,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Proofs are few and long, clients wait for servers, and rooms are many and short.
     """
     items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in _FOLDERS_FIRST])
+
+
+def pytest_collection_finish() -> None:
+    """Ten thousand tests are a million objects that stay to the end: the garbage collector need not go through them."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

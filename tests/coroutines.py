@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import pytest
 
 from pleiad.server.lifecycle import new_loop
+from tests.waiting import SECONDS_MAX
 
 T = TypeVar("T")
 
@@ -47,7 +48,7 @@ class LoopThread:
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
 
-    def ask(self, work: Coroutine[Any, Any, T], seconds_max: float = 60) -> T:
+    def ask(self, work: Coroutine[Any, Any, T], seconds_max: float = SECONDS_MAX) -> T:
         """Runs a coroutine on the loop and waits for what it gives."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(seconds_max)
 

@@ -9,7 +9,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-SECONDS_MAX = 60.0
+SECONDS_MAX = 240.0
+"""A bound that only a mistake can miss, for whatever else has to have one."""
 _LOOK_SECONDS = 0.005
 
 

@@ -3,10 +3,10 @@
     python -m tools.advice_truth            # the table in docs/choose-a-key.md, made anew
     python -m tools.advice_truth --check    # prints it and fails where prediction and reality part
 
-Items with a known skew are served with `/tenantId` as key and used; the workload record of that is the trace. Then each
+Items with a known skew are served with `/tenantId` as key and used, and their workload is recorded. Then each
 candidate has a server of its own, with limits so small that a few hundred request units are much, and gets the same
 requests as a client would have to send them under that key. The clock of its governors stands at the time of each
-request, so what is refused depends on the trace alone and not on how fast this machine is.
+request, so what is refused depends on the record alone and not on how fast this machine is.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from pleiad.advise.advice import AdviceOptions, assessments
 from pleiad.advise.assess import Assessment
 from pleiad.advise.key import Key, Kind, parse
 from pleiad.advise.placement import made_text
+from pleiad.advise.recorded import RecordReader, record_demands
 from pleiad.advise.routing import Scope
 from pleiad.advise.table import ReadingOptions, Table, read_table
-from pleiad.advise.trace import TraceReader, trace_demands
 from pleiad.client.account import Account
 from pleiad.client.admin import Admin
 from pleiad.client.connection import Answer, Connection
@@ -62,7 +62,7 @@ _BASE_KEY = "/tenantId"
 _SYNTHETIC = "partitionKey"
 _REFUSED = 429
 _BEGIN = 1_000_000.0
-"""When the trace begins: long after everything was prepared, so that all governors are full."""
+"""When the record begins: long after everything was prepared, so that all governors are full."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Truth:
 
 
 class _Clock:
-    """A clock that the trace turns."""
+    """A clock that the record turns."""
 
     def __init__(self) -> None:
         self.at = 0.0
@@ -129,7 +129,7 @@ def items_of(count: int, seed: int = 7) -> list[dict[str, Any]]:
     return found
 
 
-def make_trace(
+def make_record(
     items: Sequence[Mapping[str, Any]], requests: int, seconds: float, seed: int = 11
 ) -> list[Request]:
     """Uses a server with the first key, and gives what it has recorded, paced over some seconds."""
@@ -161,11 +161,11 @@ def make_trace(
 
 
 def compare(
-    items: list[dict[str, Any]], trace: list[Request], keys: Sequence[str], throughput_ru: int
+    items: list[dict[str, Any]], record: list[Request], keys: Sequence[str], throughput_ru: int
 ) -> list[Truth]:
     """Predicts and observes each key."""
-    made = {request.id for request in trace if request.operation is Operation.CREATE}
-    known = {request.id for request in trace} | {each["id"] for each in items}
+    made = {request.id for request in record if request.operation is Operation.CREATE}
+    known = {request.id for request in record} | {each["id"] for each in items}
     there = [
         each for each in items if each["id"] in known and (each["id"] in made or not _is_new(each, items))
     ]
@@ -173,13 +173,13 @@ def compare(
     paths = tuple(dict.fromkeys(path for key in wanted for path in key.paths))
     entries = [Entry(number, number, b"", dict(item)) for number, item in enumerate(there, 1)]
     table = read_table(entries, ReadingOptions(paths=paths))
-    reader = TraceReader()
-    reader.take(trace)
-    demands = trace_demands(reader.finish(), table, (_BASE_KEY,))
+    reader = RecordReader()
+    reader.take(record)
+    demands = record_demands(reader.finish(), table, (_BASE_KEY,))
     options = AdviceOptions(throughput_ru=throughput_ru)
     found = []
     for key, assessment in zip(wanted, assessments(wanted, table, demands, options), strict=True):
-        found.append(_compared(key, assessment, table, there, made, trace, throughput_ru))
+        found.append(_compared(key, assessment, table, there, made, record, throughput_ru))
     return found
 
 
@@ -193,7 +193,7 @@ def _compared(
     table: Table,
     items: list[dict[str, Any]],
     made: set[str],
-    trace: list[Request],
+    record: list[Request],
     throughput_ru: int,
 ) -> Truth:
     by_id = {each["id"]: _with_key(each, key) for each in items}
@@ -202,28 +202,30 @@ def _compared(
     predicted = assessment.on(PHYSICAL)
     with _server(key, before, later, throughput_ru, enforced=False) as (connection, _):
         before_ru = _loads(connection)
-        answers = [_replay(connection, key, request, by_id, assessment, n) for n, request in enumerate(trace)]
+        answers = [
+            _replay(connection, key, request, by_id, assessment, n) for n, request in enumerate(record)
+        ]
         loads = np.array(_loads(connection)) - np.array(before_ru)
     with _server(key, before, later, throughput_ru, enforced=True) as (connection, clock):
         refused = 0
-        for number, request in enumerate(trace):
+        for number, request in enumerate(record):
             clock.at = request.at
             refused += _replay(connection, key, request, by_id, assessment, number) is None
     total = sum(predicted.ru)
     return Truth(
         key=key.text,
-        requests=len(trace),
-        predicted_ru=round(total * _seconds(trace), 2),
+        requests=len(record),
+        predicted_ru=round(total * _seconds(record), 2),
         observed_ru=round(sum(each for each in answers if each is not None), 2),
         predicted_refused=predicted.refused,
-        observed_refused=refused / len(trace),
+        observed_refused=refused / len(record),
         predicted_loads=tuple(each / total for each in predicted.ru),
         observed_loads=tuple((loads / loads.sum()).tolist()),
     )
 
 
-def _seconds(trace: Sequence[Request]) -> float:
-    return float(np.floor(trace[-1].at - np.floor(trace[0].at)) + 1)
+def _seconds(record: Sequence[Request]) -> float:
+    return float(np.floor(record[-1].at - np.floor(record[0].at)) + 1)
 
 
 # -- servers ---------------------------------------------------------------------------------------
@@ -405,9 +407,9 @@ def truths(items: int, requests: int, keys: Sequence[str] = KEYS) -> list[Truth]
     """Everything, of so many items and requests."""
     found = items_of(items)
     seconds = requests / 100
-    trace = make_trace(found, requests, seconds)
-    throughput_ru = int(1.3 * sum(request.charge for request in trace) / seconds)
-    return compare(found, trace, keys, throughput_ru)
+    record = make_record(found, requests, seconds)
+    throughput_ru = int(1.3 * sum(request.charge for request in record) / seconds)
+    return compare(found, record, keys, throughput_ru)
 
 
 def main() -> int:

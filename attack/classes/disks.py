@@ -18,6 +18,8 @@ FILE_BYTES = 3_000_000
 LOG_LINES_MAX = 40
 WRITERS = 4
 BETWEEN_KILLS_SECONDS = 0.6
+WRITES_MIN = 10
+"""What each writer has written before a kill, however slow the machine is."""
 
 
 def full(outcome: Outcome, directory: Path) -> None:
@@ -107,9 +109,11 @@ def kills(outcome: Outcome, store: str, directory: Path, count: int) -> None:
         for writer in writers:
             writer.start()
         time.sleep(BETWEEN_KILLS_SECONDS)
+        while any(writer.is_alive() and len(writer.acknowledged) < WRITES_MIN for writer in writers):
+            time.sleep(0.01)
         target.kill()
         for writer in writers:
-            writer.join(timeout=10)
+            writer.join()
             acknowledged += writer.acknowledged
             for status in writer.statuses:
                 outcome.answered(status, "a write before a kill")

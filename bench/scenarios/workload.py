@@ -21,7 +21,7 @@ WARMUP_SECONDS = 0.2
 _ROUND_SECONDS = 0.7
 _ROUNDS_FACTOR = 3
 _MODES = ("off", "values", "hashes")
-_BARS = {"values": ("recorded_point_read", 0.97), "hashes": ("hashed_point_read", 0.88)}
+_BARS = {"values": ("recorded_point_read", 0.97), "hashes": ("hashed_point_read", 0.97)}
 _LINES = {"off": "read_unrecorded", "values": "read_recorded", "hashes": "read_hashed"}
 
 

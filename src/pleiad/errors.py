@@ -109,8 +109,8 @@ BAD_PARTITION_KEY = ErrorRow(Reason.INVALID, "The partition key supplied is inva
 MISSING_PARTITION_KEY = ErrorRow(Reason.INVALID, "PartitionKey value must be supplied for this operation.")
 PARTITION_KEY_MISMATCH = ErrorRow(
     Reason.INVALID,
-    "PartitionKey extracted from document doesn't match the one specified in the header: "
-    "the item says {found}, the header says {given}.",
+    "PartitionKey extracted from document doesn't match the one specified in the header. "
+    "The item says {found}, the header says {given}.",
 )
 PARTITION_KEY_INCOMPLETE = ErrorRow(
     Reason.INVALID,
@@ -251,6 +251,10 @@ OFFER_PENDING = ErrorRow(
 )
 BACKUP_UNDER_WAY = ErrorRow(Reason.LOCKED, "The backup '{name}' is being taken; wait until that has ended.")
 COPY_UNDER_WAY = ErrorRow(Reason.LOCKED, "{reason}")
+ADVICE_UNDER_WAY = ErrorRow(
+    Reason.LOCKED,
+    "An advice on '{container}' is being made, and there is one at a time: wait for it, or cancel it.",
+)
 FAILED_DEPENDENCY = ErrorRow(
     Reason.ABANDONED, "Not applied, because another operation of the same batch failed."
 )

@@ -133,6 +133,11 @@ class Limits:
     workload_pending: int = 50_000
     workload_pending_bytes: int = 32 * MB
 
+    # advice on partition keys
+    advice_seconds: float = 3_600.0
+    advice_memory_bytes: int = 2 * GB
+    advice_items: int = 1_000_000
+
     # connections
     header_bytes: int = 64 * KB
     connections: int = 10_000
@@ -145,6 +150,19 @@ class Limits:
     request_read_seconds: float = 30.0
     direct_requests: int = 64
     direct_discarded_bytes: int = 64 * MB
+
+    def for_one_of(self, workers: int) -> Limits:
+        """What one of so many worker processes may take, so that all together take what one process would."""
+        return dataclasses.replace(
+            self,
+            connections=max(1, self.connections // workers),
+            connections_per_address=max(1, self.connections_per_address // workers),
+            heads_bytes=self.heads_bytes // workers,
+            bodies_bytes=self.bodies_bytes // workers,
+            unsent_bytes=self.unsent_bytes // workers,
+            queries_memory_bytes=max(self.query_memory_bytes, self.queries_memory_bytes // workers),
+            script_processes=max(1, self.script_processes // workers),
+        )
 
     @property
     def logical_partition_text(self) -> str:

@@ -22,12 +22,13 @@ from pleiad.engine import items
 from pleiad.engine.consistency import Consistency
 from pleiad.engine.desk import Desk
 from pleiad.engine.engine import Engine
-from pleiad.engine.trail import Mode
+from pleiad.engine.recording import Mode
 from pleiad.engine.watch.request_log import RequestLog
 from pleiad.errors import RESOURCE_EXISTS, PleiadError
 from pleiad.head_ports import BY_NAME, NOSQL, chosen
 from pleiad.heads.admin.handover import FRAGMENT, Handover
 from pleiad.heads.admin.head import HEALTH_PATH, READY_PATH, AdminOperations
+from pleiad.heads.admin.workers.workers import Workers
 from pleiad.heads.explorer.page import ExplorerPage
 from pleiad.heads.http.host_names import HostNames, is_host_name
 from pleiad.heads.nosql.auth import Authenticator
@@ -35,6 +36,7 @@ from pleiad.heads.nosql.direct.head import DirectHead
 from pleiad.heads.nosql.direct.protocol import DirectProtocol
 from pleiad.heads.nosql.head import NoSqlHead
 from pleiad.item.body import dump
+from pleiad.job.advice.advices import Advices
 from pleiad.job.backup.run import Backups
 from pleiad.job.copy.copies import Copies
 from pleiad.job.load_folder import load_folder
@@ -45,6 +47,7 @@ from pleiad.server.certificate import Certificate
 from pleiad.server.http.site import HttpSite
 from pleiad.server.lifecycle import Server
 from pleiad.server.listener import Listener, WireProtocol, is_taken
+from pleiad.server.worker_place import WorkerPlace
 from pleiad.store.postgres.database import SCHEMES, open_database
 from pleiad.store.sqlite.store import SqliteStore
 from pleiad.store.store import Store
@@ -195,16 +198,24 @@ class Settings:
 class Node:
     """A server with its database, from start to stop on one event loop."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, place: WorkerPlace | None = None) -> None:
         settings.check()
         self.settings = settings
+        self._workers = None if place is None else Workers(place, settings.limits)
+        """The worker that this process is of a server with several, and the way to the others."""
+        self._limits = settings.limits
+        if place is not None:
+            self._limits = settings.limits.for_one_of(place.count)
         self._key_file = None if settings.key_file is None else KeyFile(settings.key_file)
         try:
             keys = self._read_keys()
         except ValueError as error:
             raise SettingsError(str(error)) from error
         self.keys = KeysInForce(keys, "options" if self._key_file is None else "file")
-        self.handover = Handover(self.keys, settings.limits) if is_loopback(settings.host) else None
+        shared = None if place is None else place.handover
+        self.handover = (
+            Handover(self.keys, settings.limits, shared=shared) if is_loopback(settings.host) else None
+        )
         """Gives the key to who has a link; only where nobody else than this machine can ask for it."""
         self._authenticator = Authenticator(self.keys, settings.limits)
         self._file_watch: asyncio.Task[None] | None = None
@@ -220,7 +231,8 @@ class Node:
         ValueError or OSError say why it cannot.
         """
         settings = self.settings
-        settings.check_ports()
+        if self._workers is None:  # else who started the workers has looked, and the others listen already
+            settings.check_ports()
         if settings.data is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="pleiad-")
         self.directory = settings.data or Path(self._temporary.name if self._temporary else "")
@@ -234,7 +246,7 @@ class Node:
                 await self.engine.close()
                 raise
         self.desk = Desk(self.engine)
-        self.copies = Copies(self.engine)
+        self.copies, self.advices = Copies(self.engine), Advices(self.engine)
         try:
             self.copies.open()
             await self._open_backups(store)
@@ -242,7 +254,11 @@ class Node:
             own = None
             if settings.tls_cert is not None and settings.tls_key is not None:
                 own = Certificate(settings.tls_cert, settings.tls_key)
-            self.server = Server(settings.limits, listeners, self.directory, _names(settings), own)
+            self.server = Server(
+                self._limits, listeners, self.directory, _names(settings), own, self._workers is not None
+            )
+            if self._workers is not None:
+                await self._workers.open(lambda: self.engine)
             await self.server.start()
         except BaseException:
             await self.copies.close()
@@ -261,10 +277,11 @@ class Node:
         throttle = Throttle(
             enforced=settings.throttle == "enforce", burst=settings.burst, clock=settings.clock
         )
-        engine = Engine(store, settings.limits, settings.consistency, throttle, settings.serverless)
+        engine = Engine(store, self._limits, settings.consistency, throttle, settings.serverless)
         await engine.open()
         try:
-            await engine.workload.open(self.directory / _WORKLOAD, settings.record_workload)
+            if self._workers is None:  # of several no one sees all requests
+                await engine.workload.open(self.directory / _WORKLOAD, settings.record_workload)
         except BaseException:
             await engine.close()
             raise
@@ -285,6 +302,7 @@ class Node:
         self.engine.faults.clear()
         async with self.desk.quiet(DRAIN_SECONDS):
             before = self.engine
+            await self.advices.close()
             await self.copies.close()
             await before.close()
             try:
@@ -294,7 +312,7 @@ class Node:
                 self.engine.is_rolled_back = before.is_rolled_back or is_rollback
                 self.engine.catalog.skip_numbers(before.catalog.last_number)
                 self.desk.move_to(self.engine)
-                self.copies = Copies(self.engine)
+                self.copies, self.advices = Copies(self.engine), Advices(self.engine)
                 self.copies.open()
 
     def _listener(self, head: str, port: int) -> Listener:
@@ -329,8 +347,10 @@ class Node:
             is_loopback(settings.host),
             lambda: self.server.connections,
             lambda: self.copies,
+            lambda: self.advices,
             self.backups,
             self.handover,
+            self._workers,
         )
         hosts = HostNames(settings.host, settings.host_names)
         head = NoSqlHead(self.desk, self._authenticator, admin, hosts, settings.direct, ExplorerPage())
@@ -405,10 +425,13 @@ class Node:
             self._file_watch.cancel()
         if self.backups is not None:
             await self.backups.close()
+        await self.advices.close()
         await self.copies.close()
         self.engine.faults.clear()
         self.engine.is_stopping = True
         await self.server.drain(DRAIN_SECONDS)
+        if self._workers is not None:
+            self._workers.close()
         await self.engine.close()
         if self._temporary is not None:
             self._temporary.cleanup()

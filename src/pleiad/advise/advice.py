@@ -97,7 +97,7 @@ def _keys(table: Table, demands: Demands, options: AdviceOptions) -> list[Key]:
     for key in options.candidates:
         for name in key.column_names:
             column = table.columns.get(name)
-            if column is None or column.kinds.missing == table.rows:
+            if column is None or column.kinds.missing == column.kinds.total:
                 raise NothingToAdviseError(
                     f"no item has a value at {' or '.join(key.paths)}; there are "
                     + ", ".join([path for path in table.columns if path.startswith("/")][:12])
@@ -153,7 +153,7 @@ def _days(table: Table) -> float | None:
 
 
 def _created_a_day(table: Table, demands: Demands) -> float | None:
-    """What the requests of a trace create in a day."""
+    """What the requests of a record create in a day."""
     if demands.basis is Basis.UNIFORM or not demands.count:
         return None
     is_create = np.array([name == "create" for name in demands.operations])[demands.operation]

@@ -147,7 +147,7 @@ def _measures(
         key_bytes_max=_key_bytes(key, columns),
         type_shares={name: share for name, share in kinds.items() if share > 0},
         unsafe_number_share=max(
-            (column.kinds.unsafe / max(1, table.rows) for column in columns), default=0.0
+            (column.kinds.unsafe / max(1, column.kinds.total) for column in columns), default=0.0
         ),
         id_collisions=_collisions(placement, table),
         largest_bytes=float(held.max(initial=0.0)),
@@ -219,8 +219,7 @@ def _written(demands: Demands, routes: Routes, placement: Placement, length: flo
 def _monotonicity(columns: list[Column], table: Table) -> float | None:
     """How closely the first part of the key follows the order of writes; None where its values are not kept."""
     column = columns[0]
-    order = np.argsort(table.times, kind="stable") if table.times is not None else np.arange(table.rows)
-    chosen = order[:: max(1, len(order) // _ORDER_ROWS)]
+    chosen = table.order[:: max(1, table.rows // _ORDER_ROWS)]
     codes = column.codes[chosen]
     named = {int(code): column.value_of(int(code)) for code in np.unique(codes) if column.has_name(int(code))}
     is_named = np.isin(codes, list(named))

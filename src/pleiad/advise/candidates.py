@@ -60,7 +60,7 @@ def coverage(column: Column) -> float:
     """The share of the items that have a value there that is not null."""
     kinds = column.kinds
     there = kinds.boolean + kinds.number + kinds.text
-    total = there + kinds.missing + kinds.null
+    total = kinds.total
     return there / total if total else 0.0
 
 

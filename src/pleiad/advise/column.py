@@ -2,13 +2,14 @@
 
 Invariants
 - Two rows have one code exactly when their values are one partition key value: 1 and 1.0 are, 1 and true are not.
-- A hash is the first eight bytes of the value's epk (`pleiad.keys`), which are 62 bits of it. It also stands for the
-  value once more than ``NAMES_MAX`` distinct ones are there: of so many, no text is kept, but of those that repeat.
-- Memory is four bytes a row, beside the texts that are kept.
+- A hash is the first eight bytes of the value's epk (`pleiad.keys`), which are 62 bits of it, and stands for the value:
+  of more than ``NAMES_MAX`` distinct ones no text is kept, but of some that repeat. Codes are in the order of hashes.
+- Memory is eight bytes a row while items are read and four afterwards, beside the texts that are kept.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pleiad.advise.sketch import DistinctSketch, new_sketch
-from pleiad.keys.hash import epk_heads
+from pleiad.keys.hash import HEAD_MAX, hash_digests, hashed_forms
 from pleiad.keys.value import KeyValue
 from pleiad.values.undefined import UNDEFINED
 
@@ -26,9 +27,13 @@ Codes = NDArray[np.int32]
 Hashes = NDArray[np.uint64]
 
 NAMES_MAX = 100_000
-_WIDE_VALUES = 20_000
 _REPEATED_NAMES = 16
-"""Of values that come late, so many of the most frequent of each batch are named."""
+"""When there are more, so many of each batch that are there once more are kept as well."""
+_FEW_VALUES = 10_000
+_SEEN_SLOTS = 2**17
+_SEEN_MASK = np.uint64(_SEEN_SLOTS - 1)
+_FORM_BYTES = 2
+"""What is around a text where it is hashed."""
 _EXACT_INTEGER_MAX = 2**53
 _TEXT = {str}
 _NUMBERS = {int, float}
@@ -37,7 +42,7 @@ _NO_SCALARS = (dict, list)
 
 @dataclass(slots=True)
 class Kinds:
-    """How many rows have which kind of value."""
+    """How many items have which kind of value: all that were read, whether they are rows or not."""
 
     missing: int = 0
     """Undefined, an object or an array."""
@@ -48,6 +53,10 @@ class Kinds:
     unsafe: int = 0
     """Numbers, counted above as well, that a double cannot tell from their neighbours."""
 
+    @property
+    def total(self) -> int:
+        return self.missing + self.null + self.boolean + self.number + self.text
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -56,7 +65,7 @@ class Column:
     name: str
     codes: Codes
     hashes: Hashes
-    """By code."""
+    """By code, in their order."""
     kinds: Kinds
     bytes_max: int
     """Of the longest string."""
@@ -84,10 +93,14 @@ class Column:
     def has_name(self, code: int) -> bool:
         return int(self.hashes[code]) in self.names
 
+    @property
+    def has_all_names(self) -> bool:
+        return self.distinct <= len(self.names) and all(map(self.names.__contains__, self.hashes.tolist()))
+
 
 def hashes_of(values: Sequence[KeyValue]) -> Hashes:
     """The hashes of values as columns have them."""
-    return np.array(epk_heads(values), dtype=np.uint64)
+    return _heads(hashed_forms(values))
 
 
 def mapped(column: Column, name: str, change: Callable[[KeyValue], KeyValue]) -> Column:
@@ -108,143 +121,117 @@ class ColumnBuilder:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._index: dict[Any, int] = {}
-        """Codes by value; true and false stand apart from the numbers that they equal."""
-        self._values: list[KeyValue] = []
-        self._hashes: list[Hashes] = []
-        self._chunks: list[Codes] = []
-        self._late: list[Hashes] = []
-        """The hashes of rows whose code is -1, in their order."""
-        self._late_names: dict[int, KeyValue] = {}
+        self._chunks: list[Hashes] = []
+        self._names: dict[int, KeyValue] = {}
+        self._known: dict[Any, int] | None = {}
+        """The hashes of texts, as long as those are few."""
+        self._seen = np.zeros(_SEEN_SLOTS, np.uint64)
+        """Hashes that were there, each in a slot of its own or of the last one that shares it."""
         self._sketch: DistinctSketch | None = None
-        self._is_wide = False
-        """Whether nearly every row has a value of its own, so that looking for known ones is lost time."""
-        self._rows = 0
+        self._is_thinned = False
         self._kinds = Kinds()
         self._bytes_max = 0
 
-    def add(self, values: list[Any]) -> None:
-        """The next rows; a value that is missing is UNDEFINED."""
-        keys = self._keys(values)
-        if self._is_wide:
-            self._add_late(values)
-            self._chunks.append(np.full(len(values), -1, np.int32))
+    def add(self, values: list[Any], kept: NDArray[np.bool_] | None = None) -> None:
+        """The next rows, all of them or those that are kept; a value that is missing is UNDEFINED."""
+        hashes = self._known_hashes(values)
+        if hashes is not None:
+            self._kinds.text += len(values)
+            self._chunks.append(hashes if kept is None else hashes[kept])
             return
-        found = list(map(self._index.get, keys))
-        if None in found:
-            self._add_new(keys, values, found)
-        self._chunks.append(np.array(found, dtype=np.int32))
+        self._count_kinds(values)
+        forms = hashed_forms(values)
+        hashes = _heads(forms)
+        self._note_length(values, forms)
+        self._note_known(hashes, values)
+        if kept is None:
+            self._chunks.append(hashes)
+            self._note_names(hashes, values)
+            return
+        if self._sketch is not None:
+            self._sketch.add(hashes)
+        self._chunks.append(hashes[kept])
+        self._note_names(self._chunks[-1], list(compress(values, kept)))
 
     def begin_sketch(self) -> None:
-        """From now on the rows are a sample; the values of all items go through `sketch`."""
+        """From now on the rows are a sample."""
         self._sketch = new_sketch()
         if self._sketch is not None:
-            for hashes in (*self._hashes, *self._late):
+            for hashes in self._chunks:
                 self._sketch.add(hashes)
-
-    def sketch(self, values: list[Any]) -> None:
-        """Counts the values of items of which some become rows."""
-        if self._sketch is not None:
-            plain = [UNDEFINED if value.__class__ in _NO_SCALARS else value for value in values]
-            self._sketch.add(hashes_of(plain))
 
     def thin(self, keep: Sequence[NDArray[np.bool_]]) -> None:
         """Drops rows of all chunks so far; each chunk has its mask."""
-        late, self._late = (np.concatenate(self._late), []) if self._late else (None, [])
-        at = 0
-        for number, mask in enumerate(keep):
-            chunk = self._chunks[number]
-            if late is not None:
-                is_late = chunk < 0
-                count = int(is_late.sum())
-                self._late.append(late[at : at + count][mask[is_late]])
-                at += count
-            self._chunks[number] = chunk[mask]
+        self._is_thinned = True
+        self._chunks = [chunk[mask] for chunk, mask in zip(self._chunks, keep, strict=True)]
 
     def finish(self) -> Column:
         """The column of all rows."""
-        codes = np.concatenate(self._chunks) if self._chunks else np.empty(0, np.int32)
-        hashes = np.concatenate(self._hashes) if self._hashes else np.empty(0, np.uint64)
-        names = dict(zip(hashes.tolist(), self._values, strict=True)) | self._late_names
-        if self._late or len(np.unique(codes)) < len(hashes):
-            row_hashes = np.empty(len(codes), np.uint64)
-            is_late = codes < 0
-            row_hashes[~is_late] = hashes[codes[~is_late]]
-            if self._late:
-                row_hashes[is_late] = np.concatenate(self._late)
-            hashes, inverse = np.unique(row_hashes, return_inverse=True)
-            codes = inverse.astype(np.int32)
+        of_rows = np.concatenate(self._chunks) if self._chunks else np.empty(0, np.uint64)
+        self._chunks = []
+        if len(self._names) <= _FEW_VALUES and not self._is_thinned:
+            # All values have a name then, and looking them up is quicker than sorting all rows.
+            hashes = np.sort(np.fromiter(self._names, np.uint64, len(self._names)))
+            codes = np.searchsorted(hashes, of_rows)
+        else:
+            hashes, codes = np.unique(of_rows, return_inverse=True)
         counted = None if self._sketch is None else max(len(hashes), self._sketch.count)
-        return Column(self._name, codes, hashes, self._kinds, self._bytes_max, names, counted)
+        return Column(
+            self._name, codes.astype(np.int32), hashes, self._kinds, self._bytes_max, self._names, counted
+        )
 
-    def _keys(self, values: list[Any]) -> list[Any]:
-        """What values stand under in the index, counted by their kinds on the way."""
+    def _known_hashes(self, values: list[Any]) -> Hashes | None:
+        """The hashes of values that were all there before, as they are where texts are few."""
+        if not self._known or set(map(type, values)) != _TEXT:
+            return None
+        found = list(map(self._known.get, values))
+        return None if None in found else np.array(found, dtype=np.uint64)
+
+    def _note_known(self, hashes: Hashes, values: list[Any]) -> None:
+        if self._known is not None:
+            texts = zip(values, hashes.tolist(), strict=True)
+            self._known.update((value, hash) for value, hash in texts if value.__class__ is str)
+            if len(self._known) > _FEW_VALUES:
+                self._known = None
+
+    def _count_kinds(self, values: list[Any]) -> None:
         kinds = self._kinds
         types = set(map(type, values))
         if types == _TEXT:
             kinds.text += len(values)
-            return values
-        if types <= _NUMBERS:
-            self._count_numbers(values)
-            return values
-        keys: list[Any] = []
-        for number, value in enumerate(values):
-            if value.__class__ is dict or value.__class__ is list:
-                values[number] = value = UNDEFINED
-            kinds.text += value.__class__ is str
-            kinds.missing += value is UNDEFINED
-            kinds.null += value is None
-            kinds.boolean += value.__class__ is bool
-            keys.append((value,) if value.__class__ is bool else value)
-        self._count_numbers([value for value in values if value.__class__ in _NUMBERS])
-        return keys
+            return
+        if not types <= _NUMBERS:
+            for number, value in enumerate(values):
+                if value.__class__ in _NO_SCALARS:
+                    values[number] = value = UNDEFINED
+                kinds.text += value.__class__ is str
+                kinds.missing += value is UNDEFINED
+                kinds.null += value is None
+                kinds.boolean += value.__class__ is bool
+        numbers: list[Any] = [value for value in values if value.__class__ in _NUMBERS]
+        kinds.number += len(numbers)
+        if numbers and (max(numbers) > _EXACT_INTEGER_MAX or min(numbers) < -_EXACT_INTEGER_MAX):
+            kinds.unsafe += sum(abs(value) > _EXACT_INTEGER_MAX for value in numbers)
+            for number, value in enumerate(values):
+                if value.__class__ is int and abs(value) > sys.float_info.max:
+                    values[number] = UNDEFINED  # no database takes it as a number
 
-    def _count_numbers(self, values: list[Any]) -> None:
-        self._kinds.number += len(values)
-        if values and (max(values) > _EXACT_INTEGER_MAX or min(values) < -_EXACT_INTEGER_MAX):
-            self._kinds.unsafe += sum(abs(value) > _EXACT_INTEGER_MAX for value in values)
+    def _note_length(self, values: list[Any], forms: list[bytes]) -> None:
+        if max(map(len, forms)) - _FORM_BYTES > self._bytes_max:
+            texts = [len(form) for value, form in zip(values, forms, strict=True) if value.__class__ is str]
+            self._bytes_max = max(self._bytes_max, max(texts, default=0) - _FORM_BYTES)
 
-    def _add_new(self, keys: list[Any], values: list[Any], found: list[Any]) -> None:
-        """Gives codes to values that have none; those beyond the names that are kept have their hash only."""
-        index = self._index
-        room = NAMES_MAX - len(index)
-        fresh: dict[Any, KeyValue] = {}
-        late: list[int] = []
-        for number, code in enumerate(found):
-            if code is not None:
-                continue
-            key = keys[number]
-            code = index.get(key)
-            if code is None and room > 0:
-                room -= 1
-                code = index[key] = len(index)
-                fresh[key] = values[number]
-            if code is None:
-                code = -1
-                late.append(number)
-            found[number] = code
-        self._values += fresh.values()
-        if fresh:
-            self._hashes.append(hashes_of(list(fresh.values())))
-            self._note_length(list(fresh.values()))
-        if late:
-            self._add_late([values[number] for number in late])
-        self._rows += len(found)
-        self._is_wide = len(self._values) > _WIDE_VALUES and len(self._values) + len(late) > self._rows // 2
+    def _note_names(self, hashes: Hashes, values: list[KeyValue]) -> None:
+        """Keeps the values that are new, and when there are too many, some of those that come again."""
+        slots = hashes & _SEEN_MASK
+        is_known = self._seen[slots] == hashes
+        self._seen[slots] = hashes
+        room = NAMES_MAX - len(self._names)
+        chosen = np.flatnonzero(~is_known)[:room] if room > 0 else np.flatnonzero(is_known)[:_REPEATED_NAMES]
+        self._names.update(
+            zip(hashes[chosen].tolist(), map(values.__getitem__, chosen.tolist()), strict=True)
+        )
 
-    def _add_late(self, values: list[KeyValue]) -> None:
-        hashes = hashes_of(values)
-        self._late.append(hashes)
-        self._note_length(values)
-        distinct, first, counts = np.unique(hashes, return_index=True, return_counts=True)
-        often = np.argsort(counts)[-_REPEATED_NAMES:]
-        for place in compress(often, counts[often] > 1):
-            self._late_names[int(distinct[place])] = values[first[place]]
 
-    def _note_length(self, values: list[KeyValue]) -> None:
-        texts = [value for value in values if value.__class__ is str]
-        if "".join(texts).isascii():
-            longest = max(map(len, texts), default=0)
-        else:
-            longest = max(len(text.encode("utf-8", "surrogatepass")) for text in texts)
-        self._bytes_max = max(self._bytes_max, longest)
+def _heads(forms: Sequence[bytes]) -> Hashes:
+    return np.frombuffer(hash_digests(forms), dtype="<u8")[1::2] & np.uint64(HEAD_MAX)

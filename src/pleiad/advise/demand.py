@@ -51,7 +51,7 @@ class Way(IntEnum):
 class Basis(StrEnum):
     """Where the requests come from."""
 
-    TRACE = "trace"
+    RECORD = "record"
     QUERIES = "queries"
     UNIFORM = "uniform"
 
@@ -92,7 +92,7 @@ class Demands:
     """Those on one item that was found in the table."""
     joinable: int = 0
     refused: int = 0
-    """Those that the trace says were refused with 429."""
+    """Those that the record says were refused with 429."""
     is_hashed: bool = False
 
     @property

@@ -1,4 +1,4 @@
-"""Putting requests into columns one by one: what a trace and a file of queries share."""
+"""Putting requests into columns one by one: what a record and a file of queries share."""
 
 from __future__ import annotations
 

@@ -4,8 +4,9 @@ A container that is created with several physical partitions has even ranges of 
 with a hierarchical key is laid out as it grows: the largest physical partition is split in the middle of its logical
 partitions, again and again, since that is what divides a large value of the first level.
 
-Invariants: a logical partition is on exactly one physical partition; places are decided by the real hash. Only for keys
-that are put together of more than ``TEXTS_MAX`` different values, the hashes of the parts are mixed instead: they
+Invariants: a logical partition is on exactly one physical partition; places are decided by the real hash. The logical
+partitions of paths and of hierarchical keys are in the order of their hashes, as the codes of columns are. Only for
+keys that are put together of more than ``TEXTS_MAX`` different values, the hashes of the parts are mixed instead: they
 spread in the same way, and no text has to be made.
 """
 
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -68,32 +68,6 @@ class Placement:
             return f"hash {int(self.hashes[0][partition]):016X}"
         return " / ".join(shown_value(value) for value in values)
 
-    @cached_property
-    def order(self) -> Rows:
-        """The logical partitions in the order of their hashes."""
-        if len(self.hashes) == 1:
-            return np.argsort(self.hashes[0]).astype(np.int64)
-        # One number of the ranks of the first levels and the head of the last hash: sorting that is quicker.
-        ranks = [self._ranks(level) for level in range(len(self.hashes) - 1)]
-        bits = [int(each.max(initial=0)).bit_length() for each in ranks]
-        if sum(bits) > _RANK_BITS_MAX:
-            return np.lexsort(tuple(reversed(self.hashes))).astype(np.int64)
-        combined = self.hashes[-1] >> np.uint64(max(0, sum(bits) - 2))
-        shift = 64 - sum(bits)
-        for rank, width in zip(reversed(ranks), reversed(bits), strict=True):
-            combined |= rank.astype(np.uint64) << np.uint64(shift)
-            shift += width
-        return np.argsort(combined).astype(np.int64)
-
-    def _ranks(self, level: int) -> Rows:
-        """The place of each logical partition's hash of one level among all hashes of that level."""
-        codes, hashes = self.levels[level], self.columns[level].hashes
-        if len(codes) != self.count:
-            return np.unique(self.hashes[level], return_inverse=True)[1].astype(np.int64)
-        ranks = np.empty(len(hashes), np.int64)
-        ranks[np.argsort(hashes)] = np.arange(len(hashes))
-        return ranks[codes]
-
     def physical(self, count: int, weights: Amounts) -> Rows:
         """The physical partition of each logical one, of so many; ``weights`` are what logical ones hold."""
         if self.key.kind is Kind.HIERARCHY:
@@ -102,7 +76,7 @@ class Placement:
         return np.searchsorted(bounds, self.hashes[0], side="right").astype(np.int64, copy=False)
 
     def _grown(self, count: int, weights: Amounts) -> Rows:
-        held = np.concatenate(([0.0], np.cumsum(weights[self.order])))
+        held = np.concatenate(([0.0], np.cumsum(weights)))
         pieces = [(0, self.count)]
         while len(pieces) < count:
             divisible = [piece for piece in pieces if piece[1] - piece[0] > 1]
@@ -112,10 +86,7 @@ class Placement:
             middle = (low + high) // 2
             pieces.remove((low, high))
             pieces += [(low, middle), (middle, high)]
-        found = np.zeros(self.count, np.int64)
-        for number, (low, high) in enumerate(sorted(pieces)):
-            found[self.order[low:high]] = number
-        return found
+        return np.repeat(np.arange(len(pieces)), [high - low for low, high in sorted(pieces)])
 
 
 def even_bounds(count: int) -> Hashes:
@@ -138,10 +109,7 @@ def place(key: Key, table: Table) -> Placement:
     elif key.kind is Kind.SUFFIX:
         suffixes_of_rows = suffix_codes(columns[1].hashes, key.count)[columns[1].codes]
         parts, columns = parts[:1], columns[:1]
-    if any(column.distinct == table.rows for column in columns):
-        first = rows = np.arange(table.rows)  # one of them alone tells all rows apart
-    else:
-        first, rows = _logical([*parts, *([] if suffixes_of_rows is None else [suffixes_of_rows])])
+    first, rows = _logical([*parts, *([] if suffixes_of_rows is None else [suffixes_of_rows])])
     levels = tuple(part[first] for part in parts)
     suffixes = None if suffixes_of_rows is None else suffixes_of_rows[first]
     hashes: tuple[Hashes, ...]
@@ -153,7 +121,7 @@ def place(key: Key, table: Table) -> Placement:
 
 
 def _logical(parts: Sequence[Rows]) -> tuple[Rows, Rows]:
-    """The first row of each combination of codes, and the combination of each row."""
+    """The first row of each combination of codes, in the order of these, and the combination of each row."""
     count = len(parts[0])
     combined = _combined(parts)
     width = int(combined.max(initial=0)) + 1
@@ -186,8 +154,7 @@ def _made_hashes(
     key: Key, columns: Sequence[Column], levels: Sequence[Rows], suffixes: Rows | None
 ) -> Hashes:
     count = len(levels[0])
-    is_named = all(len(column.names) >= column.distinct for column in columns)
-    if count <= TEXTS_MAX and is_named:
+    if count <= TEXTS_MAX and all(column.has_all_names for column in columns):
         values = [
             [column.value_of(int(code)) for code in level]
             for column, level in zip(columns, levels, strict=True)

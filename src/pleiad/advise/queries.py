@@ -150,10 +150,7 @@ def query_demands(asked: list[Asked], table: Table, seed: int = 1) -> Demands:
         rows = random.integers(0, table.rows, count)
         if each.operation == "create":
             # New items come in the order of time: the newest ones of the table stand for them.
-            order = (
-                np.argsort(table.times, kind="stable") if table.times is not None else np.arange(table.rows)
-            )
-            rows = order[np.arange(table.rows - count, table.rows) % table.rows]
+            rows = table.order[np.arange(table.rows - count, table.rows) % table.rows]
         for at, row in zip(times.tolist(), rows.tolist(), strict=True):
             maker.add(each, at, row)
     return gathering.finish(Basis.QUERIES, requests=len(gathering))

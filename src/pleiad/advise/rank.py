@@ -3,6 +3,7 @@
 What decides is what the same requests need: throughput at which 99 of 100 seconds pass without a refusal, since it
 counts everything that a key makes dear: hot values, hot moments, and visits to all partitions. Keys that need about the
 same are equal, and then the simpler one is better: a property before levels, levels before what clients have to make.
+Where no requests are known, equal keys that keep items together come first, and moments last.
 Behind all of them are keys whose largest value is full within a year, and at the end those that cannot be taken.
 """
 
@@ -15,7 +16,7 @@ from pleiad.advise.assess import Assessment
 from pleiad.advise.demand import Basis
 from pleiad.advise.key import Kind
 from pleiad.advise.report import TopValue, Verdict
-from pleiad.advise.sentences import LIFETIME_DAYS_MIN
+from pleiad.advise.sentences import LIFETIME_DAYS_MIN, VALUES_MIN
 from pleiad.advise.setting import Setting
 
 _BAND = 1.15
@@ -28,6 +29,8 @@ _LABOUR = {
     Kind.ROLL_UP: 3,
     Kind.RANDOM: 4,
 }
+_TOGETHER = 1.5
+"""An item that has fewer around it in its logical partition, itself included, is as good as alone."""
 _GOOD_FACTOR, _BAD_FACTOR = 1.3, 2.5
 _GOOD_USABLE, _BAD_USABLE = 0.6, 0.4
 _GOOD_REFUSED, _BAD_REFUSED = 0.01, 0.1
@@ -56,16 +59,14 @@ def ranked(judged: list[Judged], setting: Setting) -> list[Judged]:
 
     def order(each: Judged) -> tuple[float, ...]:
         measures = each.assessment.measures
-        band = round(math.log(max(1.0, _weight(each, setting) / least)) / math.log(_BAND))
+        band = int(math.log(max(1.0, _weight(each, setting) / least)) / math.log(_BAND))
         kind = each.assessment.key.kind
-        # Where nothing is known of queries, a key that keeps items together leaves more of them possible.
-        is_alone = measures.cardinality_ratio > 0.5
         near = measures.routed.requests["point"] + measures.routed.requests["single"]
         return (
             bool(each.disqualified),
             each.days_left < LIFETIME_DAYS_MIN,
             band,
-            0 if knows_queries else is_alone,
+            0 if knows_queries else _distance(each.assessment, setting),
             _LABOUR[kind],
             len(each.assessment.key.paths),
             -round(near, 3),
@@ -73,6 +74,23 @@ def ranked(judged: list[Judged], setting: Setting) -> list[Judged]:
         )
 
     return sorted(judged, key=order)
+
+
+def _distance(assessment: Assessment, setting: Setting) -> int:
+    """Where nothing is known of queries: how far a key is from what people ask for.
+
+    A key that keeps items together leaves more queries possible than one under which each is alone. A first level of
+    few values hardly narrows one down, and a suffix takes apart what belongs together. By the moment of an item nobody
+    looks for it.
+    """
+    key = assessment.key
+    if setting.table.time_path in key.paths[:1]:
+        return 3
+    if key.kind is Kind.HIERARCHY:
+        return 1 if assessment.placement.columns[0].distinct < VALUES_MIN else 0
+    if key.kind is Kind.RANDOM or assessment.measures.items.effective * _TOGETHER > setting.table.rows:
+        return 2
+    return 1 if key.kind is Kind.SUFFIX else 0
 
 
 def _weight(each: Judged, setting: Setting) -> float:

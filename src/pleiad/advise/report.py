@@ -173,7 +173,7 @@ class Workload:
     """The requests that keys were tried with."""
 
     basis: str
-    """trace, queries or uniform."""
+    """record, queries or uniform."""
     requests: int
     tried: int
     seconds: float

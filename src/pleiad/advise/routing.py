@@ -210,7 +210,7 @@ class _Router:
             if code < 0:
                 low = high = 0
                 break
-            in_order = self._in_order(level)[low:high]
+            in_order = self._placement.hashes[level][low:high]
             wanted = column.hashes[code]
             low, high = (
                 low + int(np.searchsorted(in_order, wanted)),
@@ -218,11 +218,6 @@ class _Router:
             )
         self._scopes[number] = Scope.PREFIX
         self._prefixes[number] = (low, high)
-
-    def _in_order(self, level: int) -> NDArray[np.uint64]:
-        if not hasattr(self, "_ordered"):
-            self._ordered = [hashes[self._placement.order] for hashes in self._placement.hashes]
-        return self._ordered[level]
 
     def _to_several(self, number: int) -> None:
         """The logical partitions of all combinations of the values that are demanded."""

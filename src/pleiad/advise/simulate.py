@@ -267,7 +267,7 @@ class _Spread:
         if high <= low:
             return self._by_mark[[number]]
         if places not in self._visited:
-            self._visited[places] = np.unique(self._physical[self._placement.order[low:high]])
+            self._visited[places] = np.unique(self._physical[low:high])
         return self._visited[places]
 
     def _of_values(self, number: int, values: tuple[int, ...]) -> NDArray[np.int64]:

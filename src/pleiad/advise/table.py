@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import compress, islice
+from itertools import islice
 from operator import itemgetter
 from typing import Any
 
@@ -95,6 +95,8 @@ class Table:
     terms: NDArray[np.int64]
     times: NDArray[np.float64] | None
     """In seconds since the epoch; not a number where an item has none."""
+    order: NDArray[np.int64]
+    """The rows in the order of their times, or as they were read."""
     time_path: str | None
     columns: dict[str, Column]
     problems: tuple[Problem, ...]
@@ -115,13 +117,21 @@ class Table:
 
 
 def read_table(
-    entries: Iterable[Entry], options: ReadingOptions, tell: Callable[[int], None] = lambda items: None
+    entries: Iterable[Entry],
+    options: ReadingOptions,
+    tell: Callable[[int], None] = lambda items: None,
+    leave_out_but: Callable[[Iterable[str]], None] = lambda names: None,
 ) -> Table:
-    """Reads all items; `tell` hears after each batch how many there were."""
+    """Reads all items; `tell` hears after each batch how many there were.
+
+    `leave_out_but` hears which names are looked at, if from then on items may come without the others.
+    """
     reader = _Reader(options)
     waiting = iter(entries)
     with _without_cycles():
         reader.begin(list(islice(waiting, _HEAD_ROWS)))
+        if reader.needs_no_others:
+            leave_out_but(reader.names)
         reader.stream(waiting, tell)
         return reader.finish()
 
@@ -158,17 +168,28 @@ class _Reader:
         self._rows = 0
         self.items = 0
 
+    @property
+    def needs_no_others(self) -> bool:
+        """Whether of an item that is not whole its text tells everything else."""
+        return self._is_compact
+
+    @property
+    def names(self) -> Iterable[str]:
+        return self._cells.names
+
     def finish(self) -> Table:
         sizes = np.concatenate(self._sizes) if self._sizes else np.empty(0, np.int64)
         terms = np.concatenate(self._terms) if self._terms else np.empty(0, np.int64)
         columns = self._cells.finish()
+        times = _times_of(columns.get(f"hour({self._time_path})"))
         return Table(
             items=self.items,
             rows=self._rows,
             total_bytes=self._total_bytes,
             sizes=sizes,
             terms=_filled_terms(sizes, terms),
-            times=_times_of(columns.get(f"hour({self._time_path})")),
+            times=times,
+            order=np.arange(len(sizes)) if times is None else np.argsort(times, kind="stable"),
             time_path=self._time_path,
             columns=columns,
             problems=tuple(self._problems),
@@ -213,7 +234,7 @@ class _Reader:
                 continue
             rows.append(row_of(item))
             sizes.append(size_bytes if is_compact else size_of(item))
-            terms.append(-1 if len(terms) % stride else count(item))
+            terms.append(-1 if len(terms) % stride else count(_whole(entry) if is_compact else item))
             if len(rows) == _BATCH_ROWS:
                 self._add(rows, sizes, terms)
                 rows, sizes, terms = [], [], []
@@ -242,7 +263,6 @@ class _Reader:
         columns = self._cells.columns_of(rows, first)
         kept = None
         if self._chance < 1.0:
-            self._cells.sketch(columns)
             kept = self._random.random(len(rows)) < self._chance
         self._cells.add(columns, kept)
         chosen = slice(None) if kept is None else kept
@@ -283,6 +303,8 @@ class _Cells:
         self._names = [steps[path][0] for path in self._paths if len(steps[path]) == 1]
         # A getter of one name gives the value itself, and not a row of one, so there is always a second.
         self._get = itemgetter("id", *self._names)
+        self.names = {found[0] for found in steps.values()}
+        """What items are looked at for."""
         self._builders = {path: ColumnBuilder(path) for path in paths}
         self._hours = {path: ColumnBuilder(f"hour({path})") for path in rolled_up_paths}
 
@@ -307,22 +329,17 @@ class _Cells:
 
     def add(self, columns: dict[str, list[Any]], kept: NDArray[np.bool_] | None) -> None:
         """Takes in rows, all of them or those that are kept."""
-        if kept is not None:
-            columns = {path: list(compress(values, kept)) for path, values in columns.items()}
         for path, hours in self._hours.items():
             hours.add(
-                [v[:_HOUR_CHARACTERS] if v.__class__ is str else rolled_up(v, "hour") for v in columns[path]]
+                [v[:_HOUR_CHARACTERS] if v.__class__ is str else rolled_up(v, "hour") for v in columns[path]],
+                kept,
             )
         for path, builder in self._builders.items():
-            builder.add(columns[path])
+            builder.add(columns[path], kept)
 
     def begin_sketch(self) -> None:
         for builder in self._builders.values():
             builder.begin_sketch()
-
-    def sketch(self, columns: dict[str, list[Any]]) -> None:
-        for path, builder in self._builders.items():
-            builder.sketch(columns[path])
 
     def thin(self, masks: Sequence[NDArray[np.bool_]]) -> None:
         for builder in (*self._builders.values(), *self._hours.values()):
@@ -337,6 +354,14 @@ class _Cells:
                 name = f"{unit}({path})"
                 columns[name] = mapped(hours, name, partial(rolled_up, unit=unit))
         return columns
+
+
+def _whole(entry: Entry) -> Any:
+    """The item with all its names; as it came where its text has a number that only who left it out could pass over."""
+    try:
+        return orjson.loads(entry.text)
+    except orjson.JSONDecodeError:
+        return entry.value
 
 
 def _times_of(hours: Column | None) -> NDArray[np.float64] | None:
@@ -441,10 +466,8 @@ def codes_of(column: Column, hashes: Hashes) -> NDArray[np.int64]:
     """The codes of values, given as hashes, in a column; -1 for those that are not there."""
     if not column.distinct:
         return np.full(len(hashes), -1, np.int64)
-    order = np.argsort(column.hashes)
-    in_order = column.hashes[order]
-    at = np.minimum(np.searchsorted(in_order, hashes), len(order) - 1)
-    return np.where(in_order[at] == hashes, order[at], -1)
+    at = np.minimum(np.searchsorted(column.hashes, hashes), column.distinct - 1)
+    return np.where(column.hashes[at] == hashes, at, -1)
 
 
 def _too_large(size_bytes: int, limits: Limits) -> str:

@@ -15,7 +15,7 @@ from pleiad.catalog.copy_marks import marks_of
 from pleiad.catalog.search_policy import check_full_text, check_replacement, embedding_dimensions
 from pleiad.index.policy import IndexingPolicy
 from pleiad.item.ttl import check_default_ttl
-from pleiad.keys.definition import KeyDefinition, split_path
+from pleiad.keys.definition import SYSTEM_KEY, KeyDefinition, split_path
 from pleiad.limits import Limits
 from pleiad.store.rows import Row
 
@@ -102,7 +102,7 @@ def define(body: dict[str, Any], limits: Limits) -> ContainerDefinition:
 def _key(given: object, limits: Limits) -> KeyDefinition:
     """The partition key; where there are fixed containers one without a key gets the system's, which no item has."""
     if given is None and limits.fixed_container_bytes:
-        return KeyDefinition(("/_partitionKey",), "Hash", 2, system_key=True)
+        return SYSTEM_KEY
     return KeyDefinition.from_json(given, limits)
 
 

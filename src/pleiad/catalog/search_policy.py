@@ -42,6 +42,8 @@ def embedding_dimensions(policy: object, limits: Limits) -> dict[str, int] | Non
         path, dimensions = entry.get("path"), entry.get("dimensions")
         if not isinstance(path, str) or not path.startswith("/"):
             raise _invalid(f"The Vector Embedding Policy contains an invalid Path: {path}.")
+        if path in found:
+            raise _invalid(f"Duplicate Path :{path} found in Vector Embedding Policy.")
         if type(dimensions) is not int or not 1 <= dimensions <= limits.vector_dimensions:
             too_many = type(dimensions) is int and dimensions > limits.vector_dimensions
             problem = "more than the maximum supported value" if too_many else "no whole number of at least 1"

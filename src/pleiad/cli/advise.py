@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,12 +20,11 @@ from pleiad.limits import Limits
 
 if TYPE_CHECKING:
     from pleiad.advise.advice import AdviceOptions, Growth
-    from pleiad.advise.demand import Demands
     from pleiad.advise.key import Key
     from pleiad.advise.queries import Asked
+    from pleiad.advise.recorded import Record
     from pleiad.advise.report import Prices, Report
     from pleiad.advise.table import Table
-    from pleiad.advise.trace import Trace
     from pleiad.client.containers import FoundContainer
     from pleiad.job.item_file.entry import Entry
 
@@ -204,19 +203,20 @@ class _Asking:
 
 def _report(asking: _Asking, options: AdviceOptions, line: ProgressLine) -> Report:
     from pleiad.advise.advice import advise as advise_on
+    from pleiad.advise.sources import demands_of
 
     names = asking.container
     asked = None if asking.queries_file is None else _asked(asking.queries_file)
-    trace = None if asking.workload_file is None else _trace_of_file(asking.workload_file, names)
+    record = None if asking.workload_file is None else _record_of_file(asking.workload_file, names)
     found: FoundContainer | None = None
     if names is not None:
-        found, throughput_ru, recorded = _container(asking, names, asked is None and trace is None)
-        trace = trace or recorded
+        found, throughput_ru, recorded = _container(asking, names, asked is None and record is None)
+        record = record or recorded
         options = replace(
             options, current=found.key.paths, throughput_ru=options.throughput_ru or throughput_ru
         )
-    table = _table(asking, found, asked, trace, line)
-    demands, notes = _demands(table, asked, trace, options)
+    table = _table(asking, found, asked, record, line)
+    demands, notes = demands_of(table, asked, record, options)
     return advise_on(
         asking.source,
         table,
@@ -230,25 +230,19 @@ def _table(
     asking: _Asking,
     found: FoundContainer | None,
     asked: list[Asked] | None,
-    trace: Trace | None,
+    record: Record | None,
     line: ProgressLine,
 ) -> Table:
-    from pleiad.advise import queries
-    from pleiad.advise import trace as traces
-    from pleiad.advise.key import Kind
-    from pleiad.advise.table import ReadingOptions, read_table
+    from pleiad.advise.sources import reading_options
+    from pleiad.advise.table import read_table
     from pleiad.job.item_file.reader import ReadOptions, open_items
 
-    rolled = tuple((each.paths[0], each.unit) for each in asking.candidates if each.kind is Kind.ROLL_UP)
-    paths = [path for each in asking.candidates for path in each.paths]
-    paths += queries.paths_of(asked) if asked is not None else ()
-    paths += traces.paths_in(trace) if trace is not None else ()
-    paths += found.key.paths if found is not None else ()
-    reading = ReadingOptions(
+    reading = reading_options(
+        asking.candidates,
+        asked,
+        record,
+        () if found is None else found.key.paths,
         rows_max=asking.rows_max,
-        paths=tuple(dict.fromkeys(paths)),
-        finds_paths=not asking.candidates,
-        rolled_up=rolled,
         indexing=None if found is None else found.definition.get("indexingPolicy"),
     )
 
@@ -257,13 +251,11 @@ def _table(
             line.show(f"read {counted(items, 'item')}")
 
     with ExitStack() as stack:
-        entries: Any
-        if found is not None:
-            entries = _entries(asking, found)
-        else:
+        if found is None:
             path = None if asking.source == "-" else Path(asking.source)
-            entries = stack.enter_context(open_items(path, ReadOptions()))
-        return read_table(entries, reading, tell)
+            file = stack.enter_context(open_items(path, ReadOptions()))
+            return read_table(file, reading, tell, file.leave_out_but)
+        return read_table(_entries(asking, found), reading, tell)
 
 
 def _entries(asking: _Asking, found: FoundContainer) -> Iterator[Entry]:
@@ -282,32 +274,6 @@ def _entries(asking: _Asking, found: FoundContainer) -> Iterator[Entry]:
             yield Entry(number, number, b"", item)
 
 
-def _demands(
-    table: Table, asked: list[Asked] | None, trace: Trace | None, options: AdviceOptions
-) -> tuple[Demands, tuple[str, ...]]:
-    from pleiad.advise.advice import THROUGHPUT_DEFAULT
-    from pleiad.advise.queries import query_demands
-    from pleiad.advise.trace import trace_demands
-    from pleiad.advise.uniform import uniform_demands
-
-    if asked is not None:
-        return query_demands(asked, table), ()
-    if trace is not None and trace.requests:
-        notes = [f"The workload record: {text}." for text in trace.problems]
-        if trace.problem_count > len(trace.problems):
-            notes.append(f"The workload record has {trace.problem_count:,} lines that are no requests.")
-        if trace.old:
-            notes.append(
-                f"{counted(trace.old, 'request')} of more than a day before the newest were passed over: keys are "
-                "tried with a day at most."
-            )
-        if trace.others:
-            shown = ", ".join(trace.others[:3])
-            notes.append(f"Requests on other containers than {trace.container} were passed over: {shown}.")
-        return trace_demands(trace, table, options.current), tuple(notes)
-    return uniform_demands(table, options.throughput_ru or THROUGHPUT_DEFAULT), ()
-
-
 def _asked(path: Path) -> list[Asked]:
     from pleiad.advise.queries import QueriesError, read_queries
 
@@ -322,15 +288,15 @@ def _asked(path: Path) -> list[Asked]:
         raise click.ClickException(f"{path}: {error}") from None
 
 
-def _trace_of_file(path: Path, names: tuple[str, str] | None) -> Trace:
-    from pleiad.advise.trace import TraceReader
-    from pleiad.workload import record
+def _record_of_file(path: Path, names: tuple[str, str] | None) -> Record:
+    from pleiad.advise.recorded import RecordReader
+    from pleiad.workload.record import BadLine, read
 
     bad: list[str] = []
-    reader = TraceReader("/".join(names) if names is not None else "")
+    reader = RecordReader("/".join(names) if names is not None else "")
     count = 0
 
-    def note(line: record.BadLine) -> None:
+    def note(line: BadLine) -> None:
         nonlocal count
         count += 1
         if len(bad) < 5:
@@ -338,32 +304,32 @@ def _trace_of_file(path: Path, names: tuple[str, str] | None) -> Trace:
 
     try:
         with path.open("rb") as file:
-            reader.take(record.read(file, note))
+            reader.take(read(file, note))
     except OSError as error:
         raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
-    trace = reader.finish(bad, count)
-    if not trace.requests:
+    record = reader.finish(bad, count)
+    if not record.requests:
         reason = (
             bad[0]
             if bad
             else f"none of its requests is on {reader.container}"
-            if trace.others
+            if record.others
             else "it is empty"
         )
         raise click.ClickException(f"{path} has no requests to try keys with: {reason}")
-    return trace
+    return record
 
 
 def _container(
-    asking: _Asking, names: tuple[str, str], wants_trace: bool
-) -> tuple[FoundContainer, float | None, Trace | None]:
+    asking: _Asking, names: tuple[str, str], wants_record: bool
+) -> tuple[FoundContainer, float | None, Record | None]:
     """The container, its throughput, and what is recorded of its requests."""
-    from pleiad.advise.trace import TraceReader
+    from pleiad.advise.recorded import RecordReader
     from pleiad.client.account import Account
     from pleiad.client.admin import Admin
     from pleiad.client.connection import Connection
     from pleiad.client.containers import find_container
-    from pleiad.workload import record
+    from pleiad.workload.record import read
 
     with Connection(asking.endpoint, asking.key) as connection:
         found = find_container(connection, *names)
@@ -372,13 +338,13 @@ def _container(
                 f"there is no file {asking.source}, and no container of that name at {asking.endpoint}"
             )
         offer = Account(connection).throughputs().get(found.rid)
-        trace = None
-        if wants_trace:
-            reader = TraceReader("/".join(names))
+        record = None
+        if wants_record:
+            reader = RecordReader("/".join(names))
             for piece in Admin(connection).workload_lines(*names):
-                reader.take(record.read(io.BytesIO(piece), lambda line: None))
-            trace = reader.finish()
-    return found, None if offer is None else float(offer.ru), trace
+                reader.take(read(io.BytesIO(piece), lambda line: None))
+            record = reader.finish()
+    return found, None if offer is None else float(offer.ru), record
 
 
 def _show(report: Report, as_json: bool, html_file: Path | None) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +13,17 @@ from click.core import ParameterSource
 
 from pleiad import limits as limit_profiles
 from pleiad.account.keys import EMULATOR_KEY
-from pleiad.catalog.catalog import UnfinishedCopyError
-from pleiad.cli.closed_pipe import drop_output
 from pleiad.cli.log_output import FORMATS, logging_to_standard_error
+from pleiad.cli.serving import REFUSALS, serve_until_stopped
+from pleiad.cli.workers import Supervisor
 from pleiad.engine.consistency import BY_OPTION, Consistency
-from pleiad.engine.trail import Mode
+from pleiad.engine.recording import Mode
 from pleiad.engine.watch.request_log import REQUESTS, SLOW
-from pleiad.errors import PleiadError
 from pleiad.head_ports import BY_NAME, HEADS, NOSQL
-from pleiad.job.load_folder import LoadError
-from pleiad.node import SQLITE, THROTTLES, Node, Settings, SettingsError
+from pleiad.node import THROTTLES, Node, Settings
 from pleiad.server.allocator import give_back_free_memory
 from pleiad.server.descriptors import fill_standard_descriptors, raise_descriptor_limit
-from pleiad.server.lifecycle import on_hangup, run, settle_garbage_collector, wait_for_stop
-from pleiad.store.postgres.database import SchemaError as DatabaseSchemaError
-from pleiad.store.postgres.database import StoreUnreachableError, described
-from pleiad.store.problems import MissingDataError, SettingsDifferError
-from pleiad.store.sqlite.directory import StoreLockedError
-from pleiad.store.sqlite.schema import SchemaError
+from pleiad.server.lifecycle import run
 
 
 def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -52,22 +44,6 @@ def _port_options(command: Callable[..., None]) -> Callable[..., None]:
                 help=f"Switch the {head.title} head on, at this port; its own is {head.port}, and 0 takes a free one.",
             )(command)
     return command
-
-
-_REFUSALS = (
-    SettingsError,
-    StoreLockedError,
-    StoreUnreachableError,
-    SchemaError,
-    DatabaseSchemaError,
-    UnfinishedCopyError,
-    MissingDataError,
-    SettingsDifferError,
-    LoadError,
-    PleiadError,
-    ValueError,
-)
-"""What keeps a server from starting and says so in a sentence."""
 
 
 @click.command()
@@ -159,6 +135,14 @@ _REFUSALS = (
     show_default=True,
     help="Where items are kept: 'sqlite' is files in the data directory, postgresql://... a database that several "
     "servers may share; the data directory then holds the certificate and workload records only.",
+)
+@_option(
+    "--workers",
+    metavar="N",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    help="So many processes serve on one port, each on a processor of its own; with PostgreSQL and on Linux only.",
 )
 @_option(
     "--ephemeral",
@@ -287,6 +271,7 @@ def serve(
     link: bool,
     no_link: bool,
     record_workload: str,
+    workers: int,
     **given: Any,
 ) -> None:
     """Serve a database that Cosmos DB clients work against.
@@ -322,10 +307,14 @@ def serve(
             record_workload=Mode(record_workload),
             **given,
         )
-        with logging_to_standard_error(log_level, log_format, _logged(settings)):
-            shows_link = (link or (sys.stdout is not None and sys.stdout.isatty())) and not no_link
-            run(_serve(Node(settings), sample, shows_link))
-    except _REFUSALS as error:
+        shows_link = (link or (sys.stdout is not None and sys.stdout.isatty())) and not no_link
+        logging_on = partial(logging_to_standard_error, log_level, log_format)
+        if workers > 1:
+            Supervisor(settings, workers, sample, shows_link, partial(logging_on, _logged(settings))).run()
+            return
+        with logging_on(_logged(settings)):
+            run(serve_until_stopped(Node(settings), sample, shows_link))
+    except REFUSALS as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
         raise click.ClickException(
@@ -358,63 +347,3 @@ def _taken_ports(given: dict[str, Any]) -> dict[str, int]:
 def _words(given: tuple[str, ...]) -> tuple[str, ...]:
     """Names that may be given one by one, or several in one text."""
     return tuple(word for text in given for word in text.replace(",", " ").split())
-
-
-async def _serve(node: Node, sample: bool, shows_link: bool) -> None:
-    # Before anything else, so that a signal during the start stops the server as cleanly as a later one.
-    stopped = asyncio.create_task(wait_for_stop(asyncio.get_running_loop()))
-    await asyncio.sleep(0)
-    on_hangup(node.reload)
-    node.tell = _say
-    starting = asyncio.create_task(node.start())
-    await asyncio.wait({starting, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    if not starting.done():
-        # Loading a folder takes a while; a server that is told to stop does not finish it first.
-        starting.cancel()
-        await asyncio.wait({starting})
-        _say("Stopped before it had started.")
-        return
-    await starting
-    if sample:
-        await node.load_sample()
-    settle_garbage_collector()
-    _say(_banner(node, node.new_link() if shows_link else None))
-    reason = await stopped
-    _say(f"{reason}: finishing running requests ...")
-    await node.stop()
-    _say("Stopped.")
-
-
-def _say(text: str) -> None:
-    """Prints a line, unless nobody reads any more: that ends no server."""
-    try:
-        click.echo(text)
-    except (OSError, ValueError):
-        with contextlib.suppress(OSError, ValueError):
-            drop_output()
-
-
-def _banner(node: Node, link: str | None) -> str:
-    settings = node.settings
-    endpoint = node.endpoint
-    primary = node.keys.keys.primary.text
-    shown_key = primary if primary == EMULATOR_KEY else "<your key>"
-    data = (
-        "a temporary directory, removed at the end"
-        if settings.data is None
-        else str(node.directory.resolve())
-    )
-    if settings.store != SQLITE:
-        data = described(settings.store)
-    return "\n".join(
-        [
-            "Pleiad is ready.",
-            f"  endpoint           {endpoint}   (https on the same port)",
-            f"  connection string  AccountEndpoint={endpoint};AccountKey={shown_key};",
-            f"  data               {data}",
-            f"  heads              {', '.join(f'{name} {port}' for name, port in node.server.ports.items())}",
-            *([] if link is None else [f"  explorer           {link}   (works once)"]),
-            f"  health             {node.health_address}",
-            "  stop               Ctrl-C, or SIGTERM",
-        ]
-    )

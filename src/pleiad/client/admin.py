@@ -108,6 +108,20 @@ class Admin:
     def cancel_copy(self, id: str) -> dict[str, Any]:
         return dict(self._ask("DELETE", "copies", id))
 
+    def advice(self, database: str, container: str) -> dict[str, Any]:
+        """How far the advice on the key of a container is, and whether there is a report."""
+        return dict(self._ask("GET", *_path(database, container), "advice"))
+
+    def start_advice(self, database: str, container: str, plan: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(self._ask("POST", *_path(database, container), "advice", body=plan))
+
+    def cancel_advice(self, database: str, container: str) -> dict[str, Any]:
+        return dict(self._ask("DELETE", *_path(database, container), "advice"))
+
+    def advice_report(self, database: str, container: str) -> dict[str, Any]:
+        """The newest report of the server on a container."""
+        return dict(self._ask("GET", *_path(database, container), "advice", "report"))
+
     def warnings(self) -> list[dict[str, Any]]:
         return list(self._ask("GET", "warnings")["warnings"])
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from pleiad.catalog.catalog import Catalog
 from pleiad.catalog.resource import Kind
 from pleiad.engine.container import Container
+from pleiad.engine.recording import Recording
 from pleiad.engine.traffic import AccountTraffic
-from pleiad.engine.trail import Trail
 
 
-def _no_trail(_: str) -> Trail | None:
+def _no_recording(_: str) -> Recording | None:
     return None
 
 
@@ -24,7 +24,7 @@ class AtWork:
         """The counters of the account, with those of the containers at work."""
         self.by_path: dict[tuple[str, str], Container] = {}
         """The containers by database and container, as requests named them that led there before."""
-        self.trail_of: Callable[[str], Trail | None] = _no_trail
+        self.recording_of: Callable[[str], Recording | None] = _no_recording
         """Where the requests on a container are noted, by its rid."""
 
     def __iter__(self) -> Iterator[Container]:
@@ -39,7 +39,7 @@ class AtWork:
 
     def add(self, container: Container) -> Container:
         """Puts a container to work; the one that is already, if another request was faster."""
-        container.trail = self.trail_of(container.resource.rid)
+        container.recording = self.recording_of(container.resource.rid)
         found = self._by_rid.setdefault(container.resource.rid, container)
         if found is container:
             self.traffic.parts.append(container.traffic)

@@ -12,7 +12,7 @@ strong                2x          the last acknowledged write
 
 On one machine every read shows the last acknowledged write, which every level allows. What differs is the charge, and
 that a session token is looked at only where it means something: at session level. A request may weaken the level
-of its account and never strengthen it.
+of its account and never strengthen it; a read strategy, such as the last committed version, is had on every account.
 """
 
 from __future__ import annotations

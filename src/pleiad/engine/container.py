@@ -20,9 +20,9 @@ from pleiad.engine.allotment import Allotment
 from pleiad.engine.container_scripts import ContainerScripts
 from pleiad.engine.fresh import Looks
 from pleiad.engine.kept import KeptWork
+from pleiad.engine.recording import Recording
 from pleiad.engine.seal import Seal
 from pleiad.engine.traffic import SLICES, Heat, Traffic
-from pleiad.engine.trail import Trail
 from pleiad.errors import PleiadError
 from pleiad.index.policy import ELEMENT
 from pleiad.index.terms import TermCounter
@@ -32,13 +32,13 @@ from pleiad.item.ttl import is_expired
 from pleiad.keys.hash import V1_STRING_BYTES_MAX, epk
 from pleiad.keys.range import EpkRange, position, prefix_range
 from pleiad.keys.value import KeyValue, check_size, same, to_json_text
-from pleiad.limits import Limits
+from pleiad.limits import Limits, size_text
 from pleiad.partition.map import PartitionMap
 from pleiad.partition.partition import Partition
 from pleiad.query import QueryContext, compile_query
 from pleiad.query.pace import Pace
 from pleiad.query.pushdown import policy_paths
-from pleiad.store.rows import Mutation, Outcome, Row
+from pleiad.store.rows import Mutation, Outcome, Result, Row
 from pleiad.store.segments import SegmentOutOfServiceError, SegmentStore
 from pleiad.store.selection import IndexedPath
 from pleiad.values.undefined import UNDEFINED
@@ -80,7 +80,7 @@ class Container:
         """What a fixed container holds at most, on its one physical partition; 0: it is none."""
         self.traffic = Traffic()
         self.heat = Heat(self._slice_of, lambda: self.traffic.spent_ru())
-        self.trail: Trail | None = None
+        self.recording: Recording | None = None
         """Where requests are noted for the workload record, while that is switched on."""
         self.map = partition_map
         self.allotment = Allotment()
@@ -213,6 +213,24 @@ class Container:
             keep_versions=self.keeps_versions,
             bytes_max=self.fixed_bytes,
         )
+
+    def refusal_of(self, mutation: Mutation, outcome: Outcome) -> PleiadError:
+        """The row of the error table for a mutation that the store refused."""
+        result = outcome.result
+        if result is Result.EXISTS:
+            return errors.ITEM_EXISTS(id=mutation.id if mutation.new_id is None else mutation.new_id)
+        if result is Result.MISSING:
+            return errors.ITEM_NOT_FOUND(id=mutation.id)
+        if result is Result.PRECONDITION_FAILED:
+            return errors.PRECONDITION_FAILED()
+        if result is Result.UNIQUE_CONFLICT:
+            paths = self.definition.unique_keys[outcome.unique_key].paths
+            return errors.UNIQUE_KEY_CONFLICT(paths=", ".join(paths))
+        if result is Result.LOGICAL_PARTITION_FULL:
+            return errors.PARTITION_KEY_FULL(limit=self.limits.logical_partition_text)
+        if result is Result.PARTITION_FULL:
+            return errors.FIXED_CONTAINER_FULL(limit=size_text(self.fixed_bytes))
+        raise AssertionError(f"the store refused a mutation for no reason: {result}")
 
     # -- keys ----------------------------------------------------------------------------------
 

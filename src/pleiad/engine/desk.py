@@ -35,9 +35,9 @@ from pleiad.engine.engine import Engine
 from pleiad.engine.faults import Effect
 from pleiad.engine.items import ItemAnswer, Key
 from pleiad.engine.operation import Area, Operation
-from pleiad.engine.traced import Work as TracedWork
-from pleiad.engine.traced import note
-from pleiad.engine.trail import LINE_BRIEFS
+from pleiad.engine.recorded import Work as RecordedWork
+from pleiad.engine.recorded import note
+from pleiad.engine.recording import LINE_BRIEFS
 from pleiad.engine.watch.observer import Seen
 from pleiad.errors import PleiadError, Reason
 from pleiad.keys.value import to_json_text
@@ -94,7 +94,7 @@ class Visit(ABC):
     """The physical partition that answered, or one of them."""
     partitions: Sequence[Partition] | None = field(default=None, init=False)
     """The physical partitions it went to, where the operation knows better than its key."""
-    work: TracedWork | None = field(default=None, init=False)
+    work: RecordedWork | None = field(default=None, init=False)
     """What the operation was about, for who records it."""
     answer_bytes: int = field(default=0, init=False)
     """The size of an answer with more than one item."""
@@ -273,18 +273,18 @@ class Desk:
         if container is None:
             if self._workload.is_on:
                 self._record(visit, status)
-        elif (trail := container.trail) is not None:
+        elif (recording := container.recording) is not None:
             # Nearly all requests are told by a brief, which is made in as few steps as can be.
             work = visit.work
             if status == _OK and work.__class__ is ItemAnswer and visit.key_spent:
                 _, _, row, _, _, old = work
                 if old is None and row is not None:
-                    briefs = trail.briefs
+                    briefs = recording.briefs
                     briefs.append(
                         (visit.began_at, kind, visit.key_spent, row.id, visit.charge_ru, row.size_bytes)
                     )
                     if len(briefs) >= LINE_BRIEFS:
-                        trail.end_line()
+                        recording.end_line()
                     return
             self._record(visit, status)
 

@@ -15,7 +15,14 @@ from typing import Any
 from pleiad import errors
 from pleiad.catalog import placement, throughput
 from pleiad.catalog.catalog import ACCOUNT_RID, Catalog
-from pleiad.catalog.container import check_encryption_keys, define, define_new, redefine, with_versions_since
+from pleiad.catalog.container import (
+    ContainerDefinition,
+    check_encryption_keys,
+    define,
+    define_new,
+    redefine,
+    with_versions_since,
+)
 from pleiad.catalog.copy_marks import Closing, closed_of
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.catalog.throughput import Throughput
@@ -239,27 +246,11 @@ class Engine:
         marks: Mapping[str, Any] | None = None,
     ) -> Resource:
         """Creates a container and the physical partitions its throughput asks for; `marks` are for servers only."""
-        id = check_resource_name(body.get("id"), self.limits)
-        self._check_given(given, "Setting offer throughput or autopilot on container")
-        definition = define_new(body, self.limits)
         async with self.catalog.lock:
-            self.find(Kind.DATABASE, None, database.rid, owner=True)
-            self.catalog.check_absent(Kind.CONTAINER, database.rid, id)
-            self.catalog.check_count()
-            keys = self.catalog.children(Kind.ENCRYPTION_KEY, database.rid)
-            check_encryption_keys(definition, {key.id for key in keys})
-            shared = self.provisioning.shared_throughput(database) if given is None else None
-            own = given or Throughput(self.limits.throughput_ru_default)
-            own.checked(self.limits)
-            if shared is None:
-                self.provisioning.check_stated(given)
-                self.provisioning.check_account_limit(own.ru)
-            key_given = not definition.key.system_key
-            if not throughput.is_splittable(key_given, own.ru, shared is not None, self.limits):
-                check_fixed(own, self.limits)
+            definition, own, shared = self.check_new_container(database, body, given)
             fresh = self.catalog.next_numbers()
             properties = {**definition.properties, **(marks or {})}
-            container = self.catalog.new_resource(Kind.CONTAINER, database, id, properties, fresh())
+            container = self.catalog.new_resource(Kind.CONTAINER, database, body["id"], properties, fresh())
             has_own = shared is None and not self.provisioning.is_serverless
             offers = [self.provisioning.new_offer(container, own, fresh())] if has_own else []
             count = throughput.partition_count(shared or own, self.limits, shared is not None)
@@ -268,6 +259,29 @@ class Engine:
         if definition.default_ttl is not None or definition.versions_seconds is not None:
             await self.openings.open(container)
         return container
+
+    def check_new_container(
+        self, database: Resource, body: dict[str, Any], given: Throughput | None
+    ) -> tuple[ContainerDefinition, Throughput, Throughput | None]:
+        """What a new container is, its own throughput, and the one it shares; raises what stands against it."""
+        id = check_resource_name(body.get("id"), self.limits)
+        self._check_given(given, "Setting offer throughput or autopilot on container")
+        definition = define_new(body, self.limits)
+        self.find(Kind.DATABASE, None, database.rid, owner=True)
+        self.catalog.check_absent(Kind.CONTAINER, database.rid, id)
+        self.catalog.check_count()
+        keys = self.catalog.children(Kind.ENCRYPTION_KEY, database.rid)
+        check_encryption_keys(definition, {key.id for key in keys})
+        shared = self.provisioning.shared_throughput(database) if given is None else None
+        own = given or Throughput(self.limits.throughput_ru_default)
+        own.checked(self.limits)
+        if shared is None:
+            self.provisioning.check_stated(given)
+            self.provisioning.check_account_limit(own.ru)
+        key_given = not definition.key.system_key
+        if not throughput.is_splittable(key_given, own.ru, shared is not None, self.limits):
+            check_fixed(own, self.limits)
+        return definition, own, shared
 
     def _check_given(self, given: Throughput | None, operation: str) -> None:
         if given is not None and self.provisioning.is_serverless:

@@ -22,12 +22,14 @@ from random import Random
 
 from pleiad import errors
 from pleiad.engine.phase import Phase
+from pleiad.engine.shared_counts import SharedCounts
 from pleiad.errors import ErrorRow, PleiadError
 
 RULES_MAX = 100
 SECONDS_DEFAULT = 600
 SECONDS_MAX = 86_400.0
 DELAY_MS_MAX = 60_000
+_NUMBERS = "rules"
 
 
 class Effect(Enum):
@@ -145,9 +147,14 @@ class Faults:
         """Empty nearly always, which is all that a request looks at."""
         self._finished: deque[Rule] = deque(maxlen=RULES_MAX)
         self._numbers = itertools.count(1)
+        self._counts: SharedCounts | None = None
+
+    def share(self, counts: SharedCounts) -> None:
+        """Has numbers and hits counted for all worker processes of a server, which all have the same rules."""
+        self._counts = counts
 
     def next_id(self) -> str:
-        return str(next(self._numbers))
+        return str(next(self._numbers) if self._counts is None else self._counts.up(_NUMBERS))
 
     def add(self, rule: Rule) -> None:
         self.live()
@@ -158,12 +165,22 @@ class Faults:
     def live(self) -> list[Rule]:
         """The rules that are not over."""
         now = time.time()
+        if self._counts is not None:
+            for rule in self.rules:
+                rule.hits = self._counts.value(rule.id)
         self._finish([rule for rule in self.rules if rule.is_over(now)])
         return self.rules
 
     def find(self, id: str) -> Rule | None:
         """The rule of that id, in force or over not long ago, so that a test can ask how often it was met."""
-        return next((rule for rule in [*self.rules, *self._finished] if rule.id == id), None)
+        return next((rule for rule in [*self.live(), *self._finished] if rule.id == id), None)
+
+    def hits_of(self, id: str) -> int:
+        """How often the rule of that id was met, by all worker processes together."""
+        if self._counts is not None:
+            return self._counts.value(id)
+        rule = self.find(id)
+        return 0 if rule is None else rule.hits
 
     def remove(self, id: str) -> bool:
         """Ends the rule of that id; whether it was in force."""
@@ -192,6 +209,15 @@ class Faults:
             if rule.fits(target):
                 if not rule.is_drawn():
                     return None
-                rule.hits += 1
-                return rule
+                if self._is_counted(rule):
+                    return rule
         return None
+
+    def _is_counted(self, rule: Rule) -> bool:
+        """Counts a hit; False where another worker process has just had the last one."""
+        if self._counts is None:
+            rule.hits += 1
+            return True
+        hits = self._counts.up(rule.id, rule.count)
+        rule.hits = rule.hits if hits is None else hits
+        return hits is not None

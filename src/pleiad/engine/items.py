@@ -26,7 +26,7 @@ from pleiad.item.id import check_item_id
 from pleiad.item.numbers import WHOLE_FRACTION, in_shortest_form
 from pleiad.item.ttl import check_item_ttl
 from pleiad.keys.value import KeyValue
-from pleiad.limits import Limits, size_text
+from pleiad.limits import Limits
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
 from pleiad.query import Query, compile_condition, compile_turn
@@ -73,6 +73,7 @@ class ItemAnswer(NamedTuple):
 
 Reading = ItemAnswer | Coroutine[Any, Any, ItemAnswer]
 """The end of a read, or what has to be waited for."""
+Writing = Coroutine[Any, Any, ItemAnswer]
 
 
 class NewItem(NamedTuple):
@@ -169,26 +170,16 @@ def _read_answer(
     return ItemAnswer(partition, cost, row, False, same_version)
 
 
-@over_moves
-async def row_of_number(container: Container, number: int) -> Row | None:
-    """The row with a document number, for clients that address items by rid."""
-    for partition in container.map.partitions:
-        row = await partition.find(number)
-        if row is not None:
-            return row
-    return None
-
-
-async def create(container: Container, raw: bytes, key: Key | None, lane: Lane = NORMAL) -> ItemAnswer:
+def create(container: Container, raw: bytes, key: Key | None, lane: Lane = NORMAL) -> Writing:
     """Creates an item; its id must be new in its logical partition."""
-    return await _write(container, Verb.CREATE, raw, key, NO_CONDITIONS, lane)
+    return _write(container, Verb.CREATE, raw, key, NO_CONDITIONS, lane)
 
 
-async def upsert(
+def upsert(
     container: Container, raw: bytes, key: Key | None, conditions: Conditions, lane: Lane = NORMAL
-) -> ItemAnswer:
+) -> Writing:
     """Creates the item, or replaces the one of the same id in the same logical partition."""
-    return await _write(container, Verb.UPSERT, raw, key, conditions, lane)
+    return _write(container, Verb.UPSERT, raw, key, conditions, lane)
 
 
 async def replace(
@@ -298,7 +289,7 @@ def precondition(container: Container, conditions: Conditions) -> Precondition:
     return Precondition(lsn, not_lsn, conditions.if_match == "*", conditions.if_none_match == "*")
 
 
-async def _write(
+def _write(
     container: Container,
     verb: Verb,
     raw: bytes,
@@ -306,11 +297,23 @@ async def _write(
     conditions: Conditions,
     lane: Lane,
     id: str | None = None,
+) -> Writing:
+    if len(raw) > LARGE_BYTES:
+        return _write_large(container, verb, raw, key, conditions, lane, id)
+    return put(container, verb, measure(container, raw, container.limits), key, conditions, lane, id)
+
+
+async def _write_large(
+    container: Container,
+    verb: Verb,
+    raw: bytes,
+    key: Key | None,
+    conditions: Conditions,
+    lane: Lane,
+    id: str | None,
 ) -> ItemAnswer:
-    if len(raw) <= LARGE_BYTES:
-        item = measure(container, raw, container.limits)
-    else:
-        item = await beside(len(raw), measure, container, raw, container.limits)
+    """The same, measured beside the loop."""
+    item = await beside(len(raw), measure, container, raw, container.limits)
     return await put(container, verb, item, key, conditions, lane, id)
 
 
@@ -329,7 +332,11 @@ async def put(
     if id is not None and item.id != id:
         mutation = mutation._replace(id=id, new_id=item.id)
     with partition.turn(lane) as turn:
-        answer = await written(container, partition, item, mutation, None)
+        partition, outcome = await _commit(container, mutation, partition)
+        if outcome.old is None:
+            answer = ItemAnswer(partition, charge.create(item.size_bytes, item.terms), outcome.row, True)
+        else:
+            answer = await written(container, partition, item, mutation, outcome)
         turn.ru = answer.charge.ru
     return answer
 
@@ -341,7 +348,7 @@ async def written(
     if outcome is None:
         partition, outcome = await _commit(container, mutation, partition)
     elif outcome.result not in APPLIED:
-        raise failed(container, partition, refusal_of(container, mutation, outcome), charge.failed())
+        raise failed(container, partition, container.refusal_of(mutation, outcome), charge.failed())
     if outcome.old is None:
         cost = charge.create(item.size_bytes, item.terms)
     else:
@@ -445,7 +452,7 @@ async def _commit(
         if result is not Result.GONE:
             break
         partition = await container.successor(partition, mutation.epk)
-    raise failed(container, partition, refusal_of(container, mutation, outcome), charge.failed())
+    raise failed(container, partition, container.refusal_of(mutation, outcome), charge.failed())
 
 
 def moved(container: Container, partition: Partition, epk: bytes) -> Partition:
@@ -454,25 +461,6 @@ def moved(container: Container, partition: Partition, epk: bytes) -> Partition:
     if successor is partition:
         raise
     return successor
-
-
-def refusal_of(container: Container, mutation: Mutation, outcome: Outcome) -> PleiadError:
-    """The row of the error table for a mutation that the store refused."""
-    result = outcome.result
-    if result is Result.EXISTS:
-        return errors.ITEM_EXISTS(id=mutation.id if mutation.new_id is None else mutation.new_id)
-    if result is Result.MISSING:
-        return errors.ITEM_NOT_FOUND(id=mutation.id)
-    if result is Result.PRECONDITION_FAILED:
-        return errors.PRECONDITION_FAILED()
-    if result is Result.UNIQUE_CONFLICT:
-        paths = container.definition.unique_keys[outcome.unique_key].paths
-        return errors.UNIQUE_KEY_CONFLICT(paths=", ".join(paths))
-    if result is Result.LOGICAL_PARTITION_FULL:
-        return errors.PARTITION_KEY_FULL(limit=container.limits.logical_partition_text)
-    if result is Result.PARTITION_FULL:
-        return errors.FIXED_CONTAINER_FULL(limit=size_text(container.fixed_bytes))
-    raise AssertionError(f"the store refused a mutation for no reason: {result}")
 
 
 def failed(container: Container, partition: Partition, error: PleiadError, cost: Charge) -> PleiadError:

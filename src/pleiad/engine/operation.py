@@ -11,7 +11,7 @@ from typing import Final
 
 from pleiad.workload import record
 
-_TRACED: Final = {
+_RECORDED: Final = {
     "read": record.Operation.READ,
     "create": record.Operation.CREATE,
     "upsert": record.Operation.UPSERT,
@@ -182,6 +182,12 @@ class Operation(Enum):
     SWITCH_WORKLOAD = ("switch_workload", Area.ADMIN, Effect.WRITE, Reach.OUTSIDE)
     ADD_WORKLOAD = ("add_workload", Area.ADMIN, Effect.WRITE, Reach.OUTSIDE)
     DELETE_WORKLOAD = ("delete_workload", Area.ADMIN, Effect.WRITE, Reach.OUTSIDE)
+    READ_ADVICE = ("read_advice", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
+    START_ADVICE = ("start_advice", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
+    """Reads items and the workload record at low priority, and leaves nothing but a report: no more than whoever may
+    read both could work out alone."""
+    CANCEL_ADVICE = ("cancel_advice", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
+    """For whoever may begin one: nothing of the account changes with it."""
     LIST_COPIES = ("list_copies", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
     CREATE_COPY = ("create_copy", Area.ADMIN, Effect.WRITE, Reach.OUTSIDE)
     READ_COPY = ("read_copy", Area.ADMIN, Effect.READ, Reach.OUTSIDE)
@@ -201,5 +207,5 @@ class Operation(Enum):
             word if self.is_item_operation else "admin" if self.is_admin else f"metadata_{effect.value}"
         )
         """What metrics and faults call it: operations on items each by their name, the others together."""
-        self.traced = _TRACED[word].value if word in _TRACED and self.is_item_operation else None
+        self.recorded_as = _RECORDED[word].value if word in _RECORDED and self.is_item_operation else None
         """What it is in a workload record; None where it leaves none."""

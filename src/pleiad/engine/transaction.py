@@ -215,7 +215,7 @@ class Transaction:
             if result is Result.GONE:
                 await container.successor(self.partition, self.epk)
                 return None
-            refusal = items.refusal_of(container, self.mutations[index], outcome)
+            refusal = container.refusal_of(self.mutations[index], outcome)
             return Refusal(index, self._failed(refusal))
         return outcomes
 

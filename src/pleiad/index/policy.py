@@ -268,8 +268,12 @@ def _check_shard_key(entry: Mapping[str, Any]) -> None:
 
 
 def _check_vectors(document: Mapping[str, Any], dimensions: Mapping[str, int] | None) -> None:
+    met: set[str] = set()
     for entry in _objects(document, "vectorIndexes"):
         path = entry["path"]
+        if path in met:
+            raise errors.BAD_REQUEST(reason=f"Duplicate Path :{path} found in Vector Indexing Policy.")
+        met.add(path)
         if ELEMENT in parse_plain_path(path):
             raise errors.BAD_REQUEST(reason=f"The vector index path '{path}' must not lead into an array.")
         if entry.get("type") not in _VECTOR_TYPES:

@@ -192,7 +192,8 @@ def _paths(value: object, kind: Kind, limits: Limits) -> tuple[str, ...]:
         )
     if len(paths) > limits.partition_key_levels:
         raise _refused(
-            f"Too many partition key paths: a MultiHash key has at most {limits.partition_key_levels}"
+            f"Too many partition key paths ({len(paths)}) specified. "
+            f"A maximum of {limits.partition_key_levels} is allowed"
         )
     steps = [split_path(path) for path in paths]
     if max(len(names) for names in steps) > limits.item_depth:
@@ -211,3 +212,7 @@ def _path_refused(path: str, reason: str) -> errors.PleiadError:
         reason=f"The partition key component definition path '{path}' could not be accepted. Partition key paths must "
         f"contain only valid characters and not contain a trailing slash or wildcard character: {reason}."
     )
+
+
+SYSTEM_KEY = KeyDefinition(("/_partitionKey",), "Hash", 2, system_key=True)
+"""The key of a container that was made without one: no item has it, so all of them are one logical partition."""

@@ -270,13 +270,17 @@ class ConnectionTable:
     def _sweep(self) -> None:
         elapsed = self.loop.time() - self._swept_at
         self._swept_at += elapsed
-        self.now += min(elapsed, 2 * self._period_seconds)
         second = int(time.time())
         if second != self._second:
             self._second = second
             for callback in self._each_second:
                 callback(second)
         self._timer = self.loop.call_later(self._period_seconds, self._sweep)
+        self.pass_time(min(elapsed, 2 * self._period_seconds))
+
+    def pass_time(self, seconds: float) -> None:
+        """Move the clock on, and close whose time is over."""
+        self.now += seconds
         for connection in self._all():
             connection.sweep(self.now)
         self.memory.sweep(self.now)

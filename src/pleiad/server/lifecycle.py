@@ -43,7 +43,7 @@ class Server:
     """Listeners that share limits, memory, draining and a certificate.
 
     With a TLS directory each of them speaks TLS on its port too, by the certificate that is there or is made there, or
-    by one that is given.
+    by one that is given. Servers that share ports get connections in turn from the system.
     """
 
     def __init__(
@@ -53,8 +53,10 @@ class Server:
         tls_directory: Path | None = None,
         extra_hosts: Iterable[str] = (),
         certificate: Certificate | None = None,
+        shares_ports: bool = False,
     ) -> None:
         self._limits = limits
+        self._shares_ports = shares_ports
         self._listeners = tuple(listeners)
         self._tls_directory = tls_directory
         self._extra_hosts = tuple(extra_hosts)
@@ -136,6 +138,7 @@ class Server:
                 listener.host,
                 port,
                 backlog=BACKLOG_CONNECTIONS,
+                reuse_port=self._shares_ports or None,
             )
 
         opened = await listen(listener.port)

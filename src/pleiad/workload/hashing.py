@@ -18,6 +18,10 @@ _HASH_BYTES: Final = 8
 _REMEMBERED_MAX: Final = 50_000
 
 
+Brief = tuple[float, str, tuple[Any, ...], str, float, int]
+"""A good request on one item: when it began by the clock of the process, operation, key, id, charge and size."""
+
+
 class Hasher:
     """The hashes of one secret."""
 
@@ -35,6 +39,22 @@ class Hasher:
         if isinstance(value, float) and value.is_integer():
             value = int(value)  # 1 and 1.0 are one value
         return self._digest(f"{type(value).__name__}{value!r}")
+
+    def briefs(self, briefs: Iterable[Brief]) -> list[list[Any]]:
+        """Briefs with hashes, each with a mark that it has them. Every request comes here: it is a few look-ups."""
+        known, value = self._remembered.get, self.value
+        return [
+            [
+                at,
+                operation,
+                [known(key[0]) or value(key[0])] if len(key) == 1 else [value(each) for each in key],
+                known(id) or value(id),
+                charge_ru,
+                size_bytes,
+                True,
+            ]
+            for at, operation, key, id, charge_ru, size_bytes in briefs
+        ]
 
     def fields(self, fields: dict[str, Any]) -> dict[str, Any]:
         """The fields of a record with hashes for the values in them; themselves when they have hashes already."""

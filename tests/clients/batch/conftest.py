@@ -16,6 +16,7 @@ import pytest
 from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey
 
 from pleiad.testing.start import RunningServer
+from tests.waiting import SECONDS_MAX
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class BatchWire:
 
     def __init__(self, server: RunningServer) -> None:
         self._key = base64.b64decode(server.key)
-        self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SECONDS_MAX)
 
     def post(self, link: str, kind: str, body: Any, **headers: str) -> BatchReply:
         """Posts to the feed of that kind under a link; bytes go as they are."""

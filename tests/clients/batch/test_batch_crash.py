@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pleiad.testing.start import RunningServer
 from tests.stores import StartServer
+from tests.waiting import SECONDS_MAX
 
 if TYPE_CHECKING:
     from tests.clients.batch.conftest import BatchWire
@@ -103,6 +104,6 @@ def test_a_killed_server_leaves_no_half_batch(
                 time.sleep(0.01)
             os.kill(server.process_id, signal.SIGKILL)
             for thread in threads:
-                thread.join(30)
+                thread.join(SECONDS_MAX)
                 assert not thread.is_alive()
     assert sum(acknowledged.values()) > 10, "the clients hardly wrote anything"

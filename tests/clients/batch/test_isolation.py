@@ -17,6 +17,7 @@ import pytest
 from azure.cosmos import ContainerProxy
 
 from pleiad.testing.start import RunningServer
+from tests.waiting import SECONDS_MAX
 
 if TYPE_CHECKING:
     from tests.clients.batch.conftest import BatchWire
@@ -89,7 +90,7 @@ def together(pleiad_server: RunningServer, new_wire: Connect) -> Callable[[Seque
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join(SECONDS_MAX)
             assert not thread.is_alive()
         if failures:
             raise failures[0]

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import pytest
 
 from pleiad.testing.start import RunningServer
+from tests.waiting import SECONDS_MAX
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class FeedWire:
 
     def __init__(self, server: RunningServer) -> None:
         self._key = base64.b64decode(server.key)
-        self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SECONDS_MAX)
 
     def get(self, link: str, query: dict[str, Any] | None = None, **headers: str) -> FeedReply:
         """One page of the feed of latest versions, or of what `A_IM` says; with a query, of what passes it."""

@@ -29,7 +29,7 @@ from pleiad.store.sqlite.store import SqliteStore
 from pleiad.testing.start import RunningServer, start
 from tests.waiting import wait_until
 
-KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "4"))
+KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "2"))
 SEED = int(os.environ.get("PLEIAD_CRASH_SEED", "0")) or random.SystemRandom().getrandbits(32)
 BODY = "x" * 20_000
 ITEMS = 300

@@ -33,7 +33,7 @@ from pleiad.testing.start import RunningServer
 from tests.stores import StartServer
 from tests.waiting import wait_until
 
-KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "4"))
+KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "2"))
 SEED = int(os.environ.get("PLEIAD_CRASH_SEED", "0")) or random.SystemRandom().getrandbits(32)
 ITEMS = 400
 WRITERS = 2

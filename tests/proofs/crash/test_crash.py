@@ -38,7 +38,7 @@ import pytest
 from pleiad.item.body import SYSTEM_PROPERTIES
 from pleiad.testing.start import RunningServer
 from tests.stores import SegmentNames, StartServer
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "4"))
 SEED = int(os.environ.get("PLEIAD_CRASH_SEED", "0")) or random.SystemRandom().getrandbits(32)
@@ -66,7 +66,7 @@ class Wire:
 
     def __init__(self, server: RunningServer) -> None:
         self._key = base64.b64decode(server.key)
-        self._connection = http.client.HTTPConnection("localhost", server.port, timeout=30)
+        self._connection = http.client.HTTPConnection("localhost", server.port, timeout=SECONDS_MAX)
 
     def call(self, verb: str, kind: str, link: str, body: object = None, **headers: str) -> Answer:
         """`link` names the resource of that kind, or the one whose children of that kind are meant."""
@@ -392,7 +392,7 @@ def live_and_die(
         os.kill(server.process_id, signal.SIGKILL)
         stop.set()
         for worker in workers:
-            worker.join(30)
+            worker.join(SECONDS_MAX)
             assert not worker.is_alive()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from pleiad.client.connection import Answer, Connection
 from pleiad.testing.start import RunningServer
+from tests.waiting import SECONDS_MAX
 
 DATABASE = "db"
 ITEMS = 60
@@ -70,7 +71,7 @@ class Client:
 
     def probe(self, name: str) -> tuple[int, dict[str, Any]]:
         """The health or readiness of the server, asked without a key."""
-        connection = http.client.HTTPConnection("localhost", self._port, timeout=20)
+        connection = http.client.HTTPConnection("localhost", self._port, timeout=SECONDS_MAX)
         connection.request("GET", f"/_pleiad/{name}")
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())

@@ -21,6 +21,7 @@ from pleiad.testing.start import RunningServer
 from pleiad.wire.hybridrow.recordio import write_rows
 from pleiad.wire.hybridrow.row import RowCodec
 from pleiad.wire.hybridrow.schema import BATCH_OPERATION
+from tests.waiting import SECONDS_MAX
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def post_item(
         "x-ms-documentdb-partitionkey": key,
         **{name.replace("_", "-"): value for name, value in more.items()},
     }
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SECONDS_MAX)
     try:
         connection.request("POST", f"/{link}/docs", body, headers)
         response = connection.getresponse()
@@ -177,7 +178,7 @@ def test_a_resource_token_ends_with_its_permission_and_follows_its_mode(
 def test_plain_http_is_answered_too(pleiad_server: RunningServer) -> None:
     """The service answers https only. On the loopback address a certificate protects nothing and costs every
     new user an evening; both are answered on one port."""
-    connection = http.client.HTTPConnection("127.0.0.1", pleiad_server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", pleiad_server.port, timeout=SECONDS_MAX)
     connection.request("GET", "/_pleiad/health")
     assert connection.getresponse().status == 200
     connection.close()

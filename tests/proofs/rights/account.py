@@ -24,6 +24,7 @@ from pleiad.heads.admin.head import AdminOperations
 from pleiad.heads.explorer.page import ExplorerPage
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.head import NoSqlHead
+from pleiad.job.advice.advices import Advices
 from pleiad.job.copy.copies import Copies
 from pleiad.keys.range import WHOLE
 from pleiad.server.http.message import Request
@@ -93,9 +94,9 @@ class Account:
 
     def __init__(self, engine: Engine, keys: KeysInForce) -> None:
         self.engine = engine
-        self.copies = Copies(engine)
+        self.copies, self.advices = Copies(engine), Advices(engine)
         self.authenticator = authenticator = Authenticator(keys, engine.limits)
-        self.admin = AdminOperations(keys, False, lambda: 0, lambda: self.copies)
+        self.admin = AdminOperations(keys, False, lambda: 0, lambda: self.copies, lambda: self.advices)
         self.head = NoSqlHead(Desk(engine), authenticator, self.admin, page=ExplorerPage())
 
     async def send(

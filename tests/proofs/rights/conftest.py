@@ -10,7 +10,7 @@ import pytest
 
 from pleiad.account.keys import AccountKeys, KeysInForce
 from pleiad.engine.engine import Engine
-from pleiad.engine.trail import Mode
+from pleiad.engine.recording import Mode
 from pleiad.limits import Limits
 from tests.proofs.rights.account import MASTER_KEY, READ_ONLY_KEY, Account, OpenAccount, fill
 from tests.stores import OpenStore
@@ -21,13 +21,15 @@ def account(tmp_path: Path, open_store: OpenStore) -> OpenAccount:
     """`async with account() as a:` opens an account with two containers; a second block with `name` another one."""
 
     @asynccontextmanager
-    async def opened(name: str = "data") -> AsyncIterator[Account]:
+    async def open_account(name: str = "data") -> AsyncIterator[Account]:
         engine = Engine(await open_store(tmp_path / name), Limits())
         await engine.open()
         await engine.workload.open(tmp_path / f"{name}-workload", Mode.OFF)
+        opened = Account(engine, KeysInForce(AccountKeys(MASTER_KEY, READ_ONLY_KEY)))
         try:
-            yield await fill(Account(engine, KeysInForce(AccountKeys(MASTER_KEY, READ_ONLY_KEY))))
+            yield await fill(opened)
         finally:
+            await opened.advices.close()
             await engine.close()
 
-    return opened
+    return open_account

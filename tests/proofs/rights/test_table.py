@@ -130,6 +130,9 @@ ALLOWED: dict[Operation, frozenset[str]] = {
     Operation.LIST_BACKUPS: KEYS,
     Operation.CREATE_BACKUP: MASTER,
     Operation.READ_BACKUP: KEYS,
+    Operation.READ_ADVICE: KEYS,
+    Operation.START_ADVICE: KEYS,
+    Operation.CANCEL_ADVICE: KEYS,
     Operation.LIST_COPIES: KEYS,
     Operation.CREATE_COPY: MASTER,
     Operation.READ_COPY: KEYS,
@@ -250,7 +253,14 @@ def tries(account: Account) -> Iterator[Try]:
     offer = engine.catalog.offer_of(engine.find(Kind.CONTAINER, engine.database("d"), "c").rid)
     assert offer is not None
     fault = engine.faults.live()[0].id
-    names = {**NAMES, "offers": offer.rid, "faults": fault, "backups": "none", "workload": "records"}
+    names = {
+        **NAMES,
+        "offers": offer.rid,
+        "faults": fault,
+        "backups": "none",
+        "workload": "records",
+        "advice": "report",
+    }
     names["copies"] = account.copies.all()[0].job.id
     for pattern, methods in account.head.routes.items():
         parts = pattern.split("/") if pattern else []

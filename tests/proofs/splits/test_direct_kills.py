@@ -22,6 +22,7 @@ from tests.clients.direct.frames import RANGE, Direct
 from tests.clients.direct.operations import QUERY
 from tests.proofs.splits.load import Known, Ledger, Mover, Worker, check, prepare, settled
 from tests.stores import StartServer
+from tests.waiting import SECONDS_MAX
 
 KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "2"))
 LIMITS = 'profile = "default"\nphysical_partition_bytes = 150_000\n'
@@ -167,13 +168,13 @@ def test_clients_in_direct_mode_go_on_after_every_kill_and_lose_nothing(
                 time.sleep(random.Random(life).uniform(0.0, 0.3))
                 os.kill(server.process_id, signal.SIGKILL)
                 halted.set()
-                mover.join(60)
+                mover.join(SECONDS_MAX)
                 continue
             halted.set()
-            mover.join(60)
+            mover.join(SECONDS_MAX)
             stop.set()
             for writer in writers:
-                writer.join(60)
+                writer.join(SECONDS_MAX)
                 assert not writer.is_alive()
             assert not ledger.failures, ledger.failures[:3]
             settled(server)

@@ -17,7 +17,7 @@ import pytest
 from pleiad.testing.start import RunningServer
 from tests.proofs.splits.load import Ledger, Mover, Worker, Writer, check, connect, prepare, settled
 from tests.stores import SegmentNames, StartServer
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "2"))
 LIMITS = 'profile = "default"\nphysical_partition_bytes = 150_000\n'
@@ -66,7 +66,7 @@ def live_and_die(
         os.kill(server.process_id, signal.SIGKILL)
         stop.set()
         for worker in workers:
-            worker.join(60)
+            worker.join(SECONDS_MAX)
             assert not worker.is_alive()
         assert not ledger.failures, ledger.failures[:3]
 

@@ -13,6 +13,7 @@ from pleiad.testing.start import RunningServer
 from tests.proofs.splits.aio_load import AioFollower, AioLoad, client_of
 from tests.proofs.splits.load import Asker, Follower, Ledger, Mover, Worker, Writer, check, prepare, settled
 from tests.stores import StartServer
+from tests.waiting import SECONDS_MAX
 
 LOAD_SECONDS = 3.0
 """How long there is load at least; it goes on until there were enough changes of the partitions."""
@@ -40,7 +41,7 @@ def test_clients_do_not_notice_splits_and_merges(start_server: StartServer) -> N
             time.sleep(0.05)
         stop.set()
         for worker in workers:
-            worker.join(60)
+            worker.join(SECONDS_MAX)
             assert not worker.is_alive()
         assert not ledger.failures, ledger.failures[:3]
         settled(server)

@@ -13,10 +13,10 @@ from pleiad.advise.advice import AdviceOptions, advise, assessments
 from pleiad.advise.assess import Assessment
 from pleiad.advise.demand import Demands
 from pleiad.advise.key import parse
+from pleiad.advise.recorded import RecordReader, record_demands
 from pleiad.advise.report import Report, Verdict
 from pleiad.advise.skew import rank_correlation, skew_of
 from pleiad.advise.table import Table
-from pleiad.advise.trace import TraceReader, trace_demands
 from pleiad.advise.uniform import uniform_demands
 from pleiad.advise.words import size
 from pleiad.keys.hash import epk
@@ -35,10 +35,10 @@ def assessed(key: str, table: Table, demands: Demands | None = None, **options: 
     return found
 
 
-def traced(table: Table, requests: list[Request], key_paths: tuple[str, ...] = ()) -> Demands:
-    reader = TraceReader()
+def recorded(table: Table, requests: list[Request], key_paths: tuple[str, ...] = ()) -> Demands:
+    reader = RecordReader()
     reader.take(requests)
-    return trace_demands(reader.finish(), table, key_paths)
+    return record_demands(reader.finish(), table, key_paths)
 
 
 def user_query(at: float, user: int, charge: float, partitions: int) -> Request:
@@ -126,7 +126,7 @@ def advised(items: list[dict[str, Any]], requests: list[Request] | None = None, 
     demands = (
         uniform_demands(table, 10_000)
         if requests is None
-        else traced(table, requests, given.pop("current", ()))
+        else recorded(table, requests, given.pop("current", ()))
     )
     return advise("items", table, demands, AdviceOptions(candidates=keys, **given))
 
@@ -192,8 +192,8 @@ def test_requests_are_routed_by_what_their_clients_know() -> None:
         Request(at=n / 10, operation=Operation.READ, id=f"{n:06d}", key=("a",), charge=1.0) for n in range(40)
     ]
     table = table_of(items)
-    demands = traced(table, requests)
-    assert demands.known_paths == {"/tenantId"}, "the key of now follows from the trace"
+    demands = recorded(table, requests)
+    assert demands.known_paths == {"/tenantId"}, "the key of now follows from the record"
     routed = {
         key: assessed(key, table, demands).measures.routed.requests
         for key in ("/tenantId", "/userId", "/userId,/tenantId", "/tenantId,/id", "random(/tenantId,10)")
@@ -223,7 +223,7 @@ def test_a_visit_to_another_partition_costs_what_the_charge_formula_says() -> No
         )
         for n in range(20)
     ]
-    found = assessed("/tenantId", table, traced(table, requests))
+    found = assessed("/tenantId", table, recorded(table, requests))
     for count in (1, 4, 64):
         judged = found.on(count)
         assert judged.total_ru == pytest.approx(6.0 - 2 * 2.5 + count * 2.5)
@@ -258,7 +258,7 @@ def test_a_computed_suffix_is_found_again_and_a_random_one_is_not() -> None:
     requests = [
         Request(at=n / 10, operation=Operation.READ, id=f"{n:06d}", key=("a",), charge=1.0) for n in range(50)
     ]
-    demands = traced(table, requests, ("/tenantId",))
+    demands = recorded(table, requests, ("/tenantId",))
     assert assessed("suffix(/tenantId,/id,40)", table, demands).measures.routed.requests["point"] == 1
     assert assessed("random(/tenantId,40)", table, demands).measures.routed.requests["point"] == 0
 
@@ -294,7 +294,7 @@ def test_refusals_are_those_of_the_real_governor() -> None:
         Request(at=1000 + n / 100, operation=Operation.READ, id="000001", key=("a",), charge=2.0)
         for n in range(1000)
     ]
-    demands = traced(table, requests, ("/tenantId",))
+    demands = recorded(table, requests, ("/tenantId",))
     found = assessed("/tenantId", table, demands, throughput_ru=400).on(4)
     # 200 RU/s are wanted of a partition that has 100: a full bucket of 100 first, then half of them are served.
     assert found.refused == pytest.approx(0.5, abs=0.06)
@@ -350,6 +350,21 @@ def test_growth_makes_everything_larger() -> None:
     assert grown.needed_ru == pytest.approx(50 * once.judged.needed_ru, rel=0.01)
 
 
+def test_without_requests_what_keeps_items_together_is_best_and_a_moment_behind_the_id() -> None:
+    items = [
+        {
+            "id": f"order-{n}",
+            "customerId": f"customer-{n * 7919 % 700}",
+            "orderedAt": f"2025-{1 + n // 420:02d}-{1 + n // 15 % 28:02d}T{n % 24:02d}:{n % 60:02d}:00Z",
+        }
+        for n in range(5000)
+    ]
+    ranks = {each.key: each.rank for each in advised(items).candidates}
+    assert ranks["/customerId"] == 1
+    assert ranks["/id"] < ranks["/orderedAt"]
+    assert ranks["/id"] < ranks["hour(/orderedAt)"]
+
+
 def test_an_amount_is_tried_as_key_where_a_query_asks_for_it_alone() -> None:
     items = [{**item, "total": n * 0.25} for n, item in enumerate(skewed_items(SHARES))]
     table = table_of(items)
@@ -359,7 +374,7 @@ def test_an_amount_is_tried_as_key_where_a_query_asks_for_it_alone() -> None:
     assert "/id" in tried
     assert not [key for key in tried if "/total" in key]
     query = Request(at=1.0, operation=Operation.QUERY, equals={"/total": (0.25,)}, charge=3.0, partitions=1)
-    asked = advise("x", table, traced(table, [query]), AdviceOptions())
+    asked = advise("x", table, recorded(table, [query]), AdviceOptions())
     assert "/total" in {each.key for each in asked.candidates}
 
 

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import numpy as np
+import orjson
 import pytest
 
 from pleiad.advise import column
@@ -13,6 +15,7 @@ from pleiad.advise.table import ReadingOptions, read_table
 from pleiad.index.policy import IndexingPolicy
 from pleiad.index.terms import TermCounter
 from pleiad.job.item_file.entry import Entry
+from pleiad.job.item_file.reader import ReadOptions, open_items
 from pleiad.keys.hash import epk, epk_heads
 from pleiad.keys.value import KeyValue
 from pleiad.limits import Limits
@@ -41,7 +44,7 @@ def test_values_are_equal_as_partition_keys_are() -> None:
 
 def test_more_values_than_names_are_counted_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(column, "NAMES_MAX", 50)
-    monkeypatch.setattr(column, "_WIDE_VALUES", 20)
+    monkeypatch.setattr(column, "_FEW_VALUES", 20)
     chosen = random.Random(1)
     values = [f"v{chosen.randrange(400)}" for _ in range(3000)] + ["giant"] * 500
     builder = ColumnBuilder("/a")
@@ -52,6 +55,28 @@ def test_more_values_than_names_are_counted_all_the_same(monkeypatch: pytest.Mon
     counts = np.bincount(found.codes)
     assert sorted(counts.tolist()) == sorted(values.count(value) for value in set(values))
     assert found.value_of(int(np.argmax(counts))) == "giant", "a large value that comes late has its name"
+
+
+def test_a_file_is_read_alike_whether_unneeded_names_are_left_out_or_not(tmp_path: Path) -> None:
+    file = tmp_path / "items.jsonl"
+    items = [
+        {"id": str(n), "n": n % 7, "deep": {"a": f"v{n % 50}"}, "note": "x" * (n % 90)} for n in range(7000)
+    ]
+    lines = [orjson.dumps(item) for item in items]
+    lines[6000] = b'{"id":'
+    lines[6001] = b'{"id":"big","n":1' + b"0" * 400 + b',"deep":{"a":"v1"}}'
+    file.write_bytes(b"\n".join(lines))
+    options = ReadingOptions(paths=("/n", "/deep/a"), finds_paths=False)
+    with open_items(file, ReadOptions()) as whole:
+        expected = read_table(whole, options)
+    with open_items(file, ReadOptions()) as partly:
+        found = read_table(partly, options, leave_out_but=partly.leave_out_but)
+    assert found.problems[0] == expected.problems[0]
+    assert found.items - expected.items == found.columns["/n"].kinds.unsafe <= 1
+    assert found.terms[:6000].tolist() == expected.terms[:6000].tolist()
+    for path in ("/id", "/n", "/deep/a"):
+        column, other = found.columns[path], expected.columns[path]
+        assert column.hashes[column.codes[:6000]].tolist() == other.hashes[other.codes[:6000]].tolist()
 
 
 def test_sizes_and_terms_are_those_that_are_charged_for() -> None:

@@ -14,7 +14,7 @@ def test_predicted_and_observed_charges_loads_and_refusals_agree() -> None:
     assert [each.key for each in found if not each.holds] == []
     refused = {each.key: each.observed_refused for each in found}
     assert refused["/tenantId"] > 0.1 > refused["/tenantId,/id"], (
-        "the trace is one that a bad key cannot take"
+        "the record is one that a bad key cannot take"
     )
 
 

@@ -45,6 +45,10 @@ def test_search_policies_are_kept_as_given() -> None:
         ({"vectorEmbeddingPolicy": {"vectorEmbeddings": [{"path": "v", "dimensions": 3}]}}, "invalid Path"),
         ({"vectorEmbeddingPolicy": {"vectorEmbeddings": [{"path": "/v", "dimensions": 0}]}}, "Dimensions:0"),
         (
+            {"vectorEmbeddingPolicy": {"vectorEmbeddings": [{"path": "/v", "dimensions": 3}] * 2}},
+            "Duplicate Path :/v found in Vector Embedding Policy.",
+        ),
+        (
             {
                 "vectorEmbeddingPolicy": {
                     "vectorEmbeddings": [{"path": "/v", "dimensions": 3, "dataType": "x"}]

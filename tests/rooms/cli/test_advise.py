@@ -119,10 +119,10 @@ def test_a_workload_record_of_ones_own_is_enough(file: Path, tmp_path: Path) -> 
         {"at": n / 20, "operation": "query", "equals": {"/address/city": [f"city-{n % 40}"]}, "charge": 5.3}
         for n in range(2000)
     ]
-    trace = tmp_path / "requests.jsonl"
-    trace.write_text("".join(json.dumps(line) + "\n" for line in lines) + "broken\n", encoding="utf-8")
-    found = report(str(file), "--workload", str(trace))
-    assert found["workload"] | {"basis": "trace", "tried": 2000} == found["workload"]
+    record = tmp_path / "requests.jsonl"
+    record.write_text("".join(json.dumps(line) + "\n" for line in lines) + "broken\n", encoding="utf-8")
+    found = report(str(file), "--workload", str(record))
+    assert found["workload"] | {"basis": "record", "tried": 2000} == found["workload"]
     assert "/address/city" in found["candidates"][0]["key"]
     assert any("line 2001" in note for note in found["notes"]), "a line that is no request is told"
 
@@ -310,7 +310,7 @@ def test_a_container_is_advised_on_with_its_own_requests(server: RunningServer) 
         )
     found = report("shop/orders", *where)
     assert found["items"] == 300
-    assert found["workload"]["basis"] == "trace"
+    assert found["workload"]["basis"] == "record"
     assert found["workload"]["tried"] >= 120
     assert found["workload"]["joinedShare"] == 1
     (current,) = [each for each in found["candidates"] if each["isCurrent"]]

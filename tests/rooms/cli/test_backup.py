@@ -13,40 +13,34 @@ from typing import Any
 import pytest
 from azure.cosmos import ContainerProxy, CosmosClient, PartitionKey
 from azure.cosmos.exceptions import CosmosHttpResponseError
+from click.testing import CliRunner
 
 from pleiad.account.keys import EMULATOR_KEY
+from pleiad.cli.main import cli
 from pleiad.client.admin import Admin, RequestRefusedError
 from pleiad.client.connection import Connection
 from pleiad.job.backup.manifest import moment
 from pleiad.testing.start import start
 from tests.postgres_server import PostgresServer
+from tests.waiting import SECONDS_MAX
 
 from .test_serve import command, environment, serving
+from .test_serve import refused as no_server
 
 READ_ONLY = "cmVhZC1vbmx5LXJlYWQtb25seS1yZWFkLW9ubHktMTI="
 
 
-def pleiad(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env=environment(**variables),
-    )
-
-
 def done(*arguments: object) -> str:
-    run = pleiad(*arguments)
-    assert run.returncode == 0, run.stderr
+    run = CliRunner().invoke(cli, list(map(str, arguments)), catch_exceptions=False)
+    assert run.exit_code == 0, run.stderr
     return run.stdout
 
 
-def refused(*arguments: object, **variables: str) -> str:
-    run = pleiad(*arguments, **variables)
-    assert run.returncode != 0, run.stdout
-    assert "Traceback" not in run.stderr
+def refused(verb: str, *arguments: object, **variables: str) -> str:
+    if verb == "serve":
+        return no_server(*arguments, **variables)
+    run = CliRunner().invoke(cli, [verb, *map(str, arguments)], env=variables, catch_exceptions=False)
+    assert run.exit_code != 0, run.stdout
     return run.stderr
 
 
@@ -194,13 +188,17 @@ def test_a_disk_that_takes_no_more_leaves_the_backups_there_are_and_nothing_else
             container.create_item({"id": str(number), "pk": "a", "text": "x" * 5_000})
     data, backups = tmp_path / "data", tmp_path / "backups"
     done("backup", "--data", data, "--to", backups)
+    with start(
+        data=data
+    ) as server:  # what has not changed since a backup is in the next one without being copied
+        things(server.port).upsert_item({"id": "0", "pk": "a", "text": "y" * 5_000})
     before = sorted(path.name for path in backups.iterdir())
     for verb in (("backup", "--data", data, "--to", backups), ("restore", backups, tmp_path / "new")):
         run = subprocess.run(
             command(*verb),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=SECONDS_MAX,
             check=False,
             env=environment(),
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (BYTES_MAX, BYTES_MAX)),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +16,41 @@ import pleiad
 from pleiad.head_ports import BY_NAME, HEADS, NOSQL, chosen
 from pleiad.node import PROTOCOLS, Node, Settings, SettingsError
 from tests.project import ROOT
-from tests.rooms.cli.test_serve import refused, serving
+from tests.rooms.cli.test_serve import environment, refused, serving
+from tests.waiting import SECONDS_MAX
 
 pytest_plugins = ["pytester"]
 
 MISSING = [head for head in HEADS if not head.is_here]
+
+
+Way = tuple[list[str], dict[str, str]]
+"""The options and the variables that a server is started with."""
+_STARTS = """
+import json, sys
+from click.testing import CliRunner
+from pleiad.cli.main import cli
+
+for options, variables in json.load(sys.stdin):
+    done = CliRunner().invoke(cli, ["serve", "--ephemeral", "--port", "0", *options], env=variables)
+    print(json.dumps([done.exit_code, done.output]))
+"""
+
+
+def started(ways: list[Way]) -> list[list[Any]]:
+    """The exit code and the output of each start that is refused, all in one process."""
+    done = subprocess.run(
+        [sys.executable, "-c", _STARTS],
+        input=json.dumps(ways),
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=SECONDS_MAX,
+        check=True,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(answers) == len(ways)
+    return answers
 
 
 def test_the_ports_are_those_of_the_emulator() -> None:
@@ -58,11 +91,16 @@ def test_a_head_is_on_when_it_is_named_or_its_port_is(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("head", MISSING, ids=lambda head: head.name)
 def test_a_head_that_is_not_here_is_refused_and_nothing_listens(head: Any) -> None:
-    for arguments in ((head.option, 0), ("--heads", head.name), ("--heads", f"nosql,{head.name}")):
-        said = refused("--ephemeral", "--port", 0, *arguments)
-        assert f"no head for {head.title}; the heads it has: nosql" in said
     variable = "PLEIAD_" + head.option.removeprefix("--").replace("-", "_").upper()
-    assert f"no head for {head.title}" in refused("--ephemeral", "--port", 0, **{variable: "0"})
+    ways: list[Way] = [
+        ([head.option, "0"], {}),
+        (["--heads", head.name], {}),
+        (["--heads", f"nosql,{head.name}"], {}),
+        ([], {variable: "0"}),
+    ]
+    for code, told in started(ways):
+        assert code == 1
+        assert told == f"Error: this version has no head for {head.title}; the heads it has: nosql\n"
     with pytest.raises(SettingsError, match=f"no head for {head.title}"):
         Node(Settings(ports={head.name: 0}))
 

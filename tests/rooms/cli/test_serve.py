@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 OWN_KEY = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldC1zZWNyZXQ="
 
@@ -50,7 +50,7 @@ class Served:
         self.port = int(match.group(1))
 
     def get(self, path: str, **headers: str) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS_MAX)
         try:
             connection.request("GET", path, headers=headers)
             response = connection.getresponse()
@@ -137,7 +137,7 @@ def test_a_link_is_printed_where_it_is_asked_for_and_works_once(tmp_path: Path) 
         }
         answers = []
         for _ in range(2):
-            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SECONDS_MAX)
             connection.request("POST", "/_pleiad/handover", headers=headers)
             response = connection.getresponse()
             answers.append((response.status, response.read().decode()))
@@ -257,7 +257,7 @@ def test_a_key_that_is_none_is_refused(key: str) -> None:
 def test_a_signal_lets_the_running_request_finish_and_exits_clean(name: str, tmp_path: Path) -> None:
     with serving("--data", tmp_path, "--port", 0) as server:
         body = b'{"id":"1"}'
-        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS_MAX) as client:
             client.sendall(
                 b"POST /dbs HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:5]
             )
@@ -371,7 +371,7 @@ def test_a_pipe_that_closes_ends_no_server(tmp_path: Path) -> None:
         server.process.stdout.close()
         assert server.get("/_pleiad/health")[0] == 200
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(timeout=20) == 0
+        assert server.process.wait(timeout=SECONDS_MAX) == 0
         assert server.process.stderr is not None
         assert server.process.stderr.read() == ""
 
@@ -389,14 +389,14 @@ def test_standard_output_that_nobody_ever_reads_ends_no_server(is_closed: bool, 
     try:
         assert wait_until(lambda: process.poll() is not None or is_answering(port))
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=SECONDS_MAX) == 0
     finally:
         process.kill()
         process.wait()
 
 
 def is_answering(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=10):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=SECONDS_MAX):
         return True
     return False
 

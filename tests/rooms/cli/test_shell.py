@@ -109,15 +109,16 @@ class Terminal:
     """A shell at a terminal of 80 columns."""
 
     def __init__(self, server: RunningServer, history: Path) -> None:
+        variables = {
+            **environment(server),
+            "PLEIAD_HISTORY": str(history),
+            "TERM": "dumb",
+            "COLUMNS": "80",
+        }
+        command = [*COMMAND, "town/people"]
         child, self._file = pty.fork()
         if child == 0:
-            variables = {
-                **environment(server),
-                "PLEIAD_HISTORY": str(history),
-                "TERM": "dumb",
-                "COLUMNS": "80",
-            }
-            os.execvpe(sys.executable, [*COMMAND, "town/people"], variables)
+            os.execvpe(sys.executable, command, variables)
         self._child = child
         self._seen = ""
 
@@ -136,8 +137,10 @@ class Terminal:
         os.write(self._file, text.encode())
 
     def leave(self) -> None:
+        """Ends the shell at its prompt; what is typed before that, the terminal takes for itself."""
+        self.read_until("town/people> ")
         self.type("\x04")
-        os.waitpid(self._child, 0)
+        assert wait_until(lambda: os.waitpid(self._child, os.WNOHANG)[0]), self._seen
         os.close(self._file)
 
 
@@ -157,7 +160,6 @@ def test_a_person_types_completes_and_finds_what_was_typed_again(
     terminal.read_until("town/people> ")
     terminal.type("ls town --key c2VjcmV0LXNlY3JldC1zZWNyZXQ=\n")
     terminal.read_until("does not accept this key")
-    terminal.read_until("town/people> ")
     terminal.leave()
     kept = history.read_text()
     assert "SELECT c.id, c.city FROM c" in kept

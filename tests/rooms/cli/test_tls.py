@@ -16,7 +16,7 @@ from azure.cosmos import CosmosClient
 
 from pleiad.account.keys import EMULATOR_KEY
 from pleiad.server.certificate import ensure_certificate
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 from .test_backup import refused
 from .test_serve import Served, serving
@@ -54,7 +54,7 @@ def secure(served: Served) -> http.client.HTTPSConnection:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    connection = http.client.HTTPSConnection("127.0.0.1", served.port, timeout=20, context=context)
+    connection = http.client.HTTPSConnection("127.0.0.1", served.port, timeout=SECONDS_MAX, context=context)
     connection.connect()
     return connection
 
@@ -124,7 +124,7 @@ def test_a_server_for_https_only_refuses_plain_requests_and_answers_probes(tmp_p
             assert "HTTPS only" in json.loads(body)["message"]
         assert served.get("/_pleiad/health")[0] == 200
         assert served.get("/_pleiad/ready?x=1")[0] == 200
-        with socket.create_connection(("127.0.0.1", served.port), timeout=20) as plain:
+        with socket.create_connection(("127.0.0.1", served.port), timeout=SECONDS_MAX) as plain:
             # Refused before its body is sent.
             plain.sendall(b"POST /dbs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n")
             assert plain.recv(65_536).startswith(b"HTTP/1.1 403")

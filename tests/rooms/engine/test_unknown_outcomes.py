@@ -26,10 +26,10 @@ from pleiad.store.postgres.connections import ConnectionSettings
 from pleiad.store.postgres.store import PostgresStore
 from tests.postgres_proxy import proxy_of
 from tests.postgres_server import PostgresServer
-from tests.waiting import until
+from tests.waiting import SECONDS_MAX, until
 
 IDS = {f"i{n}" for n in range(40)}
-IMPATIENT = ConnectionSettings(connections_max=6, wait_seconds=0.5, deadline_seconds=0.5)
+IMPATIENT = ConnectionSettings(connections_max=6, wait_seconds=2.0, deadline_seconds=2.0)
 Change = Callable[[Engine, Container], Coroutine[Any, Any, object]]
 
 
@@ -81,7 +81,7 @@ async def check(engine: Engine, container: Container, dsn: str) -> None:
         token = page.token
     assert sorted(found) == sorted(IDS)
     for id in IDS:
-        await asyncio.wait_for(put(container, id), 5)
+        await asyncio.wait_for(put(container, id), SECONDS_MAX)
     for partition in container.map.partitions:
         state, totals = await partition.state(), await partition.segment.totals(partition.span)
         assert (state.items, state.size_bytes) == (totals.items, totals.size_bytes)
@@ -124,7 +124,13 @@ async def without_standbys(dsn: str) -> AsyncIterator[Callable[[], Coroutine[Any
         async def set_standbys(names: str) -> None:
             await connection.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{names}'")
             await connection.execute("SELECT pg_reload_conf()")
-            await asyncio.sleep(0.2)
+
+            async def is_set() -> bool:
+                shown = await (await connection.execute("SHOW synchronous_standby_names")).fetchall()
+                return shown == [(names,)]
+
+            assert await until(is_set)
+            await asyncio.sleep(0.2)  # the other processes of the server read it as soon as this one
 
         try:
             yield lambda: set_standbys("nobody")

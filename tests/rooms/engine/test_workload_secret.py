@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pleiad.engine.engine import Engine
-from pleiad.engine.trail import Mode
+from pleiad.engine.recording import Mode
 from pleiad.engine.watch import workload
 from pleiad.limits import Limits
 from pleiad.store.sqlite.store import SqliteStore

@@ -270,6 +270,12 @@ def test_vector_indexes_are_checked_against_the_embeddings() -> None:
         check({"path": "/vector1", "type": "quantizedFlat", "quantizationByteSize": 0})
 
 
+def test_a_path_has_one_vector_index() -> None:
+    twice = {"vectorIndexes": [{"path": "/v", "type": "flat"}, {"path": "/v", "type": "diskANN"}]}
+    with pytest.raises(PleiadError, match="Duplicate Path :/v found in Vector Indexing Policy"):
+        IndexingPolicy.from_json(twice, LIMITS, {"/v": 256})
+
+
 def test_changing_a_returned_document_does_not_change_the_policy() -> None:
     policy = policy_of()
     policy.to_json()["includedPaths"].clear()

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from pleiad.job.item_file import json_text
 from pleiad.job.item_file.csv_table import cell_value, read_rows
+from pleiad.job.item_file.decode import TextDecoder
 from pleiad.job.item_file.entry import Entry, ItemFileError, with_id
 from pleiad.job.item_file.form import (
     Compression,
@@ -29,6 +30,7 @@ from pleiad.job.item_file.form import (
 )
 from pleiad.job.item_file.reader import ReadOptions, open_items
 from pleiad.job.item_file.writer import writing_items
+from tests.waiting import SECONDS_MAX
 
 HAS_ZSTD = any(importlib.util.find_spec(name) for name in ("compression", "backports")) and (
     sys.version_info >= (3, 14) or importlib.util.find_spec("backports.zstd") is not None
@@ -165,7 +167,7 @@ def test_a_pipe_is_written_and_not_replaced(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
     reader.start()
     write(pipe, Form.JSONL, [{"id": "1"}])
-    reader.join(60)
+    reader.join(SECONDS_MAX)
     assert found == [b'{"id":"1"}\n']
     assert pipe.is_fifo()
 
@@ -249,7 +251,10 @@ def test_a_bad_line_costs_itself_only_and_says_where_it_is(monkeypatch: pytest.M
     monkeypatch.setattr(json_text, "TEXT_BYTES_MAX", 40)
     text = b'\xef\xbb\xbf{"id":"1"}\n\n{"id":\n[1]\n"text"\n5\nnull\ntrue\n' + b"\xff\n"
     text += b'{"id":"' + b"x" * 100 + b'"}\n  {"id":"2"}  \r\n{"id":"\\ud800"}\n{"id":"3"}'
-    found = [(entry.line, entry.value or entry.problem) for entry in json_text.read_lines(io.BytesIO(text))]
+    found = [
+        (entry.line, entry.value or entry.problem)
+        for entry in json_text.read_lines(io.BytesIO(text), TextDecoder())
+    ]
     assert found == [
         (1, {"id": "1"}),
         (3, "not JSON: unexpected end of data at character 7"),
@@ -279,7 +284,7 @@ def test_json_is_read_in_pieces_of_any_size(
         return  # a list that is no item would be taken for the array
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_text, "_PIECE_BYTES", piece_bytes)
-        entries = list(json_text.read_values(io.BytesIO(text)))
+        entries = list(json_text.read_values(io.BytesIO(text), TextDecoder()))
     assert [orjson.loads(entry.text) for entry in entries] == items
     assert [entry.value for entry in entries] == [item if isinstance(item, dict) else None for item in items]
     befores = [b"[ " + b"".join(text + b" ,\n" for text in texts[:index]) for index in range(len(texts))]
@@ -300,15 +305,35 @@ def test_json_is_read_in_pieces_of_any_size(
 )
 def test_a_broken_array_ends_where_it_is_broken(text: bytes, items: int, sentence: str) -> None:
     with pytest.raises(ItemFileError, match=sentence):
-        list(json_text.read_values(io.BytesIO(text)))
-    entries = json_text.read_values(io.BytesIO(text))
+        list(json_text.read_values(io.BytesIO(text), TextDecoder()))
+    entries = json_text.read_values(io.BytesIO(text), TextDecoder())
     assert [next(entries).number for _ in range(items)] == list(range(1, items + 1))
 
 
 def test_a_bad_element_with_good_brackets_costs_itself_only() -> None:
     text = b'[{"id":"1"}, {id:2}, 5, "]", nonsense,{"id":"3"}]'
-    entries = list(json_text.read_values(io.BytesIO(text)))
+    entries = list(json_text.read_values(io.BytesIO(text), TextDecoder()))
     assert [entry.value for entry in entries] == [{"id": "1"}, None, None, None, None, {"id": "3"}]
+
+
+@given(st.lists(values, max_size=5))
+def test_what_is_left_out_changes_nothing_else(items: list[Any]) -> None:
+    some = [{"id": "1", "a b": item, "other": item} for item in items]
+    broken = [b'{"id":', b"[1]", b'{"id":"2","other":"\\ud800"}', b'{"id":"\xff"}', b'{"other":"\xff"}', b"5"]
+    text = b"\n".join([*map(orjson.dumps, some), *broken])
+    decoder = TextDecoder()
+    assert decoder.leave_out_but(("id", "a b"))
+    whole = list(json_text.read_lines(io.BytesIO(text), TextDecoder()))
+    partly = list(json_text.read_lines(io.BytesIO(text), decoder))
+    assert [(each.number, each.line, each.text, each.problem) for each in whole] == [
+        (each.number, each.line, each.text, each.problem) for each in partly
+    ]
+    for all_of_it, part in zip(whole, partly, strict=True):
+        if all_of_it.value is not None:
+            assert part.value is not None
+            assert [part.value.get(name) for name in ("id", "a b")] == [
+                all_of_it.value.get(name) for name in ("id", "a b")
+            ]
 
 
 def test_an_item_without_an_id_gets_the_same_one_each_time() -> None:

@@ -39,6 +39,12 @@ def test_the_value_of_a_random_expression_has_one_of_its_types(seed: int, contex
 
 def test_every_call_has_a_value_of_the_types_of_its_signature(context: QueryContext) -> None:
     random = Random(1)
+
+    def value_of(text: str) -> object:
+        found = Query(f"SELECT VALUE {text}", LIMITS).run((), {}, context)
+        return found[0] if found else UNDEFINED
+
+    given = {text: kind_of_value(value_of(text)) for text in VALUES}
     for name, function in sorted(REGISTRY.items()):
         if function.name in ("NOW", "AGO", "DATETIMEADD", "HASH", "GENERATEEMBEDDINGS", "VECTORDISTANCE"):
             continue
@@ -46,16 +52,8 @@ def test_every_call_has_a_value_of_the_types_of_its_signature(context: QueryCont
         for _ in range(60):
             arguments = random.choices(VALUES, k=random.randint(function.min_args, most))
             text = f"{name}({', '.join(arguments)})"
-            query = Query(f"SELECT VALUE {text}", LIMITS)
-            found = query.run((), {}, context)
-            value = found[0] if found else UNDEFINED
-            given = [
-                kind_of_value(
-                    next(iter(Query(f"SELECT VALUE {each}", LIMITS).run((), {}, context)), UNDEFINED)
-                )
-                for each in arguments
-            ]
-            assert call_kinds(function.name, given) & kind_of_value(value), text
+            kinds_of_arguments = [given[each] for each in arguments]
+            assert call_kinds(function.name, kinds_of_arguments) & kind_of_value(value_of(text)), text
 
 
 def test_every_function_has_a_signature() -> None:

@@ -19,6 +19,7 @@ import pytest
 from pleiad.engine import items
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
+from pleiad.query import pace
 from pleiad.server.http.failures import status_of
 from pleiad.server.lifecycle import settle_garbage_collector
 
@@ -124,7 +125,10 @@ async def test_point_reads_go_on_beside_all_hostile_queries(world: Any) -> None:
 
 
 @pytest.mark.parametrize("condition", ["FROM c WHERE " + " AND ".join(["c.t = c.t"] * 1_000)])
-async def test_the_condition_of_a_patch_gives_way_and_ends(world: Any, condition: str) -> None:
+async def test_the_condition_of_a_patch_gives_way_and_ends(
+    world: Any, condition: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "REQUEST_SECONDS_MIN", 1.0)
     async with world(limits=BRIEF) as w:
         await w.put({"id": "i", "pk": "p", "t": list(range(20_000))})
         patch = {"condition": condition, "operations": [{"op": "set", "path": "/x", "value": 1}]}
@@ -137,7 +141,10 @@ async def test_the_condition_of_a_patch_gives_way_and_ends(world: Any, condition
     assert heart.longest < STALL_SECONDS_MAX
 
 
-async def test_a_query_that_is_stopped_pays_for_what_it_took(world: Any) -> None:
+async def test_a_query_that_is_stopped_pays_for_what_it_took(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "REQUEST_SECONDS_MIN", 1.0)
     async with world(limits=BRIEF) as w:
         await w.put({**ITEM, "id": "i"})
         with pytest.raises(PleiadError) as stopped:

@@ -19,6 +19,7 @@ from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.node import Node, Settings
 from pleiad.partition.partition import Partition
+from pleiad.query import pace
 from pleiad.server.http.failures import status_of
 from tests.stores import StoreOf
 
@@ -156,8 +157,11 @@ async def test_a_query_that_is_given_up_stops(world: Any, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("selection", ["VALUE COUNT(1)", "DISTINCT VALUE x", "VALUE x"])
-async def test_an_item_that_takes_too_long_stops_the_query(world: Any, selection: str) -> None:
+async def test_an_item_that_takes_too_long_stops_the_query(
+    world: Any, selection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """64 million rows of one item would keep the server busy for a minute."""
+    monkeypatch.setattr(pace, "REQUEST_SECONDS_MIN", 0.2)
     async with world(limits=Limits(operation_seconds=0.0)) as w:
         await w.put({"id": "a", "pk": "p", "many": list(range(400))})
         joined = "FROM c JOIN x IN c.many JOIN y IN c.many JOIN z IN c.many"

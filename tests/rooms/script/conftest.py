@@ -57,11 +57,14 @@ def scripted(pleiad_database: DatabaseProxy) -> Scripted:
     return Scripted(pleiad_database.create_container("scripted", PartitionKey("/pk")))
 
 
+HASTY_SECONDS = 0.3
+
+
 @pytest.fixture(scope="session")
 def strict_client(start_lasting_server: StartServer) -> Iterator[CosmosClient]:
-    """A server with little of everything, so that limits are met soon."""
+    """A server with little of everything but time, so that limits are met soon."""
     limits = Limits(
-        operation_seconds=0.6,
+        operation_seconds=60.0,
         response_bytes=100_000,
         script_memory_bytes=16 * 1024 * 1024,
         script_processes=2,
@@ -79,6 +82,19 @@ def strict_client(start_lasting_server: StartServer) -> Iterator[CosmosClient]:
 def strict(strict_client: CosmosClient) -> Scripted:
     database = strict_client.create_database(f"strict-{next(_numbers)}")
     return Scripted(database.create_container("strict", PartitionKey("/pk")))
+
+
+@pytest.fixture(scope="session")
+def hasty_client(start_lasting_server: StartServer) -> Iterator[CosmosClient]:
+    """A server that gives scripts so little time that it is for those only which do not end."""
+    with start_lasting_server(limits=Limits(operation_seconds=HASTY_SECONDS)) as server:
+        yield CosmosClient(server.endpoint, server.key)
+
+
+@pytest.fixture
+def hasty(hasty_client: CosmosClient) -> Scripted:
+    database = hasty_client.create_database(f"hasty-{next(_numbers)}")
+    return Scripted(database.create_container("hasty", PartitionKey("/pk")))
 
 
 @pytest.fixture

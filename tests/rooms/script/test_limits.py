@@ -10,8 +10,9 @@ import pytest
 from azure.cosmos import CosmosClient, PartitionKey
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
+from pleiad.engine.script import run
 from pleiad.limits import Limits
-from tests.rooms.script.conftest import Refused, Scripted
+from tests.rooms.script.conftest import HASTY_SECONDS, Refused, Scripted
 from tests.stores import StartServer
 
 WRITE_FIRST = "__.createDocument(__.getSelfLink(), { id: 'never', pk: 'a' });"
@@ -35,11 +36,11 @@ WRITE_FIRST = "__.createDocument(__.getSelfLink(), { id: 'never', pk: 'a' });"
     ],
 )
 def test_what_does_not_end_is_stopped_and_changes_nothing(
-    strict: Scripted, refused: Refused, work: str
+    hasty: Scripted, refused: Refused, work: str
 ) -> None:
-    with refused(408, None, "more than 0.6 seconds"):
-        strict.run(f"function () {{ {WRITE_FIRST} {work} }}")
-    assert strict.ids() == []
+    with refused(408, None, f"more than {HASTY_SECONDS} seconds"):
+        hasty.run(f"function () {{ {WRITE_FIRST} {work} }}")
+    assert hasty.ids() == []
 
 
 @pytest.mark.parametrize(
@@ -101,9 +102,13 @@ def test_operations_are_not_accepted_when_the_request_units_are_used_up(strict: 
     assert count == strict.run(body, pk="a"), "the same every time"
 
 
-def test_operations_are_not_accepted_when_the_time_is_nearly_over(strict: Scripted) -> None:
+def test_operations_are_not_accepted_when_the_time_is_nearly_over(
+    strict: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nearly over is early here, so that a busy machine still comes to the end of the script before the time does.
+    monkeypatch.setattr(run, "_ACCEPTED_SHARE", 0.001)
     body = """function () {
-      var ends = Date.now() + 520;
+      var ends = Date.now() + 100;
       while (Date.now() < ends);
       __.response.setBody(__.createDocument(__.getSelfLink(), { pk: "a" }));
     }"""
@@ -112,7 +117,7 @@ def test_operations_are_not_accepted_when_the_time_is_nearly_over(strict: Script
 
 
 def test_a_running_script_does_not_hold_up_other_requests(start_server: StartServer) -> None:
-    with start_server(limits=Limits(operation_seconds=5.0)) as server:
+    with start_server(limits=Limits(operation_seconds=2.0)) as server:
         database = CosmosClient(server.endpoint, server.key).create_database("scripts")
         scripted = Scripted(database.create_container("scripted", PartitionKey("/pk")))
         scripted.container.create_item({"id": "1", "pk": "b"})
@@ -127,18 +132,19 @@ def test_a_running_script_does_not_hold_up_other_requests(start_server: StartSer
 
         thread = threading.Thread(target=spin)
         thread.start()
-        for _ in range(10):
+        reads = 0
+        while thread.is_alive():
             scripted.container.read_item("1", "b")
-        assert thread.is_alive(), "the script was running all the time"
-        thread.join()
+            reads += 1
+        assert reads > 3, "the first ones did not wait for the end of the script"
         assert failed[0].status_code == 408
 
 
-def test_a_function_that_does_not_end_is_stopped(strict: Scripted, refused: Refused) -> None:
-    strict.container.create_item({"id": "1", "pk": "a"})
-    strict.scripts.create_user_defined_function({"id": "spin", "body": "function () { while (true) {} }"})
+def test_a_function_that_does_not_end_is_stopped(hasty: Scripted, refused: Refused) -> None:
+    hasty.container.create_item({"id": "1", "pk": "a"})
+    hasty.scripts.create_user_defined_function({"id": "spin", "body": "function () { while (true) {} }"})
     with refused(408):
-        list(strict.container.query_items("SELECT VALUE udf.spin() FROM c", partition_key="a"))
+        list(hasty.container.query_items("SELECT VALUE udf.spin() FROM c", partition_key="a"))
 
 
 ESCAPES = """function () {
@@ -216,7 +222,7 @@ def test_more_scripts_than_processes_wait_for_their_turn(strict: Scripted) -> No
             threads.submit(strict.scripts.execute_stored_procedure, "slow", str(number))
             for number in range(8)
         ]
-        assert [run.result() for run in runs] == [1] * 8
+        assert [each.result() for each in runs] == [1] * 8
 
 
 def test_a_container_has_its_number_of_scripts_and_a_script_its_size(

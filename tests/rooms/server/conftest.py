@@ -19,6 +19,7 @@ from pleiad.server.http.site import HttpSite
 from pleiad.server.lifecycle import Server, new_loop
 from pleiad.server.listener import Listener, WireProtocol
 from tests.coroutines import LoopThread
+from tests.waiting import SECONDS_MAX
 
 T = TypeVar("T")
 
@@ -90,6 +91,21 @@ class Running:
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return self.thread.ask(coroutine)
 
+    def pass_time(self, seconds: float) -> None:
+        """Lets time pass for the connections of the server, at once; what is to happen before it has to be seen."""
+
+        async def turn_the_clock() -> None:
+            assert self.server._table is not None
+            self.server._table.pass_time(seconds)
+
+        self.call(turn_the_clock())
+
+    def held_bytes(self) -> tuple[int, int, int]:
+        """What connections hold: of heads, of bodies, and of answers that are not sent yet."""
+        assert self.server._table is not None
+        memory = self.server._table.memory
+        return memory.heads_bytes, memory.bodies_bytes, memory.unsent_bytes
+
     def tasks(self) -> int:
         """How many tasks are alive on the server's loop, this question's own not counted."""
 
@@ -98,13 +114,13 @@ class Running:
 
         return self.call(count())
 
-    def connect(self, seconds: float = 5.0, listener: int = 0) -> Client:
+    def connect(self, seconds: float = SECONDS_MAX, listener: int = 0) -> Client:
         port = self.server.ports[str(listener)]
         connection = socket.create_connection(("127.0.0.1", port), timeout=seconds)
         self.clients.append(connection)
         return Client(connection)
 
-    def connect_tls(self, seconds: float = 5.0) -> Client:
+    def connect_tls(self, seconds: float = SECONDS_MAX) -> Client:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -9,7 +9,6 @@ import resource
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,7 +23,7 @@ from pleiad.server import connections, tls
 from pleiad.server.connections import address_of
 from pleiad.server.descriptors import Descriptors, raise_descriptor_limit
 from tests.rooms.server.test_protocol import GET, echo
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 Serve = Callable[..., Any]
 HEALTH = b"GET /_pleiad/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -32,7 +31,7 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="other systems hav
 
 
 def connect_from(address: str, port: int) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=5, source_address=(address, 0))
+    return socket.create_connection(("127.0.0.1", port), timeout=SECONDS_MAX, source_address=(address, 0))
 
 
 @on_linux
@@ -77,19 +76,17 @@ def test_an_address_is_a_machine(peername: tuple[Any, ...], address: str) -> Non
     assert address_of(Peer(*peername)) == address  # type: ignore[arg-type]
 
 
-def test_a_crowded_server_gives_idle_connections_less_time(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connections, "CROWDED_IDLE_SECONDS", 0.2)
-    running = serve(echo, connections=8, idle_seconds=60.0, request_read_seconds=4.0)
+def test_a_crowded_server_gives_idle_connections_less_time(serve: Serve) -> None:
+    running = serve(echo, connections=8, idle_seconds=60.0)
     clients = [running.connect() for _ in range(5)]
     for client in clients:
         assert client.send(GET).read().status == 200
-    threading.Event().wait(1.5)
+    running.pass_time(connections.CROWDED_IDLE_SECONDS + 1)
     assert running.server.connections == 5
     more = [running.connect() for _ in range(3)]
     assert wait_until(lambda: running.server.connections == 8)
-    assert wait_until(lambda: running.server.connections < 6, 6)
+    running.pass_time(1)
+    assert wait_until(lambda: running.server.connections < 6)
     assert running.connect().send(GET).read().status == 200
     assert more
 
@@ -104,11 +101,11 @@ def test_thousands_of_connects_leave_nothing_behind(serve: Serve, kind: str) -> 
     running = serve(echo, tls=True, request_read_seconds=1.0)
     hello = b"\x16\x03\x01\x02\x00\x01" if kind == "tls hello" else b""
     for _ in range(1_000):
-        with socket.create_connection(("127.0.0.1", running.server.port), timeout=5) as connection:
+        with socket.create_connection(("127.0.0.1", running.server.port), timeout=SECONDS_MAX) as connection:
             if hello:
                 connection.sendall(hello)
     assert running.connect().send(GET).read().status == 200
-    assert wait_until(lambda: running.server.connections <= 1, 5)
+    assert wait_until(lambda: running.server.connections <= 1)
     assert tls.HANDSHAKE_SECONDS_MAX <= 10
 
 
@@ -165,7 +162,7 @@ def serving(folder: Path, soft: int, hard: int) -> Iterator[tuple[int, int]]:
             yield int(found[1]), process.pid
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(SECONDS_MAX)
 
 
 @on_linux
@@ -195,7 +192,7 @@ def test_a_full_house_is_answered_with_503_and_the_store_still_opens_its_files(t
         for connection in crowd:
             connection.close()
         # The server learns of a new connection, it may be, before it learns that the others are closed.
-        assert wait_until(lambda: len(os.listdir(f"/proc/{pid}/fd")) < hard // 2, 5)
+        assert wait_until(lambda: len(os.listdir(f"/proc/{pid}/fd")) < hard // 2)
         with connect_from("127.0.0.1", port) as after:
             after.sendall(HEALTH)
             assert after.recv(65536).startswith(b"HTTP/1.1 200")

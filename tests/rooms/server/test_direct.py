@@ -28,7 +28,7 @@ from pleiad.wire.rntbd.response_tokens import ResponseToken
 from pleiad.wire.rntbd.token import TokenValue
 from tests.rooms.server.conftest import Client, Running
 from tests.rooms.server.test_protocol import GET, echo
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 Serve = Callable[..., Running]
 KB = 1024
@@ -374,7 +374,7 @@ def test_what_is_no_frame_ends_the_connection_and_no_other(serve_listeners: Serv
 
 
 def test_whatever_is_bent_on_the_wire_hurts_only_itself(serve_listeners: Serve, caplog: Any) -> None:
-    running = direct(serve_listeners, request_read_seconds=0.2)
+    running = direct(serve_listeners)
     other = Asker(running.connect_tls())
     for seed in range(60):
         client = running.connect_tls()
@@ -383,6 +383,7 @@ def test_whatever_is_bent_on_the_wire_hurts_only_itself(serve_listeners: Serve, 
         other.ask(seed)
         assert other.read_number() == (200, seed)
     # Those that wait for more are cut when their time is over.
+    running.pass_time(running.limits.request_read_seconds + 1)
     assert wait_until(lambda: memory_of(running).bodies_bytes == 0)
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
@@ -398,9 +399,11 @@ def test_half_a_frame_and_silence_ends_the_connection(serve_listeners: Serve, le
 
 def test_an_idle_connection_is_closed_and_a_busy_one_is_not(serve_listeners: Serve) -> None:
     gate = Gate()
-    running = direct(serve_listeners, gate.answer, idle_seconds=0.3)
+    running = direct(serve_listeners, gate.answer)
     busy, idle = Asker(running.connect_tls()), Asker(running.connect_tls())
     busy.ask(1)
+    assert wait_until(lambda: gate.waiting)
+    running.pass_time(running.limits.idle_seconds + 1)
     assert idle.client.is_closed_by_server()
     gate.open(1)
     assert busy.read_number() == (200, 1)
@@ -466,13 +469,14 @@ def test_callers_that_nobody_knows_share_the_memory_there_is(serve_listeners: Se
 
 
 def test_who_is_cut_in_the_middle_of_a_payload_leaves_nothing_behind(serve_listeners: Serve) -> None:
-    running = direct(serve_listeners, request_read_seconds=0.3)
+    running = direct(serve_listeners)
     asker = Asker(running.connect_tls())
     asker.client.send(request(1, bytes(500 * KB))[:-1])
     assert running.server._table is not None
     (conversation,) = running.server._table._connections
     assert isinstance(conversation, Conversation)
     assert wait_until(lambda: memory_of(running).bodies_bytes > 400 * KB)
+    running.pass_time(running.limits.request_read_seconds + 1)
     assert asker.client.is_closed_by_server()
     assert wait_until(lambda: conversation.is_over)
     assert conversation._codec.held_bytes == 0
@@ -529,7 +533,7 @@ def test_draining_answers_what_was_asked_reads_no_more_and_closes(serve_listener
     assert busy.client.is_closed_by_server()
     assert len(gate.waiting) == 5
     busy.client.socket.close()
-    draining.result(10)
+    draining.result(SECONDS_MAX)
 
 
 def test_draining_reads_the_rest_of_a_request_that_was_begun(serve_listeners: Serve) -> None:
@@ -550,4 +554,4 @@ def test_draining_reads_the_rest_of_a_request_that_was_begun(serve_listeners: Se
     assert asker.read_number() == (200, 2)
     assert asker.client.is_closed_by_server()
     asker.client.socket.close()
-    draining.result(10)
+    draining.result(SECONDS_MAX)

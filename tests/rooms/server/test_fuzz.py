@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pleiad.server.http.message import Request, Response
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 Serve = Callable[..., Any]
 GET = b"GET / HTTP/1.1\r\n\r\n"
@@ -55,7 +55,7 @@ async def handler(request: Request) -> Response:
 def throw(port: int, data: bytes, cuts: list[int]) -> bytes:
     """Send the bytes in pieces, close the sending side, and return all that came back."""
     received = b""
-    with socket.create_connection(("127.0.0.1", port), timeout=3) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=SECONDS_MAX) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):

@@ -19,15 +19,13 @@ from pleiad.limits import Limits
 from pleiad.server.http.message import Request, Response
 from pleiad.server.lifecycle import run, wait_for_stop
 from tests.rooms.server.conftest import http_server
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 Serve = Callable[..., Any]
 GET = b"GET / HTTP/1.1\r\n\r\n"
 
 
 async def echo(request: Request) -> Response:
-    if request.raw_path[1:].isdigit():
-        await asyncio.sleep(int(request.raw_path[1:]) / 1000)
     return Response(200, b"", request.target)
 
 
@@ -57,22 +55,30 @@ def test_a_taken_port_is_an_os_error() -> None:
 
 
 def test_drain_finishes_running_requests_and_closes_idle_connections(serve: Serve) -> None:
-    running = serve(echo)
+    go_on = threading.Event()
+
+    async def answer(request: Request) -> Response:
+        while request.raw_path == b"/busy" and not go_on.is_set():
+            await asyncio.sleep(0.01)
+        return Response(200, b"", request.target)
+
+    running = serve(answer)
     idle = running.connect().send(GET)
     assert idle.read().status == 200
-    busy = running.connect().send(b"GET /300 HTTP/1.1\r\n\r\nGET /last HTTP/1.1\r\n\r\n")
+    busy = running.connect().send(b"GET /busy HTTP/1.1\r\n\r\nGET /last HTTP/1.1\r\n\r\n")
     unspoken = running.connect()
     assert wait_until(lambda: running.server.connections == 3 and running.tasks() > 0)
-    draining = asyncio.run_coroutine_threadsafe(running.server.drain(5), running.loop)
+    draining = asyncio.run_coroutine_threadsafe(running.server.drain(SECONDS_MAX), running.loop)
     assert idle.is_closed_by_server()
     assert unspoken.is_closed_by_server()
     with pytest.raises(OSError):
         socket.create_connection(("127.0.0.1", running.server.port), timeout=1)
+    go_on.set()
     first, last = busy.read(), busy.read()
-    assert (first.body, "connection" in first.headers) == (b"/300", False)
+    assert (first.body, "connection" in first.headers) == (b"/busy", False)
     assert (last.body, last.headers["connection"]) == (b"/last", "close")
     assert busy.is_closed_by_server()
-    draining.result(3)
+    draining.result(SECONDS_MAX)
     assert running.server.connections == 0
 
 
@@ -91,7 +97,7 @@ def test_drain_cuts_what_does_not_finish_in_time(serve: Serve) -> None:
     assert wait_until(lambda: running.tasks() > 0)
     running.call(running.server.drain(0.1))
     assert client.is_closed_by_server()
-    assert cancelled.wait(1)
+    assert cancelled.wait(SECONDS_MAX)
     assert running.tasks() == 0
 
 
@@ -110,7 +116,7 @@ def test_the_process_learns_which_signal_stopped_it(name: str) -> None:
     async def main() -> str:
         loop = asyncio.get_running_loop()
         loop.call_later(0.05, os.kill, os.getpid(), getattr(signal, name))
-        return await asyncio.wait_for(wait_for_stop(loop), 5)
+        return await asyncio.wait_for(wait_for_stop(loop), SECONDS_MAX)
 
     before = signal.getsignal(getattr(signal, name))
     assert run(main()) == name

@@ -16,7 +16,8 @@ import pytest
 from pleiad.server.connections import TURN_SECONDS
 from pleiad.server.http.failures import ROUTE_NOT_FOUND
 from pleiad.server.http.message import ConnectionCut, Request, Response
-from tests.waiting import wait_until
+from pleiad.server.http.protocol import LINGER_SECONDS
+from tests.waiting import SECONDS_MAX, wait_until
 
 Serve = Callable[..., Any]
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -234,12 +235,13 @@ def test_a_body_over_the_limit_is_refused_and_not_read_to_its_end(serve: Serve, 
     assert wait_until(lambda: running.server.connections == 0)
 
 
-def test_a_client_that_stays_after_a_refusal_is_cut(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pleiad.server.http.protocol.LINGER_SECONDS", 0.2)
-    running = serve(echo, request_bytes=1000, idle_seconds=0.2)
+def test_a_client_that_stays_after_a_refusal_is_cut(serve: Serve) -> None:
+    running = serve(echo, request_bytes=1000)
     client = running.connect().send(b"POST / HTTP/1.1\r\nContent-Length: 900000000000\r\n\r\n")
     assert client.read().status == 413
-    assert wait_until(lambda: running.server.connections == 0, seconds_max=4)
+    assert running.server.connections == 1
+    running.pass_time(LINGER_SECONDS + 1)
+    assert wait_until(lambda: running.server.connections == 0)
 
 
 def test_a_body_of_exactly_the_limit_is_read(serve: Serve) -> None:
@@ -260,9 +262,11 @@ def test_headers_over_the_limit_are_refused(serve: Serve) -> None:
 
 
 def test_a_client_that_drips_its_request_is_cut_off(serve: Serve) -> None:
-    running = serve(echo, request_read_seconds=0.2)
+    running = serve(echo, request_read_seconds=10.0)
     client = running.connect().send(b"GET / HT")
     other = running.connect().send(b"POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n123")
+    assert wait_until(lambda: all(running.held_bytes()[:2]))
+    running.pass_time(11)
     for dripping in (client, other):
         answer = dripping.read()
         assert (answer.status, error_code(answer.body)) == (408, "RequestTimeout")
@@ -270,20 +274,30 @@ def test_a_client_that_drips_its_request_is_cut_off(serve: Serve) -> None:
 
 
 def test_an_idle_connection_is_closed_but_a_busy_one_is_not(serve: Serve) -> None:
-    running = serve(echo, idle_seconds=0.15, request_read_seconds=0.15)
+    go_on = threading.Event()
+
+    async def answer(request: Request) -> Response:
+        while request.raw_path == b"/busy" and not go_on.is_set():
+            await asyncio.sleep(0.01)
+        return Response(200)
+
+    running = serve(answer, idle_seconds=60.0, request_read_seconds=60.0)
     silent = running.connect()
     used = running.connect().send(GET)
     assert used.read().status == 200
-    busy = running.connect().send(b"GET /600 HTTP/1.1\r\n\r\n")
+    busy = running.connect().send(b"GET /busy HTTP/1.1\r\n\r\n")
+    assert wait_until(lambda: running.server.connections == 3 and running.tasks() == 1)
+    running.pass_time(61)
     assert silent.is_closed_by_server()
     assert used.is_closed_by_server()
+    go_on.set()
     assert busy.read().status == 200
 
 
 def test_blank_lines_do_not_keep_a_connection_alive(serve: Serve) -> None:
     running = serve(echo, idle_seconds=0.2)
     client = running.connect()
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + SECONDS_MAX
     with pytest.raises(OSError):  # noqa: PT012
         while time.monotonic() < deadline:
             client.send(b"\r\n")
@@ -323,9 +337,16 @@ def test_a_client_that_never_reads_is_cut(serve: Serve) -> None:
     async def large(request: Request) -> Response:
         return Response(200, b"", b"z" * 4_000_000)
 
-    running = serve(large, idle_seconds=0.2)
+    running = serve(large)
     running.connect().send(GET * 20)
-    assert wait_until(lambda: running.server.connections == 1)
+    assert wait_until(lambda: running.held_bytes()[2] > 0)
+    assert running.server.connections == 1
+
+    def is_cut() -> bool:
+        running.pass_time(running.limits.idle_seconds)
+        return bool(running.server.connections == 0)
+
+    assert wait_until(is_cut)
     assert wait_until(lambda: running.server.connections == 0)
 
 
@@ -440,7 +461,7 @@ def test_a_disconnect_cancels_the_waiting_handler(serve: Serve) -> None:
 
     running = serve(wait)
     client = running.connect().send(GET)
-    assert begun.wait(3)
+    assert begun.wait(SECONDS_MAX)
     client.socket.close()
     assert wait_until(lambda: ended == ["cancelled"])
     assert running.tasks() == 0
@@ -463,9 +484,9 @@ def test_a_handler_that_finishes_after_the_disconnect_breaks_nothing(
 
     running = serve(stubborn)
     client = running.connect().send(GET + GET)
-    assert begun.wait(60)
+    assert begun.wait(SECONDS_MAX)
     client.socket.close()
-    assert finished.wait(3)
+    assert finished.wait(SECONDS_MAX)
     assert running.connect().send(GET).read().status == 200
     assert not caplog.records
 
@@ -480,13 +501,13 @@ def test_a_short_request_waits_for_one_long_one_and_not_for_all(serve: Serve) ->
         order.append(request.raw_path)
         if request.raw_path == b"/long":
             if gate := held_until.get(len(order)):
-                gate.wait(60)
+                gate.wait(SECONDS_MAX)
             time.sleep(2 * TURN_SECONDS)
         return Response(200)
 
     running = serve(work)
-    long = [running.connect(60) for _ in range(20)]
-    short = running.connect(60)
+    long = [running.connect() for _ in range(20)]
+    short = running.connect()
     for client in (short, *long):
         client.send(GET).read()
     order.clear()

@@ -17,7 +17,7 @@ from pleiad.server.listener import Recognition
 from pleiad.server.tcp import TcpProtocol
 from tests.rooms.server.conftest import Client
 from tests.rooms.server.test_protocol import GET, echo
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 Serve = Callable[..., Any]
 KB = 1024
@@ -62,6 +62,17 @@ async def say_back(conversation: Conversation, content: bytes) -> None:
     if content.isdigit():
         await asyncio.sleep(int(content) / 1000)
     await conversation.say(frame(content))
+
+
+def waiting_for(gate: threading.Event) -> Callable[[Conversation, bytes], Any]:
+    """Echoes, what is busy when the gate is open."""
+
+    async def answer(conversation: Conversation, content: bytes) -> None:
+        while content == b"busy" and not gate.is_set():
+            await asyncio.sleep(0.01)
+        await conversation.say(frame(content))
+
+    return answer
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
@@ -147,16 +158,20 @@ def test_a_frame_in_part_has_its_time_though_a_byte_comes_now_and_then(serve_lis
     finally:
         ended.set()
         thread.join()
-    wait_until(lambda: running.server.connections == 0)
+    assert wait_until(lambda: running.server.connections == 0)
 
 
 def test_an_idle_connection_is_closed_and_a_busy_one_is_not(serve_listeners: Serve) -> None:
-    running = serve_listeners([answering(say_back)], idle_seconds=0.3)
+    gate = threading.Event()
+    running = serve_listeners([answering(waiting_for(gate))], idle_seconds=60.0)
     idle = running.connect().send(frame(b"a"))
-    busy = running.connect().send(frame(b"900"))
+    busy = running.connect().send(frame(b"busy"))
     assert read_frame(idle) == b"a"
+    assert wait_until(lambda: running.tasks() == 1)
+    running.pass_time(61)
     assert idle.is_closed_by_server()
-    assert read_frame(busy) == b"900"
+    gate.set()
+    assert read_frame(busy) == b"busy"
 
 
 def test_a_client_that_does_not_read_is_not_read_from_and_then_cut(serve_listeners: Serve) -> None:
@@ -173,7 +188,7 @@ def test_a_client_that_does_not_read_is_not_read_from_and_then_cut(serve_listene
     with pytest.raises((TimeoutError, ConnectionError)):
         flood(client, frame(b"y" * 1000) * 100)
     assert answered < 1_000
-    wait_until(lambda: running.server.connections == 0)
+    assert wait_until(lambda: running.server.connections == 0)
     memory = running.server._table.memory
     assert (memory.bodies_bytes, memory.unsent_bytes) == (0, 0)
 
@@ -200,8 +215,8 @@ def test_say_waits_for_the_client_and_ends_with_it(serve_listeners: Serve) -> No
         before = said
         running.tasks()
     client.socket.close()
-    assert over.wait(5)
-    wait_until(lambda: running.tasks() == 0)
+    assert over.wait(SECONDS_MAX)
+    assert wait_until(lambda: running.tasks() == 0)
 
 
 def test_a_flood_of_frames_waits_in_the_socket(serve_listeners: Serve) -> None:
@@ -219,14 +234,14 @@ def test_a_flood_of_frames_waits_in_the_socket(serve_listeners: Serve) -> None:
     client = running.connect()
     sender = threading.Thread(target=client.send, args=(frame(b"x" * 10 * KB) * 500,))
     sender.start()
-    wait_until(lambda: begun == 4)
+    assert wait_until(lambda: begun == 4)
     for _ in range(20):
         running.tasks()
     assert running.server._table.memory.bodies_bytes < 1_000 * KB
     go_on.set()
     assert [read_frame(client) for _ in range(500)] == [b"ok"] * 500
     sender.join()
-    wait_until(lambda: running.server._table.memory.bodies_bytes == 0)
+    assert wait_until(lambda: running.server._table.memory.bodies_bytes == 0)
 
 
 def test_a_message_waits_for_room_and_has_it_in_the_end(serve_listeners: Serve) -> None:
@@ -235,7 +250,7 @@ def test_a_message_waits_for_room_and_has_it_in_the_end(serve_listeners: Serve) 
     whole = frame(b"z" * 250 * KB)
     for client in parts:
         client.send(whole[: 200 * KB])
-    wait_until(lambda: running.server._table.memory.bodies_bytes > 256 * KB)
+    assert wait_until(lambda: running.server._table.memory.bodies_bytes > 256 * KB)
     senders = [threading.Thread(target=client.send, args=(whole[200 * KB :],)) for client in parts]
     for sender in senders:
         sender.start()
@@ -243,7 +258,7 @@ def test_a_message_waits_for_room_and_has_it_in_the_end(serve_listeners: Serve) 
         assert len(read_frame(client)) == 250 * KB
     for sender in senders:
         sender.join()
-    wait_until(lambda: running.server._table.memory.bodies_bytes == 0)
+    assert wait_until(lambda: running.server._table.memory.bodies_bytes == 0)
 
 
 def test_a_disconnect_cancels_what_is_being_answered(serve_listeners: Serve) -> None:
@@ -258,23 +273,25 @@ def test_a_disconnect_cancels_what_is_being_answered(serve_listeners: Serve) -> 
 
     running = serve_listeners([answering(wait)])
     client = running.connect().send(frame(b"x"))
-    wait_until(lambda: running.tasks() == 1)
+    assert wait_until(lambda: running.tasks() == 1)
     client.socket.close()
-    assert cancelled.wait(5)
+    assert cancelled.wait(SECONDS_MAX)
     assert running.server._table.memory.bodies_bytes == 0
 
 
 def test_drain_answers_what_was_begun_and_closes(serve_listeners: Serve) -> None:
-    running = serve_listeners([answering(say_back)])
+    gate = threading.Event()
+    running = serve_listeners([answering(waiting_for(gate))])
     idle = running.connect().send(frame(b"a"))
     assert read_frame(idle) == b"a"
-    busy = running.connect().send(frame(b"300") + frame(b"last"))
-    wait_until(lambda: running.tasks() > 0)
-    draining = asyncio.run_coroutine_threadsafe(running.server.drain(5), running.loop)
+    busy = running.connect().send(frame(b"busy") + frame(b"last"))
+    assert wait_until(lambda: running.tasks() > 0)
+    draining = asyncio.run_coroutine_threadsafe(running.server.drain(SECONDS_MAX), running.loop)
     assert idle.is_closed_by_server()
-    assert (read_frame(busy), read_frame(busy)) == (b"300", b"last")
+    gate.set()
+    assert (read_frame(busy), read_frame(busy)) == (b"busy", b"last")
     assert busy.is_closed_by_server()
-    draining.result(5)
+    draining.result(SECONDS_MAX)
 
 
 # -- listeners and first bytes -------------------------------------------------------------------------
@@ -327,7 +344,7 @@ def test_who_never_says_what_it_is_is_cut(serve_listeners: Serve, encrypted: boo
     if encrypted:
         client.send(ZEROS[:3])
     assert client.is_closed_by_server()
-    wait_until(lambda: running.server.connections == 0)
+    assert wait_until(lambda: running.server.connections == 0)
 
 
 def test_a_protocol_that_is_never_sure_is_not_waited_for_without_end(serve_listeners: Serve) -> None:
@@ -346,7 +363,7 @@ def test_listeners_share_places_and_draining(serve_listeners: Serve) -> None:
     assert read_frame(talk) == b"a"
     assert running.connect().send(GET).read().status == 503
     assert running.connect(listener=1).send(frame(b"b")).is_closed_by_server()
-    running.call(running.server.drain(5))
+    running.call(running.server.drain(SECONDS_MAX))
     assert page.is_closed_by_server()
     assert talk.is_closed_by_server()
     for port in running.server.ports.values():

@@ -27,8 +27,8 @@ from pleiad.server.http.message import Request, Response
 from pleiad.server.memory import READ_BYTES
 from pleiad.server.self_signed import self_signed
 from pleiad.server.tcp import TcpProtocol
-from pleiad.server.tls import FED_BYTES, TlsConnection
-from tests.waiting import wait_until
+from pleiad.server.tls import FED_BYTES, HANDSHAKE_SECONDS_MAX, TlsConnection
+from tests.waiting import SECONDS_MAX, wait_until
 
 Serve = Callable[..., Any]
 GET = b"GET / HTTP/1.1\r\n\r\n"
@@ -44,7 +44,7 @@ def https(port: int) -> http.client.HTTPSConnection:
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    return http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=context)
+    return http.client.HTTPSConnection("127.0.0.1", port, timeout=SECONDS_MAX, context=context)
 
 
 def closes(connection: socket.socket) -> bool:
@@ -76,7 +76,7 @@ def test_the_client_can_verify_the_certificate_it_was_given(serve: Serve) -> Non
     context = ssl.create_default_context(cafile=str(running.tls / "tls.crt"))
     for host in ("localhost", "127.0.0.1"):
         with (
-            socket.create_connection(("127.0.0.1", running.server.port), timeout=5) as plain,
+            socket.create_connection(("127.0.0.1", running.server.port), timeout=SECONDS_MAX) as plain,
             context.wrap_socket(plain, server_hostname=host) as secure,
         ):
             secure.sendall(GET)
@@ -189,9 +189,9 @@ def test_a_disconnect_over_tls_cancels_the_waiting_handler(serve: Serve) -> None
         return Response(200)
 
     client = serve(wait, tls=True).connect_tls().send(GET)
-    assert begun.wait(3)
+    assert begun.wait(SECONDS_MAX)
     client.socket.close()
-    assert cancelled.wait(3)
+    assert cancelled.wait(SECONDS_MAX)
 
 
 def test_an_oversized_body_over_tls_is_refused_readably(serve: Serve) -> None:
@@ -205,8 +205,15 @@ def test_an_oversized_body_over_tls_is_refused_readably(serve: Serve) -> None:
     [b"\x16", b"\x16\x03\x01\xff\xff" + b"\x00" * 500, b"\x16garbage that is no hello" * 40],
 )
 def test_a_bad_or_unfinished_handshake_is_cut(serve: Serve, hello: bytes) -> None:
-    running = serve(echo, tls=True, request_read_seconds=0.3)
+    running = serve(echo, tls=True)
     client = running.connect().send(hello)
+
+    def is_cut() -> bool:
+        running.pass_time(HANDSHAKE_SECONDS_MAX)
+        return bool(running.server.connections == 0)
+
+    assert wait_until(lambda: running.server.connections == 1 or client.is_closed_by_server())
+    assert wait_until(is_cut)
     assert closes(client.socket)
     assert running.connect_tls().send(GET).read().status == 200
 
@@ -217,7 +224,7 @@ def test_garbage_inside_an_open_tls_connection_closes_it(serve: Serve) -> None:
     assert client.read().status == 200
     with socket.socket(fileno=socket.dup(client.socket.fileno())) as raw:
         raw.sendall(b"not a record at all" * 5)
-        raw.settimeout(3)
+        raw.settimeout(SECONDS_MAX)
         assert closes(raw)
 
 
@@ -345,7 +352,9 @@ def test_a_flood_of_handshakes_is_worked_off_one_in_a_turn(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    connections = [socket.create_connection(("127.0.0.1", running.server.port), timeout=5) for _ in range(30)]
+    connections = [
+        socket.create_connection(("127.0.0.1", running.server.port), timeout=SECONDS_MAX) for _ in range(30)
+    ]
     for connection in connections:
         hello = ssl.MemoryBIO()
         with contextlib.suppress(ssl.SSLWantReadError):

@@ -20,7 +20,7 @@ from pleiad.server.http.site import HttpSite
 from tests.rooms.server.conftest import Client
 from tests.rooms.server.test_protocol import GET
 from tests.rooms.server.test_tcp import flood
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 Serve = Callable[..., Any]
 MESSAGE_BYTES_MAX = 100_000
@@ -226,7 +226,7 @@ def test_a_client_of_another_make_talks_pings_and_says_goodbye(serve_listeners: 
 
     for scheme in ("ws", "wss"):
         asyncio.run(talk(scheme))
-    wait_until(lambda: running.server.connections == 0)
+    assert wait_until(lambda: running.server.connections == 0)
 
 
 def test_a_message_may_come_in_fragments_with_pings_between(serve_listeners: Serve) -> None:
@@ -325,14 +325,16 @@ def test_random_bytes_never_hurt(serve_listeners: Serve) -> None:
 
 
 def test_an_idle_client_is_pinged_and_stays_while_it_answers(serve_listeners: Serve) -> None:
-    running = serve_listeners([site(say_back)], idle_seconds=0.5)
+    running = serve_listeners([site(say_back)], idle_seconds=100.0)
     client = opened(running.connect())
     for _ in range(3):
+        running.pass_time(60)
         assert read_frame(client) == (PING, b"")
-        client.send(masked(PONG))
-    client.send(masked(TEXT, b"here"))
-    assert read_frame(client) == (TEXT, b"here")
+        client.send(masked(PONG) + masked(TEXT, b"here"))
+        assert read_frame(client) == (TEXT, b"here")
+    running.pass_time(60)
     assert read_frame(client) == (PING, b"")
+    running.pass_time(60)
     assert close_code(client) == 1001
     client.send(masked(CLOSE, struct.pack("!H", 1001)))
     assert client.is_closed_by_server()
@@ -352,23 +354,34 @@ def test_a_client_that_does_not_read_is_cut(serve_listeners: Serve) -> None:
         flood(client, masked(PING, b"p" * 125) * 50 + masked(BINARY, b"x" * 90_000))
     memory = running.server._table.memory
     assert memory.unsent_bytes < 3_000_000
-    wait_until(lambda: running.server.connections == 0)
+    assert wait_until(lambda: running.server.connections == 0)
     assert (memory.bodies_bytes, memory.unsent_bytes) == (0, 0)
 
 
 def test_drain_says_goodbye_to_the_idle_and_answers_the_busy(serve_listeners: Serve) -> None:
-    running = serve_listeners([site(say_back)], tls=True)
+    gate = threading.Event()
+
+    def begin(conversation: Conversation) -> Talk:
+        async def talk(message: bytes | str) -> None:
+            while not gate.is_set():
+                await asyncio.sleep(0.01)
+            await conversation.say(message)
+
+        return talk
+
+    running = serve_listeners([site(begin)], tls=True)
     idle, busy = opened(running.connect_tls()), opened(running.connect())
-    busy.send(masked(TEXT, b"300"))
-    wait_until(lambda: running.tasks() > 0)
-    draining = asyncio.run_coroutine_threadsafe(running.server.drain(5), running.loop)
+    busy.send(masked(TEXT, b"busy"))
+    assert wait_until(lambda: running.tasks() > 0)
+    draining = asyncio.run_coroutine_threadsafe(running.server.drain(SECONDS_MAX), running.loop)
     assert close_code(idle) == 1001
     idle.send(masked(CLOSE, struct.pack("!H", 1001)))
     assert idle.is_closed_by_server()
-    assert read_frame(busy) == (TEXT, b"300")
+    gate.set()
+    assert read_frame(busy) == (TEXT, b"busy")
     assert close_code(busy) == 1001
     busy.socket.close()
-    draining.result(5)
+    draining.result(SECONDS_MAX)
 
 
 def test_a_disconnect_cancels_the_talk(serve_listeners: Serve) -> None:
@@ -386,7 +399,7 @@ def test_a_disconnect_cancels_the_talk(serve_listeners: Serve) -> None:
 
     running = serve_listeners([site(begin)])
     client = opened(running.connect()).send(masked(TEXT, b"x"))
-    wait_until(lambda: running.tasks() == 1)
+    assert wait_until(lambda: running.tasks() == 1)
     client.socket.close()
-    assert cancelled.wait(5)
-    wait_until(lambda: running.server.connections == 0)
+    assert cancelled.wait(SECONDS_MAX)
+    assert wait_until(lambda: running.server.connections == 0)

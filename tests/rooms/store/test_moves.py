@@ -177,8 +177,13 @@ async def copied(source: Segment, target: Segment, span: EpkRange, meanwhile: Ca
 async def test_a_copy_catches_up_with_a_busy_source(opened: Opened, span: EpkRange) -> None:
     async with opened() as store:
         source, target = store.segment("source"), store.segment("target")
-        for key in range(1_500):
-            await source.commit(write(put(key % 64, f"i{key}", unique=(b"%d" % key,))))
+        for first in range(0, 1_500, 100):
+            await asyncio.gather(
+                *(
+                    source.commit(write(put(key % 64, f"i{key}", unique=(b"%d" % key,))))
+                    for key in range(first, first + 100)
+                )
+            )
         stop = asyncio.Event()
         random_of = random.Random(2)
 

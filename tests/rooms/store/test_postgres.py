@@ -29,7 +29,7 @@ from tests.waiting import until
 
 EPK = b"\x20" * 16
 EAGER = IndexSettings(items_min=0, uses_min=1, chunk_items=3)
-IMPATIENT = ConnectionSettings(connections_max=2, wait_seconds=0.5, deadline_seconds=0.5)
+IMPATIENT = ConnectionSettings(connections_max=2, wait_seconds=2.0, deadline_seconds=2.0)
 
 
 @contextlib.asynccontextmanager

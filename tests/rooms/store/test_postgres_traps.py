@@ -28,7 +28,7 @@ from tests.postgres_server import PostgresServer
 from tests.waiting import until
 
 EPK = b"\x20" * 16
-IMPATIENT = ConnectionSettings(connections_max=4, wait_seconds=0.5, deadline_seconds=0.5)
+IMPATIENT = ConnectionSettings(connections_max=4, wait_seconds=2.0, deadline_seconds=2.0)
 
 
 @contextlib.asynccontextmanager

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.every_store
 NOW = 10_000
 SEGMENTS = itertools.count()
 MISSING = object()
-EXAMPLES = int(os.environ.get("PLEIAD_INDEX_EXAMPLES", "50"))
+EXAMPLES = int(os.environ.get("PLEIAD_INDEX_EXAMPLES", "30"))
 
 NAMES = [
     "a",

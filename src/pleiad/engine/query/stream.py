@@ -21,6 +21,7 @@ from pleiad.engine.query.job import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.scan import Scan
 from pleiad.query.measure import size_of
 from pleiad.query.pace import Pace
+from pleiad.query.routing import key_values
 from pleiad.query.values import hash_key
 from pleiad.store.rows import Row
 
@@ -203,8 +204,9 @@ async def _page_of_walk(
     # Of what the service's gateway does not answer over partitions at all, no more pages are made than need be.
     is_plain = stream.left is None and not stream.skip and stream.seen is None
     ends_with_partition = job.request.ends_with_partition and is_plain
+    tells_end = _tells_end(job)
     while not stream.is_full and not scan.is_done:
-        rows = await scan.chunk(_chunk_rows(job), job.first_rows, ends_with_partition)
+        rows = await scan.chunk(_chunk_rows(job, tells_end), job.first_rows, ends_with_partition)
         last = rows[-1] if rows else None
         job.first_rows = None
         taken = await job.pace.run(_take_all, job, stream, rows)
@@ -215,7 +217,7 @@ async def _page_of_walk(
         if ends_with_partition and not scan.is_next_visited:
             break
         await job.pace.rest()
-    if stream.has_all and last is not None:
+    if stream.has_all and last is not None and not tells_end:
         scan.stay_behind(last)
     job.tally.partitions = scan.partitions_visited
     if scan.is_done or stream.left == 0:
@@ -259,7 +261,7 @@ async def _page_of_lookups(
         for row in found[: len(found) - len(rows)]:
             await job.pace.run(stream.seen.add_results, job, row)
     taken = await job.pace.run(_take_all, job, stream, rows)
-    if (taken == len(rows) and not stream.has_all) or stream.left == 0:
+    if taken == len(rows) or stream.left == 0:
         return stream.results, None
     last = rows[taken - 1].number if taken else after
     return stream.results, LookupPageState(last, stream.remainder())
@@ -283,8 +285,19 @@ def _take_all(job: QueryJob, stream: StreamPage, rows: Sequence[Row]) -> int:
     return len(rows)
 
 
-def _chunk_rows(job: QueryJob) -> int:
-    """Rows to ask for at once: no more than the page can use when every row is a result."""
+def _tells_end(job: QueryJob) -> bool:
+    """Whether a full page says that it is the last one: what a filter names, a key or ids, is known to be all there."""
+    if job.keys.named:
+        return True
+    # What a query reads of items tells quickly of most that they name no ids.
+    may_name_ids = job.query.filter_names is None or "id" in job.query.filter_names
+    if job.query.block.where is None or not may_name_ids:
+        return False
+    return key_values(job.query.plan, job.request.parameters, (("id",),)) is not None
+
+
+def _chunk_rows(job: QueryJob, tells_end: bool) -> int:
+    """Rows to ask for at once: no more than the page can use when every row is a result, and one to see the end by."""
     if (job.pushdown.is_whole or job.query.block.where is None) and not is_distinct(job):
-        return min(SLICE_ROWS, job.request.items_max)
+        return min(SLICE_ROWS, job.request.items_max + tells_end)
     return SLICE_ROWS

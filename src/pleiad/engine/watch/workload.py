@@ -5,7 +5,7 @@ or when the list grows, a thread writes it out. The switch of each container is 
 record are there again after a restart. What is left of a container that is no more is removed.
 
 Invariants
-- A request on a container that is not recorded costs one look at `Container.trail`.
+- A request on a container that is not recorded costs one look at `Container.recording`.
 - All records together have a limit, and so has each.
 """
 
@@ -18,7 +18,7 @@ import logging
 import os
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
@@ -27,7 +27,7 @@ from pleiad import errors
 from pleiad.catalog.catalog import Catalog
 from pleiad.catalog.resource import Kind
 from pleiad.engine.at_work import AtWork
-from pleiad.engine.trail import Mode, Trail
+from pleiad.engine.recording import Fields, Mode, Recording
 from pleiad.limits import Limits
 from pleiad.workload.hashing import SECRET_BYTES, Hasher
 from pleiad.workload.ring import Place, Ring
@@ -42,7 +42,7 @@ _Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrailState:
+class RecordingState:
     """How the record of a container stands."""
 
     mode: Mode
@@ -61,14 +61,14 @@ class WorkloadRecorder:
         self._limits = limits
         self._at_work = at_work
         self._catalog = catalog
-        at_work.trail_of = self.trail
+        at_work.recording_of = self.recording
         self.is_on = False
         """Whether any container is recorded."""
         self.default = Mode.OFF
         self._directory: Path | None = None
         self._hasher: Hasher | None = None
         self._making_secret = asyncio.Lock()
-        self._trails: dict[str, Trail] = {}
+        self._recordings: dict[str, Recording] = {}
         self._writing: asyncio.Task[None] | None = None
         self._due = asyncio.Event()
 
@@ -79,16 +79,16 @@ class WorkloadRecorder:
         if found or default is not Mode.OFF:
             self._hasher = Hasher(await asyncio.to_thread(_secret_in, directory))
         for rid, mode in found.items():
-            trail = self._trail_of(rid)
-            trail.mode, trail.is_own = mode, True
+            recording = self._recording_of(rid)
+            recording.mode, recording.is_own = mode, True
         self._look()
         self._writing = asyncio.create_task(self._write_for_ever())
 
     async def close(self) -> None:
         """Writes what waits and ends."""
         self.default = Mode.OFF
-        for trail in self._trails.values():
-            trail.switch(Mode.OFF)
+        for recording in self._recordings.values():
+            recording.switch(Mode.OFF)
         self._look()
         if self._writing is not None:
             self._writing.cancel()
@@ -96,43 +96,47 @@ class WorkloadRecorder:
                 await self._writing
             self._writing = None
         await self.flush()
-        for trail in self._trails.values():
-            trail.ring.close()
+        for recording in self._recordings.values():
+            recording.ring.close()
 
-    def trail(self, rid: str) -> Trail | None:
+    def recording(self, rid: str) -> Recording | None:
         """Where the requests of a container are noted; None where they are not."""
-        trail = self._trails.get(rid)
-        if trail is None:
-            return None if self.default is Mode.OFF else self._trail_of(rid)
-        return None if trail.mode is Mode.OFF else trail
+        recording = self._recordings.get(rid)
+        if recording is None:
+            return None if self.default is Mode.OFF else self._recording_of(rid)
+        return None if recording.mode is Mode.OFF else recording
 
     # -- the switch, and the record --------------------------------------------------------------------
 
     async def switch(self, rid: str, mode: Mode) -> None:
         """Has a container recorded, or no more; what was recorded stays."""
-        trail = await self._ready(rid)
-        async with trail.turn:
-            await _on_disk(_keep_switch, trail.ring.directory, mode)
-        trail.switch(mode)
-        trail.is_own = True
+        recording = await self._ready(rid)
+        async with recording.turn:
+            await _on_disk(_keep_switch, recording.ring.directory, mode)
+        recording.switch(mode)
+        recording.is_own = True
         self._look()
 
     async def forget(self, rid: str) -> None:
         """Removes the record of a container and its switch."""
-        trail = await self._ready(rid)
-        trail.switch(self.default)
-        trail.is_own = False
-        async with trail.turn:
-            trail.forget_pending()
-            await _on_disk(_remove, trail.ring)
+        recording = await self._ready(rid)
+        recording.switch(self.default)
+        recording.is_own = False
+        async with recording.turn:
+            recording.forget_pending()
+            await _on_disk(_remove, recording.ring)
         self._look()
 
-    async def state(self, rid: str) -> TrailState:
-        trail = await self._ready(rid)
-        await trail.flush()
-        records, size_bytes = await asyncio.to_thread(trail.count)
-        return TrailState(
-            mode=trail.mode, is_own=trail.is_own, records=records, size_bytes=size_bytes, lost=trail.lost
+    async def state(self, rid: str) -> RecordingState:
+        recording = await self._ready(rid)
+        await recording.flush()
+        records, size_bytes = await asyncio.to_thread(recording.count)
+        return RecordingState(
+            mode=recording.mode,
+            is_own=recording.is_own,
+            records=records,
+            size_bytes=size_bytes,
+            lost=recording.lost,
         )
 
     async def read(
@@ -142,50 +146,50 @@ class WorkloadRecorder:
 
         That is None at the end.
         """
-        trail = await self._ready(rid)
+        recording = await self._ready(rid)
         if place is None:
-            await trail.flush()
-        return await asyncio.to_thread(trail.read, name, place, hashed)
+            await recording.flush()
+        return await asyncio.to_thread(recording.read, name, place, hashed)
 
-    async def append(self, rid: str, lines: bytes) -> None:
-        """Puts lines that were recorded elsewhere behind the record of a container."""
-        trail = await self._ready(rid)
-        await trail.flush()
-        async with trail.turn:
-            await _on_disk(trail.ring.append, lines)
+    async def append(self, rid: str, records: Sequence[Fields]) -> None:
+        """Puts records that were made elsewhere behind that of a container."""
+        recording = await self._ready(rid)
+        await recording.flush()
+        async with recording.turn:
+            await _on_disk(recording.append, records)
 
     async def flush(self) -> None:
         """Writes all that waits, and removes what is too much."""
-        for trail in list(self._trails.values()):
-            await trail.flush()
+        for recording in list(self._recordings.values()):
+            await recording.flush()
         await self._make_room()
 
     # -- within ------------------------------------------------------------------------------------------
 
-    async def _ready(self, rid: str) -> Trail:
+    async def _ready(self, rid: str) -> Recording:
         if self._directory is None:
-            raise errors.BAD_REQUEST(reason="This server has no place for workload records.")
+            raise errors.BAD_REQUEST(reason="A server with several workers records no workload.")
         async with self._making_secret:
             if self._hasher is None:
                 self._hasher = Hasher(await _on_disk(_secret_in, self._directory))
-        return self._trail_of(rid)
+        return self._recording_of(rid)
 
-    def _trail_of(self, rid: str) -> Trail:
-        """The trail of a container. Rids have no slash, and only one that leads to a container comes here."""
-        trail = self._trails.get(rid)
-        if trail is None:
+    def _recording_of(self, rid: str) -> Recording:
+        """The recording of a container. Rids have no slash, and only one that leads to a container comes here."""
+        recording = self._recordings.get(rid)
+        if recording is None:
             assert self._directory is not None
             assert self._hasher is not None
-            trail = Trail(self._directory / rid, self.default, self._limits, self._hasher, self._due)
-            self._trails[rid] = trail
-        return trail
+            recording = Recording(self._directory / rid, self.default, self._limits, self._hasher, self._due)
+            self._recordings[rid] = recording
+        return recording
 
     def _look(self) -> None:
         """Has the requests on containers at work noted, or no more."""
-        modes = [trail.mode for trail in self._trails.values()]
+        modes = [recording.mode for recording in self._recordings.values()]
         self.is_on = self.default is not Mode.OFF or any(mode is not Mode.OFF for mode in modes)
         for container in self._at_work:
-            container.trail = self.trail(container.resource.rid)
+            container.recording = self.recording(container.resource.rid)
 
     async def _write_for_ever(self) -> None:
         while True:
@@ -198,13 +202,13 @@ class WorkloadRecorder:
                 _log.exception("writing workload records failed")
 
     async def _make_room(self) -> None:
-        gone = [rid for rid in self._trails if self._catalog.by_rid(Kind.CONTAINER, rid) is None]
+        gone = [rid for rid in self._recordings if self._catalog.by_rid(Kind.CONTAINER, rid) is None]
         for rid in gone:
-            trail = self._trails.pop(rid)
-            async with trail.turn:
-                await asyncio.to_thread(_remove, trail.ring)
-        if len(self._trails) * self._limits.workload_container_bytes > self._limits.workload_bytes:
-            rings = [trail.ring for trail in self._trails.values()]
+            recording = self._recordings.pop(rid)
+            async with recording.turn:
+                await asyncio.to_thread(_remove, recording.ring)
+        if len(self._recordings) * self._limits.workload_container_bytes > self._limits.workload_bytes:
+            rings = [recording.ring for recording in self._recordings.values()]
             await asyncio.to_thread(_thin_out, rings, self._limits.workload_bytes)
 
 

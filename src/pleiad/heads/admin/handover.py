@@ -19,6 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from hashlib import sha256
+from pathlib import Path
 
 import orjson
 
@@ -32,6 +33,7 @@ PATH = b"/_pleiad/handover"
 TOKEN_HEADER = b"x-pleiad-handover"
 FRAGMENT = "handover"
 _TOKEN_BYTES = 32
+_HASH_BYTES = 32
 _TOKEN_CHARACTERS_MAX = 128
 _MINUTE_SECONDS = 60.0
 _HEADERS = (
@@ -44,13 +46,19 @@ class Handover:
     """Hands the primary master key over to whoever brings the token, once."""
 
     def __init__(
-        self, keys: KeysInForce, limits: Limits, clock: Callable[[], float] = time.monotonic
+        self,
+        keys: KeysInForce,
+        limits: Limits,
+        clock: Callable[[], float] = time.monotonic,
+        shared: Path | None = None,
     ) -> None:
         self._keys = keys
         self._limits = limits
         self._clock = clock
         self._hash: bytes | None = None
         self._ends_at = 0.0
+        self._shared = shared
+        """Where worker processes have the hash in common; the clock is that of the machine then."""
         self._wrong_at: deque[float] = deque(maxlen=limits.handover_tries_per_minute)
 
     def new_token(self) -> str:
@@ -58,7 +66,31 @@ class Handover:
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         self._hash = sha256(token.encode()).digest()
         self._ends_at = self._clock() + self._limits.handover_seconds
+        if self._shared is not None:
+            self._shared.write_bytes(self._hash + str(self._ends_at).encode())
         return token
+
+    def _look(self) -> None:
+        """Takes what worker processes have in common."""
+        if self._shared is None:
+            return
+        try:
+            kept = self._shared.read_bytes()
+        except FileNotFoundError:
+            self._hash = None
+            return
+        self._hash, self._ends_at = kept[:_HASH_BYTES], float(kept[_HASH_BYTES:])
+
+    def _use_up(self) -> bool:
+        """Ends the token; False where another worker process has ended it in this moment."""
+        self._hash = None
+        if self._shared is None:
+            return True
+        try:
+            self._shared.unlink()
+        except FileNotFoundError:
+            return False
+        return True
 
     def exchange(self, token: str) -> str:
         """The key for the token; raises for a wrong, used or old one, and for everybody after many wrong tries."""
@@ -67,15 +99,16 @@ class Handover:
         if oldest is not None and now - oldest < _MINUTE_SECONDS:
             wait_seconds = _MINUTE_SECONDS - (now - oldest)
             raise errors.TOO_MANY_HANDOVERS(retry_after_ms=int(wait_seconds * 1000) + 1)
+        self._look()
         given = sha256(token[:_TOKEN_CHARACTERS_MAX].encode("latin-1", "replace")).digest()
         expected, is_old = self._hash or bytes(len(given)), now >= self._ends_at
-        if not hmac.compare_digest(given, expected) or self._hash is None or is_old:
+        is_right = hmac.compare_digest(given, expected) and self._hash is not None and not is_old
+        if not is_right or not self._use_up():
             self._wrong_at.append(now)
             raise errors.UNAUTHORIZED(
                 reason="This link has been used, is too old, or is not the last one that was printed. Enter the key, "
                 "or start the server again for a new link."
             )
-        self._hash = None
         return self._keys.keys.primary.text
 
 

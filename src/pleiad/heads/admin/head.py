@@ -30,12 +30,18 @@ from pleiad.heads.admin import (
     warnings,
     workload,
 )
+from pleiad.heads.admin.advice import AdviceOperations
 from pleiad.heads.admin.backups import BackupOperations
 from pleiad.heads.admin.copies import CopyOperations
 from pleiad.heads.admin.handover import Handover
 from pleiad.heads.admin.shown import Shown
+from pleiad.heads.admin.workers import sums
+from pleiad.heads.admin.workers.metrics_sum import one_page
+from pleiad.heads.admin.workers.shared_faults import SharedFaults
+from pleiad.heads.admin.workers.workers import Merge, Workers, added_up
 from pleiad.heads.http.call import HttpCall
 from pleiad.heads.http.route import Route
+from pleiad.job.advice.advices import Advices
 from pleiad.job.backup.run import Backups
 from pleiad.job.copy.copies import Copies
 from pleiad.server.http.failures import ROUTE_NOT_FOUND
@@ -47,6 +53,7 @@ METRICS_PATH = b"/metrics"
 VERSION = "v1"
 
 _BEARER = "bearer "
+_METRICS = "metrics"
 
 
 class AdminOperations:
@@ -61,15 +68,20 @@ class AdminOperations:
         metrics_open: bool,
         connections: Callable[[], int],
         copies: Callable[[], Copies],
+        advices: Callable[[], Advices],
         backups: Backups | None = None,
         handover: Handover | None = None,
+        workers: Workers | None = None,
     ) -> None:
         self._keys = keys
         self._copies = copies
+        self._advices = advices
         self._backups = backups
         self._handover = handover
         self._metrics_open = metrics_open
         self._connections = connections
+        self._workers = workers
+        """The other workers of this server; their figures are added to those of this process."""
 
     def routes(self) -> Mapping[str, Mapping[str, Route[HttpCall]]]:
         """Every path with its operations, with a star where a name stands."""
@@ -127,14 +139,49 @@ class AdminOperations:
             },
             "metrics": {"GET": Route(Operation.READ_METRICS, self.metrics)},
         }
+        if self._workers is not None:
+            self._add_up(self._workers, versioned)
         for pattern, methods in versioned.items():
             routes[pattern] = {method: _versioned(route) for method, route in methods.items()}
         return routes
 
+    def _add_up(self, workers: Workers, versioned: dict[str, dict[str, Route[HttpCall]]]) -> None:
+        """Has this worker answer for all of them."""
+        container = "_pleiad/*/dbs/*/colls/*"
+        merged: dict[str, Merge] = {
+            "_pleiad/*/overview": sums.one_of,
+            "_pleiad/*/live": sums.one_of,
+            f"{container}/live": sums.one_of,
+            "_pleiad/*/history": sums.one_history,
+            f"{container}/history": sums.one_of,
+            f"{container}/heat": sums.one_of,
+            f"{container}/partitions": sums.one_of,
+            "_pleiad/*/warnings": sums.one_of,
+            "_pleiad/*/top": sums.one_list_of_busiest,
+        }
+        for pattern, merge in merged.items():
+            own = versioned[pattern]["GET"]
+            versioned[pattern]["GET"] = Route(own.operation, added_up(workers, pattern, own.handler, merge))
+        workers.offer(_METRICS, self._own_metrics)
+        shared = SharedFaults(workers)
+        workers.when_open(shared.open)
+        versioned["_pleiad/*/faults"] |= {
+            "POST": Route(Operation.ADD_FAULT, shared.add),
+            "DELETE": Route(Operation.CLEAR_FAULTS, shared.clear),
+        }
+        versioned["_pleiad/*/faults/*"]["DELETE"] = Route(Operation.DELETE_FAULT, shared.delete)
+
     def _jobs(self) -> dict[str, dict[str, Route[HttpCall]]]:
         """The paths of what goes on in the background."""
         backups, copies = BackupOperations(self._backups), CopyOperations(self._copies)
+        advice = AdviceOperations(self._advices)
         return {
+            "_pleiad/*/dbs/*/colls/*/advice": {
+                "GET": Route(Operation.READ_ADVICE, advice.read),
+                "POST": Route(Operation.START_ADVICE, advice.start),
+                "DELETE": Route(Operation.CANCEL_ADVICE, advice.cancel),
+            },
+            "_pleiad/*/dbs/*/colls/*/advice/*": {"GET": Route(Operation.READ_ADVICE, advice.report)},
             "_pleiad/*/backups": {
                 "GET": Route(Operation.LIST_BACKUPS, backups.list_all),
                 "POST": Route(Operation.CREATE_BACKUP, backups.create),
@@ -167,6 +214,14 @@ class AdminOperations:
                 raise errors.UNAUTHORIZED(
                     reason="Beyond this machine the metrics need a key of the account: 'Authorization: Bearer <key>'."
                 )
+        own = await self._own_metrics(call)
+        if self._workers is not None:
+            others = await self._workers.ask(_METRICS, call)
+            own.body = one_page(own.body, others, self._workers.place.directory, self._workers.state())
+        return own
+
+    async def _own_metrics(self, call: HttpCall) -> Response:
+        """Those of this process."""
         format = metrics_page.wanted(call.text(b"accept"))
         last_backup_at = None if self._backups is None else self._backups.last_success_at
         body = await metrics.page(call.engine, self._connections(), format, last_backup_at)

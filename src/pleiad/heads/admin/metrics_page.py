@@ -12,6 +12,7 @@ from itertools import accumulate
 
 Labels = Mapping[str, str]
 _TOTAL = "_total"
+OPEN_METRICS_END = b"# EOF\n"
 
 
 class PageFormat(Enum):

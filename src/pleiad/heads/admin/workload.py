@@ -7,7 +7,7 @@ import io
 
 from pleiad import errors
 from pleiad.catalog.resource import Kind, Resource
-from pleiad.engine.trail import Mode
+from pleiad.engine.recording import Fields, Mode
 from pleiad.heads.admin.answer import check_names, json_answer, whole_parameter
 from pleiad.heads.http.call import HttpCall
 from pleiad.server.http.failures import BAD_HEADER, ROUTE_NOT_FOUND
@@ -64,21 +64,21 @@ async def add(call: HttpCall) -> Response:
     """Puts lines that were recorded elsewhere behind the record; all of them, or none where one is bad."""
     container = _container(call)
     try:
-        text, count = await asyncio.to_thread(_nameless, call.request.body)
+        records = await asyncio.to_thread(_nameless, call.request.body)
     except RecordError as error:
         raise errors.BAD_REQUEST(reason=f"The lines are no workload record: {error}.") from None
-    await call.engine.workload.append(container.rid, text)
-    return json_answer(call, {"added": count})
+    await call.engine.workload.append(container.rid, records)
+    return json_answer(call, {"added": len(records)})
 
 
-def _nameless(body: bytes) -> tuple[bytes, int]:
-    """The lines of a body without the container that they name, and their number."""
+def _nameless(body: bytes) -> list[Fields]:
+    """The records of a body without the container that they name."""
     made = []
     for request in record.read(io.BytesIO(body)):
         fields = record.fields_of(request)
         fields.pop("container", None)
-        made.append(record.line_of(fields) + b"\n")
-    return b"".join(made), len(made)
+        made.append(fields)
+    return made
 
 
 def _container(call: HttpCall) -> Resource:

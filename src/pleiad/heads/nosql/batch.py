@@ -5,7 +5,7 @@ from __future__ import annotations
 from pleiad import errors
 from pleiad.engine import batch
 from pleiad.engine.container import Container
-from pleiad.engine.traced import BatchWork
+from pleiad.engine.recorded import BatchWork
 from pleiad.heads.nosql import batch_rows, batch_text
 from pleiad.heads.nosql.batch_entry import result_of
 from pleiad.heads.nosql.call import Call

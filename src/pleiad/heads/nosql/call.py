@@ -35,7 +35,8 @@ _SESSION_TOKEN = b"x-ms-session-token"
 _LEVEL = b"x-ms-consistency-level"
 CONDITIONS = frozenset({b"if-match", b"if-none-match"})
 LANES = frozenset({_PRIORITY, _BUCKET})
-CONSISTENCIES = frozenset({_LEVEL, _SESSION_TOKEN})
+_STRATEGY = b"x-ms-cosmos-read-consistency-strategy"
+CONSISTENCIES = frozenset({_LEVEL, _STRATEGY, _SESSION_TOKEN})
 """The headers that `Call.conditions`, `Call.lane`, and `Call.consistency` and `Call.session` look at."""
 _RANGE_ID = b"x-ms-documentdb-partitionkeyrangeid"
 
@@ -182,9 +183,14 @@ class Call(HttpCall):
         return EpkRange.from_hex(low, high or WHOLE.max.hex())
 
     def consistency(self) -> Consistency:
-        """The consistency level of a read: the account's, or the weaker one the request asks for."""
-        given = self.request.headers.get(_LEVEL)
-        account = self.engine.consistency
+        """The consistency level of a read: the account's, or the weaker one the request asks for.
+
+        A strategy counts before a level: a client in direct mode names both, the level being the one it reads with.
+        """
+        headers, account = self.request.headers, self.engine.consistency
+        if (strategy := headers.get(_STRATEGY)) is not None:
+            return _by_strategy(strategy, account)
+        given = headers.get(_LEVEL)
         return account if given is None else _requested(given, account)
 
     def session(self, level: Consistency) -> Session:
@@ -196,6 +202,26 @@ class Call(HttpCall):
 
 
 _LEVELS = {level.word.lower(): level for level in Consistency}
+
+
+_STRATEGIES = {
+    "eventual": Consistency.EVENTUAL,
+    "session": Consistency.SESSION,
+    "latestcommitted": Consistency.BOUNDED_STALENESS,
+    "globalstrong": Consistency.STRONG,
+}
+
+
+@lru_cache(maxsize=64)
+def _by_strategy(given: bytes, account: Consistency) -> Consistency:
+    """The level that a strategy reads at: any account has it, but for one of all regions, which is an account's."""
+    word = given.strip().decode("latin-1")
+    if word.lower() in ("", "default"):
+        return account
+    level = _STRATEGIES.get(word.lower())
+    if level is None:
+        raise BAD_HEADER(name="x-ms-cosmos-read-consistency-strategy", value=word[:100], hint="")
+    return weakened(account, level) if level is Consistency.STRONG else level
 
 
 @lru_cache(maxsize=64)

@@ -10,14 +10,39 @@ from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.metadata import feed_answer, scripts_kept, throughput_of
 from pleiad.heads.nosql.render import described, resource_answer
 from pleiad.heads.nosql.resource_json import to_json
+from pleiad.keys.definition import SYSTEM_KEY
 from pleiad.server.http.message import Response
+
+_VERSION = b"x-ms-version"
+_KEYS_SINCE = "2018-12-31"
+"""The version of the protocol from which on a container must be created with a partition key."""
 
 
 async def create(call: Call) -> Response:
     database = call.engine.database(call.segments[1], owner=True)
-    container = await call.engine.create_container(database, call.json_object(), throughput_of(call))
+    container = await call.engine.create_container(database, _with_key(call), throughput_of(call))
     extra = _sharing(call, container)
-    return described(201, call, charge.metadata_write(), container, None, **extra)
+    return described(201, call, charge.metadata_write(), container, _body(call, container), **extra)
+
+
+def _with_key(call: Call) -> dict[str, Any]:
+    """What is to be created: before a version of the protocol demanded a partition key, no key was the system's."""
+    body = call.json_object()
+    if body.get("partitionKey") is None and _is_before_keys(call):
+        return {**body, "partitionKey": SYSTEM_KEY.to_json()}
+    return body
+
+
+def _is_before_keys(call: Call) -> bool:
+    return "" < call.text(_VERSION) < _KEYS_SINCE
+
+
+def _body(call: Call, container: Resource) -> dict[str, Any]:
+    """A container as its client knows it: one from before the system's key would take it for a key of its items."""
+    body = to_json(call.engine.catalog, container)
+    if _is_before_keys(call) and body["partitionKey"].get("systemKey"):
+        del body["partitionKey"]
+    return body
 
 
 async def read(call: Call) -> Response:
@@ -28,7 +53,7 @@ async def read(call: Call) -> Response:
         progress = 100 if at_work is None else at_work.index_progress_percent()
         extra["x_ms_documentdb_collection_index_transformation_progress"] = str(progress)
         extra |= await _quota(call)
-    body = to_json(call.engine.catalog, container)
+    body = _body(call, container)
     if call.flag(b"x-ms-documentdb-populatepartitionstatistics"):
         body["statistics"] = await _statistics(call)
     return described(200, call, charge.metadata_read(), container, body, **extra)
@@ -39,7 +64,7 @@ async def replace(call: Call) -> Response:
     container = await call.engine.replace_container(
         database, call.segments[3], call.json_object(), call.conditions.if_match
     )
-    return described(200, call, charge.metadata_write(), container)
+    return described(200, call, charge.metadata_write(), container, _body(call, container))
 
 
 async def delete(call: Call) -> Response:

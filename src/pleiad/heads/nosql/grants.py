@@ -16,7 +16,7 @@ import orjson
 
 from pleiad import errors
 from pleiad.catalog.resource import Kind, Resource
-from pleiad.engine import items
+from pleiad.engine import items_by_number
 from pleiad.engine.access import Caller, Grant, GrantedItem, Role, Target
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
@@ -131,7 +131,7 @@ async def _item(container: Container, segments: list[str], key: tuple[KeyValue, 
     """The item of a name and key, or of a rid: its place where the key tells it, and its number where it is there."""
     number = document_number(container, segments)
     if number is not None:
-        found = await items.row_of_number(container, number)
+        found = await items_by_number.row_of_number(container, number)
         return (
             GrantedItem(segments[5], None, number)
             if found is None

@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from pleiad import errors
-from pleiad.engine import items, logical_delete, session
+from pleiad.engine import items, items_by_number, logical_delete, session
 from pleiad.engine.container import Container
 from pleiad.engine.feed import listing
 from pleiad.engine.items import NO_CONDITIONS, ItemAnswer, Key, Reading
@@ -75,14 +75,17 @@ def document_number(container: Container, segments: list[str]) -> int | None:
     return number
 
 
-async def item_id(call: Call, container: Container) -> str:
-    """The id of the item a path names, by id or by rid; a rid goes with the partition key of its item only."""
+async def item_id(call: Call, container: Container, seen: session.Session = ()) -> str:
+    """The id of the item a path names, by id or by rid; a rid goes with the partition key of its item only.
+
+    `seen` is what a reader has seen; it comes before the item, which the partition may not have yet.
+    """
     number = document_number(container, call.segments)
     if number is None:
         return call.segments[5]
-    row = await items.row_of_number(container, number)
+    row = await items_by_number.row_of_number(container, number)
     if row is None or container.epk_of(container.full_key(call.key)) != row.epk:
-        raise errors.ITEM_NOT_FOUND(id=call.segments[5])
+        raise items_by_number.missing(container, call.segments[5], call.key, seen)
     return row.id
 
 
@@ -111,8 +114,8 @@ def read(call: Call) -> Response | Coroutine[Any, Any, Response]:
 async def _read_after_a_look(call: Call) -> Response:
     """The answer to a read whose container or item has to be looked for."""
     container = opened(call) or await container_of(call)
-    call.consistency()
-    return await _read_later(call, container, *_begin_read(call, container, await item_id(call, container)))
+    id = await item_id(call, container, call.session(call.consistency()))
+    return await _read_later(call, container, *_begin_read(call, container, id))
 
 
 async def _read_later(call: Call, container: Container, key: Key | None, reading: Reading) -> Response:
@@ -128,7 +131,7 @@ def _begin_read(call: Call, container: Container, id: str) -> tuple[Key | None, 
 
 
 async def create(call: Call) -> Response:
-    container = await container_of(call)
+    container = opened(call) or await container_of(call)
     if names_triggers(call):
         return await _with_triggers(call, container, ItemOperation(ItemVerb.CREATE, "", call.request.body))
     key = key_of(call)
@@ -210,7 +213,11 @@ def scope(call: Call, container: Container) -> EpkRange:
         if partition is None:
             raise errors.RANGE_GONE(range=range_id)
         span = partition.span
-    for narrower in (call.span(), container.span_of(call.key) if call.key else None):
+    key = call.key
+    if key == () and container.key.system_key:
+        # How .NET names the items without a value for the system's key.
+        key = container.full_key(None)
+    for narrower in (call.span(), container.span_of(key) if key else None):
         if narrower is not None:
             inside = span.intersect(narrower)
             if inside is None:

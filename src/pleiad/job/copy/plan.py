@@ -144,6 +144,9 @@ def check_plan(plan: CopyPlan, engine: Engine) -> None:
     database = engine.database(plan.target.database)
     target = engine.catalog.find(Kind.CONTAINER, database.rid, plan.target.container)
     if target is None:
+        # Whatever would stop the copy at its first step is said to whoever asks for it.
+        definition = plan.target_definition(source)
+        engine.check_new_container(database, definition, plan.target_throughput(engine, source))
         return
     if target.rid == source.rid:
         raise _bad("source and target are the same container")

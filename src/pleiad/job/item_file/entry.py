@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
@@ -29,10 +30,12 @@ class Entry(NamedTuple):
     problem: str = ""
 
 
-def entry_of_text(number: int, line: int, text: bytes) -> Entry:
+def entry_of_text(
+    number: int, line: int, text: bytes, decode: Callable[[bytes], Any] = orjson.loads
+) -> Entry:
     """The entry of a text that should be a JSON object."""
     try:
-        value = orjson.loads(text)
+        value = decode(text)
     except orjson.JSONDecodeError as error:
         return Entry(number, line, text, None, f"not JSON: {error.msg} at character {error.pos + 1}")
     if not isinstance(value, dict):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import IO
 
+from pleiad.job.item_file.decode import TextDecoder
 from pleiad.job.item_file.entry import TEXT_BYTES_MAX, Entry, ItemFileError, entry_of_text
 
 _PIECE_BYTES = 1 << 18
@@ -22,7 +23,7 @@ _SCALAR = re.compile(rb'[^\s,\[\]{}"]++(?=[\s,\[\]{}"])')
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 
 
-def read_lines(file: IO[bytes]) -> Iterator[Entry]:
+def read_lines(file: IO[bytes], decoder: TextDecoder) -> Iterator[Entry]:
     """The items of JSON lines; empty lines are passed over."""
     number = line = 0
     while text := file.readline(TEXT_BYTES_MAX):
@@ -38,10 +39,10 @@ def read_lines(file: IO[bytes]) -> Iterator[Entry]:
         text = text.strip()
         if text:
             number += 1
-            yield entry_of_text(number, line, text)
+            yield entry_of_text(number, line, text, decoder.decode)
 
 
-def read_values(file: IO[bytes]) -> Iterator[Entry]:
+def read_values(file: IO[bytes], decoder: TextDecoder) -> Iterator[Entry]:
     """The items of a JSON array, or JSON objects one after the other."""
     window = _Window(file)
     number = 0
@@ -55,7 +56,7 @@ def read_values(file: IO[bytes]) -> Iterator[Entry]:
     while window.next_byte():
         line = window.line
         number += 1
-        yield entry_of_text(number, line, window.take_value())
+        yield entry_of_text(number, line, window.take_value(), decoder.decode)
         if not is_array:
             continue
         after = window.next_byte()

@@ -6,7 +6,7 @@ import io
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from pleiad.job.item_file import csv_table, json_text, parquet
 from pleiad.job.item_file.compress import told_of_damage, unpacked
+from pleiad.job.item_file.decode import TextDecoder
 from pleiad.job.item_file.entry import Entry, ItemFileError
 from pleiad.job.item_file.form import (
     Compression,
@@ -42,12 +43,20 @@ class ReadOptions:
 class ItemFile:
     """A file of items that is being read."""
 
-    def __init__(self, name: str, entries: Iterator[Entry], raw: IO[bytes], size_bytes: int | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        entries: Iterator[Entry],
+        raw: IO[bytes],
+        size_bytes: int | None,
+        decoder: TextDecoder,
+    ) -> None:
         self.name = name
         self.size_bytes = size_bytes
         """Of the file as it is on disk; unknown for standard input."""
         self._entries = entries
         self._raw = raw
+        self._decoder = decoder
 
     @property
     def read_bytes(self) -> int:
@@ -56,6 +65,10 @@ class ItemFile:
             return self._raw.tell()
         except (OSError, ValueError):
             return 0
+
+    def leave_out_but(self, names: Iterable[str]) -> None:
+        """Items may come without all other names from now on; their texts are whole."""
+        self._decoder.leave_out_but(names)
 
     def __iter__(self) -> Iterator[Entry]:
         """The entries; ItemFileError when the file cannot be read on."""
@@ -81,9 +94,10 @@ def open_items(path: Path | None, options: ReadOptions) -> Iterator[ItemFile]:
                 size_bytes = path.stat().st_size
             except OSError as error:
                 raise ItemFileError(f"{name} cannot be read: {error.strerror}") from None
+        decoder = TextDecoder()
         with told_of_damage(name):
-            entries = _entries(_peekable(raw), path, name, options, stack)
-        yield ItemFile(name, entries, raw, size_bytes)
+            entries = _entries(_peekable(raw), path, name, options, stack, decoder)
+        yield ItemFile(name, entries, raw, size_bytes, decoder)
 
 
 def _peekable(file: Any) -> Any:
@@ -92,15 +106,15 @@ def _peekable(file: Any) -> Any:
 
 
 def _entries(
-    raw: Any, path: Path | None, name: str, options: ReadOptions, stack: ExitStack
+    raw: Any, path: Path | None, name: str, options: ReadOptions, stack: ExitStack, decoder: TextDecoder
 ) -> Iterator[Entry]:
     compression = compression_of_bytes(raw.peek(_PEEK_BYTES))
     file = _peekable(unpacked(raw, compression))
     form = options.form or form_of_name(name) or form_of_bytes(file.peek(_PEEK_BYTES), name)
     if form is Form.JSONL:
-        return json_text.read_lines(file)
+        return json_text.read_lines(file, decoder)
     if form is Form.JSON:
-        return json_text.read_values(file)
+        return json_text.read_values(file, decoder)
     if form is Form.CSV:
         return csv_table.read_rows(file, options.delimiter or delimiter_of_name(name), options.text_columns)
     if path is None or compression is not Compression.NONE:

@@ -97,7 +97,8 @@ def _format_token(token: re.Match[str], fields: Fields) -> str:
         return token[1]
     letter, length = text[0], len(text)
     if letter == "y":
-        return f"{fields.year:04}" if length > 3 else f"{fields.year % 100:02}"
+        year, width = (fields.year, 4) if length > 3 else (fields.year % 100, min(length, 2))
+        return f"{year:0{width}}"
     values = {
         "M": fields.month,
         "d": fields.day,

@@ -1,7 +1,7 @@
 """The file of one segment: one writer with group commit, snapshots for reads, and steps between the groups.
 
-Writes that arrive while a commit waits for the disk share the next one. Statements run on the event loop; COMMIT
-runs in a disk thread, during which the writer connection belongs to that thread and reads go on over a second
+Writes that arrive while a commit waits for the disk share the next one. Statements run on the event loop; COMMIT runs
+in the rounds of the store, during which the writer connection belongs to a disk thread and reads go on over a second
 connection, which sees only what is committed.
 
 Invariants:
@@ -20,8 +20,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TypeVar
@@ -35,17 +34,20 @@ from pleiad.store.index_use import IndexSettings, PathUses
 from pleiad.store.problems import OUT_OF_SERVICE
 from pleiad.store.rows import Outcome, PartitionWrite
 from pleiad.store.segments import SegmentDroppedError, SegmentOutOfServiceError
-from pleiad.store.sqlite import schema, statements
+from pleiad.store.sqlite import schema
 from pleiad.store.sqlite.failure import READ_FAILURES, damage_of, is_disk
+from pleiad.store.sqlite.file_system import UnsyncedError
 from pleiad.store.sqlite.kept_rows import KeptBytes
-from pleiad.store.sqlite.mutate import Counters
 from pleiad.store.sqlite.open_file import OpenFile, load_counters, open_file
 from pleiad.store.sqlite.path_index import PathIndexes, Step
 from pleiad.store.sqlite.reads import SegmentReads
 from pleiad.store.sqlite.registry import Registry
+from pleiad.store.sqlite.rounds import Commit, CommitRounds, Member
 from pleiad.store.sqlite.threads import DiskThreads
 
 _log = logging.getLogger(__name__)
+
+_UNSYNCED = "The disk did not confirm the write: it may have taken place or not."
 
 _Waiter = tuple[PartitionWrite, "asyncio.Future[Sequence[Outcome]]"]
 _Answer = TypeVar("_Answer")
@@ -54,13 +56,14 @@ Opened = Callable[["SegmentFile"], None]
 """What the store wants to be told when a segment has opened its file."""
 
 
-class SegmentFile(SegmentReads):
+class SegmentFile(SegmentReads, Member):
     """A file that is opened on first use, and the writes that wait for it."""
 
     def __init__(
         self,
         path: Path,
         threads: DiskThreads,
+        rounds: CommitRounds,
         durable: bool,
         opened: Opened,
         index_settings: IndexSettings,
@@ -76,6 +79,7 @@ class SegmentFile(SegmentReads):
         self._commits = commits
         self._opened = opened
         self._threads = threads
+        self._rounds = rounds
         self._durable = durable
         self._waiting: list[_Waiter] = []
         self._alone: list[_Waiter] = []
@@ -111,6 +115,8 @@ class SegmentFile(SegmentReads):
             return False
         self._busy = True
         step, ended = work
+        if self._file is not None:
+            self._file.sync_by_commit(True)
         self._threads.run(step, lambda error: self._stepped(ended, error))
         return True
 
@@ -200,26 +206,25 @@ class SegmentFile(SegmentReads):
 
     # -- writes --------------------------------------------------------------------------------
 
-    async def commit(self, write: PartitionWrite) -> Sequence[Outcome]:
+    def commit(self, write: PartitionWrite) -> Awaitable[Sequence[Outcome]]:
         self._check_usable()
         future: asyncio.Future[Sequence[Outcome]] = asyncio.get_running_loop().create_future()
         self._waiting.append((write, future))
         self._wake()
-        return await future
+        return future
 
     def _wake(self) -> None:
         if not self._busy and not self._scheduled:
-            # One loop turn later, so that every request read in this turn shares the commit.
             self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._begin)
+            self._rounds.join(self)
 
-    def _begin(self) -> None:
+    def begin_commit(self, may_share: bool) -> Commit | None:
         self._scheduled = False
         if self._begin_step():
-            return
+            return None
         if not (self._alone or self._waiting):
             self._settle()
-            return
+            return None
         if self._alone:
             waiters = [self._alone.pop()]
         else:
@@ -229,17 +234,25 @@ class SegmentFile(SegmentReads):
         self._kept.begin([write for write, _ in waiters])
         try:
             file = self._open()
-            answers = self._apply(file, waiters)
+            # What others copy into their files must not be lost here when it is kept there.
+            file.sync_by_commit(not may_share or self.is_tracked)
+            answers = file.apply(
+                [write for write, _ in waiters], self._registry.generation, self._wants_age_index
+            )
+            self._wants_age_index = False
+            if not file.is_synced_by_commit:
+                self._hold_snapshot(file)
         except Exception as error:
             self._recover()
             self._fail(waiters, error)
-            return
-        self._threads.run(
-            partial(file.writer.execute, "COMMIT") if file.is_noted else partial(self._commit_first, file),
+            return None
+        return Commit(
+            lambda: self._commit(file),
             lambda error: self._committed(file, waiters, answers, error),
+            file.is_synced_by_commit,
         )
 
-    def _commit_first(self, file: OpenFile) -> None:
+    def _commit(self, file: OpenFile) -> None:
         self._note_made(file)
         file.writer.execute("COMMIT")
 
@@ -248,27 +261,6 @@ class SegmentFile(SegmentReads):
         if not file.is_noted:
             self._registry.note_made(self.name)
             file.is_noted = True
-
-    def _apply(self, file: OpenFile, waiters: list[_Waiter]) -> list[list[Outcome]]:
-        """Runs the statements of one group in an open transaction; on any surprise the caller rolls it back."""
-        file.writer.execute("BEGIN IMMEDIATE")
-        if self._wants_age_index:
-            file.writer.execute(statements.AGE_INDEX)
-            self._wants_age_index = False
-        answers = []
-        touched: dict[int, Counters] = {}
-        for write, _ in waiters:
-            counters = file.counters.get(write.partition)
-            if counters is None:
-                counters = file.counters[write.partition] = Counters(write.partition, write.epoch)
-            touched[write.partition] = counters
-            answers.append(file.applier.apply(counters, write))
-        for counters in touched.values():
-            file.writer.execute(statements.SAVE_COUNTERS, counters.columns())
-        if file.generation < self._registry.generation:
-            file.generation = self._registry.generation
-            file.writer.execute(statements.SAVE_GENERATION, (file.generation,))
-        return answers
 
     def _recover(self) -> None:
         """After a failed group: rolls it back; a file that cannot even do that is opened anew on its next use."""
@@ -334,11 +326,8 @@ class SegmentFile(SegmentReads):
             f"segment {self.name} is out of service: {reason}. Stop the server, look with `pleiad check`, and put the "
             "file of a backup in its place",
         )
-        waiters = [*self._waiting, *self._alone]
+        _refuse([*self._waiting, *self._alone], SegmentOutOfServiceError())
         self._waiting, self._alone = [], []
-        for _, future in waiters:
-            if not future.done():
-                future.set_exception(SegmentOutOfServiceError())
         file, self._file = self._file, None
         self._in_snapshot = False
         self._kept.clear()
@@ -352,6 +341,12 @@ class SegmentFile(SegmentReads):
         answers: list[list[Outcome]],
         error: BaseException | None,
     ) -> None:
+        # Whoever learns of this commit must see it in the next read.
+        if self._in_snapshot:
+            self._end_snapshot()
+        if isinstance(error, UnsyncedError):
+            self._lose_sight(waiters, error)
+            return
         if error is not None:
             self._recover()
             self._fail(waiters, error)
@@ -359,9 +354,6 @@ class SegmentFile(SegmentReads):
         self._commits.note(len(waiters), perf_counter() - self._began_at)
         if self._registry.disk.is_on:
             self._registry.disk.recovered()
-        # Whoever learns of this commit must see it in the next read.
-        if self._in_snapshot:
-            self._end_snapshot()
         self._kept.end()
         for (_, future), outcomes in zip(waiters, answers, strict=True):
             if not future.done():
@@ -378,9 +370,18 @@ class SegmentFile(SegmentReads):
         if not isinstance(failure, PleiadError):
             _log.error("a write to segment %s was rolled back: %s", self.name, error, exc_info=error)
             failure = errors.UNAVAILABLE(reason="The store could not write; nothing was changed.")
-        for _, future in waiters:
-            if not future.done():
-                future.set_exception(failure)
+        _refuse(waiters, failure)
+        self._next()
+
+    def _lose_sight(self, waiters: list[_Waiter], error: UnsyncedError) -> None:
+        """Answers a group that may be on disk or not; the file is closed, which copies the log into it and syncs it."""
+        self._registry.disk.failed(f"the disk does not tell whether it has what was written: {error}")
+        _refuse(waiters, errors.REQUEST_TIMEOUT(reason=_UNSYNCED))
+        self._kept.end()
+        try:
+            self.close_file()
+        except apsw.Error:
+            _log.exception("segment %s could not be closed", self.name)
         self._next()
 
     def _continue(self, file: OpenFile) -> None:
@@ -490,3 +491,10 @@ class SegmentFile(SegmentReads):
         self.close_file()
         for suffix in ("", "-wal", "-shm"):
             Path(f"{self._path}{suffix}").unlink(missing_ok=True)
+
+
+def _refuse(waiters: list[_Waiter], failure: BaseException) -> None:
+    """Answers writes that did not take place, or that nobody knows of."""
+    for _, future in waiters:
+        if not future.done():
+            future.set_exception(failure)

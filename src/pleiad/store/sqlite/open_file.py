@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import apsw
 
+from pleiad.store.rows import Outcome, PartitionWrite
 from pleiad.store.sqlite import directory, schema, statements
 from pleiad.store.sqlite.failure import ForeignFileError
 from pleiad.store.sqlite.mutate import Applier, Counters
@@ -37,6 +38,38 @@ class OpenFile:
     """Whether the registry knows of the file, and that it tells whose it is."""
     spare: list[apsw.Connection] = field(default_factory=list)
     """Connections of snapshots that are over, for the next ones."""
+    is_synced_by_commit: bool = True
+    """Whether a COMMIT of the writer is on disk when it returns, where the store is durable at all."""
+
+    def sync_by_commit(self, is_on: bool) -> None:
+        """Has the next COMMITs of the writer sync the log, or leave that to others; no transaction is open."""
+        if is_on is not self.is_synced_by_commit:
+            # It takes effect when it is compiled, so it must be compiled each time.
+            self.writer.execute(f"PRAGMA synchronous={'FULL' if is_on else 'NORMAL'}", can_cache=False)
+            self.is_synced_by_commit = is_on
+
+    def apply(
+        self, writes: Sequence[PartitionWrite], generation: int, with_age_index: bool
+    ) -> list[list[Outcome]]:
+        """Begins a transaction and runs the statements of a group in it; on any surprise the caller rolls it back."""
+        execute = self.writer.execute
+        execute("BEGIN IMMEDIATE")
+        if with_age_index:
+            execute(statements.AGE_INDEX)
+        answers = []
+        touched: dict[int, Counters] = {}
+        for write in writes:
+            counters = self.counters.get(write.partition)
+            if counters is None:
+                counters = self.counters[write.partition] = Counters(write.partition, write.epoch)
+            touched[write.partition] = counters
+            answers.append(self.applier.apply(counters, write))
+        for counters in touched.values():
+            execute(statements.SAVE_COUNTERS, counters.columns())
+        if self.generation < generation:
+            self.generation = generation
+            execute(statements.SAVE_GENERATION, (generation,))
+        return answers
 
 
 def open_file(

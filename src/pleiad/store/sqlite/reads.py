@@ -3,7 +3,8 @@
 A row that was read before and not changed since is given out without a statement (`kept_rows`).
 
 Invariants:
-- A read sees only what is committed, and all that was answered before: the snapshot ends before a commit is answered.
+- A read sees only what is on disk, and all that was answered before: the snapshot ends before a commit is answered, and
+  where a COMMIT itself does not sync, it is held from before that until the sync has ended.
 - A row is given out only if it is what was written.
 """
 
@@ -28,6 +29,7 @@ class SegmentReads(ABC):
         self._kept = KeptRows(kept_bytes)
         self._file: OpenFile | None = None
         self._in_snapshot = False
+        self._is_snapshot_held = False
 
     @abstractmethod
     def _open_existing(self) -> OpenFile | None:
@@ -64,10 +66,22 @@ class SegmentReads(ABC):
         """Lets all reads of this turn of the loop share one snapshot: each of its own would lock the file twice."""
         file.reader.execute("BEGIN")
         self._in_snapshot = True
-        asyncio.get_running_loop().call_soon(self._end_snapshot)
+        asyncio.get_running_loop().call_soon(self._end_turn)
+
+    def _hold_snapshot(self, file: OpenFile) -> None:
+        """Has reads see what is committed now until `_end_snapshot`, and nothing that is committed meanwhile."""
+        if not self._in_snapshot:
+            self._begin_snapshot(file)
+        # BEGIN alone waits for the first read to fix the moment.
+        file.read(statements.FIX_MOMENT).get  # noqa: B018
+        self._is_snapshot_held = True
+
+    def _end_turn(self) -> None:
+        if not self._is_snapshot_held:
+            self._end_snapshot()
 
     def _end_snapshot(self) -> None:
         # After a failed read SQLite may have ended the transaction by itself.
         if self._in_snapshot and self._file is not None and self._file.reader.in_transaction:
             self._file.reader.execute("COMMIT")
-        self._in_snapshot = False
+        self._in_snapshot = self._is_snapshot_held = False

@@ -70,7 +70,7 @@ CREATE TABLE identity(account TEXT NOT NULL, segment TEXT NOT NULL, generation I
 _SEGMENT_2 = "ALTER TABLE version ADD COLUMN checksum INTEGER;" + _IDENTITY
 """What new segments and those of the first version lack alike."""
 
-WAL_PAGES_CHECKPOINT = 1_000
+WAL_PAGES_CHECKPOINT = 2_000
 WAL_PAGES_TRUNCATE = 16_000
 FILE_MODE = 0o600
 _MMAP_BYTES = 1 << 30

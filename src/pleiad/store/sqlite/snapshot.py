@@ -34,7 +34,7 @@ class SqliteSnapshot:
             try:
                 connection.execute("BEGIN")
                 # BEGIN alone waits for the first read to fix the moment.
-                connection.execute("SELECT 1 FROM partition LIMIT 1").fetchall()
+                connection.execute(statements.FIX_MOMENT).fetchall()
             except READ_FAILURES as error:
                 raise failure(error) from error
 

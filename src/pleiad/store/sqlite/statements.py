@@ -12,6 +12,7 @@ SCAN_KEY = (
     f"SELECT {COLUMNS} FROM item WHERE number IN (SELECT number FROM item INDEXED BY item_key "
     "WHERE epk >= ?2 AND epk < ?3 AND number > ?1 ORDER BY number LIMIT ?4) ORDER BY number"
 )
+FIX_MOMENT = "SELECT 1 FROM partition LIMIT 1"
 STATE = f"SELECT {STATE_COLUMNS} FROM partition WHERE id = ?1"
 STATES = f"SELECT {STATE_COLUMNS} FROM partition"
 LOGICAL = (

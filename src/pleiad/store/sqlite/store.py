@@ -31,8 +31,10 @@ from pleiad.store.sqlite import directory as files
 from pleiad.store.sqlite import reconcile, schema
 from pleiad.store.sqlite.failure import is_disk
 from pleiad.store.sqlite.file import SegmentFile
+from pleiad.store.sqlite.file_system import file_system_of
 from pleiad.store.sqlite.kept_rows import KeptBytes
 from pleiad.store.sqlite.registry import Registry
+from pleiad.store.sqlite.rounds import CommitRounds
 from pleiad.store.sqlite.schema import SchemaError
 from pleiad.store.sqlite.scrub import Scrub
 from pleiad.store.sqlite.segment import SqliteSegment
@@ -88,6 +90,8 @@ class SqliteStore:
             os.close(self._lock)
             raise
         self._threads = threads or DiskThreads(_DISK_THREADS)
+        self._file_system = file_system_of(self._segments_directory) if durable else None
+        self._rounds = CommitRounds(self._threads, durable, self._file_system)
         self.commits = CommitCounts()
         self._kept_bytes = KeptBytes()
         self._segments: dict[str, SqliteSegment] = {}
@@ -197,6 +201,7 @@ class SqliteStore:
             found = SqliteSegment(
                 path,
                 self._threads,
+                self._rounds,
                 self._durable,
                 self._note_opened,
                 self._index_settings,
@@ -288,6 +293,8 @@ class SqliteStore:
             _log.warning("how far the segments came was not noted: %s", error)
         self._catalog.close()
         self._threads.stop()
+        if self._file_system is not None:
+            self._file_system.close()
         os.close(self._lock)
 
 

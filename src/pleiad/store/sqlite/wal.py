@@ -1,4 +1,9 @@
-"""Keeping the write-ahead log of a segment short: checkpoints beside the writes, and truncation when those lag."""
+"""Keeping the write-ahead log of a segment short: checkpoints beside the writes, and truncation when those lag.
+
+A checkpoint beside the writes copies all but what is committed meanwhile. A log that is long is gone through once more
+while writes wait, which is the few pages that are left; then the next write begins the log anew, over the old one.
+Readers hold up neither, but where one reads from the log it goes on growing, up to the length at which it is truncated.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +25,9 @@ class Log:
         self._threads = threads
         self._durable = durable
         self._pages = 0
+        self._pages_due = schema.WAL_PAGES_CHECKPOINT
+        """The length at which the next checkpoint is due."""
+        self._is_rest_due = False
         self.is_long = False
         """Whether `keep_short` has something to do."""
         self._truncate_next: Callable[[], None] | None = None
@@ -29,12 +37,15 @@ class Log:
         writer.set_wal_hook(self._note_pages)
 
     def _note_pages(self, connection: apsw.Connection, database: str, pages: int) -> int:
+        if pages < self._pages:  # it began anew
+            self._pages_due = schema.WAL_PAGES_CHECKPOINT
+            self._is_rest_due = False
         self._pages = pages
-        self.is_long = pages >= schema.WAL_PAGES_CHECKPOINT
+        self.is_long = pages >= self._pages_due or self._is_rest_due
         return apsw.SQLITE_OK
 
     def keep_short(self, go_on: Callable[[], None], settle: Callable[[], None]) -> bool:
-        """Whether writes may go on; where not, `go_on` is called behind a truncation.
+        """Whether writes may go on; where not, `go_on` is called when they may.
 
         `settle` is called when a checkpoint that runs beside has ended.
         """
@@ -45,9 +56,15 @@ class Log:
             else:
                 self._truncate(go_on)
             return False
-        if self._pages >= schema.WAL_PAGES_CHECKPOINT and not self.is_checkpointing:
-            self.is_checkpointing = True
-            self._threads.run(self._checkpoint, lambda _: self._checkpointed(settle))
+        if self.is_checkpointing:
+            return True
+        self._pages_due = self._pages + schema.WAL_PAGES_CHECKPOINT
+        if self._is_rest_due:
+            self._is_rest_due = False
+            self._threads.run(self._checkpoint, lambda _: go_on())
+            return False
+        self.is_checkpointing = True
+        self._threads.run(self._checkpoint, lambda _: self._checkpointed(settle))
         return True
 
     def _truncate(self, go_on: Callable[[], None]) -> None:
@@ -73,6 +90,7 @@ class Log:
 
     def _checkpointed(self, settle: Callable[[], None]) -> None:
         self.is_checkpointing = False
+        self._is_rest_due = self._pages >= 2 * schema.WAL_PAGES_CHECKPOINT
         if self._truncate_next is not None:
             go_on, self._truncate_next = self._truncate_next, None
             self._truncate(go_on)

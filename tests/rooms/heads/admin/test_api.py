@@ -17,6 +17,7 @@ from azure.cosmos import ContainerProxy, CosmosClient, PartitionKey
 from pleiad.client.admin import Admin, RequestRefusedError
 from pleiad.client.connection import Connection
 from pleiad.testing.start import RunningServer
+from tests.waiting import SECONDS_MAX
 
 
 def names(container: ContainerProxy) -> tuple[str, str]:
@@ -41,7 +42,7 @@ def send(
         hmac.digest(base64.b64decode(key or server.key), text.encode(), "sha256")
     ).decode()
     fields = {"x-ms-date": date, "authorization": quote(f"type=master&ver=1.0&sig={proof}", safe="")}
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SECONDS_MAX)
     try:
         connection.request(method, path, body, fields if headers is None else headers)
         response = connection.getresponse()

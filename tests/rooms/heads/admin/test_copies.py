@@ -77,3 +77,43 @@ def test_what_is_not_there_or_makes_no_sense_is_refused(admin: Admin, container:
         with pytest.raises(RequestRefusedError) as told:
             admin.start_copy(body)
         assert told.value.status == status
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"partitionKey": "city"}, "city"),
+        ({"partitionKey": ["/a", "/b", "/c", "/d"]}, "partition key"),
+        ({"partitionKey": "/a[0]"}, r"/a\[0\]"),
+        ({"uniqueKeys": ["/email"]}, "[Uu]nique"),
+        ({"uniqueKeys": [[]]}, "[Uu]nique"),
+        ({"uniqueKeys": [[f"/p{n}" for n in range(40)]]}, "[Uu]nique"),
+        ({"uniqueKeys": [["email"]]}, "email"),
+        ({"uniqueKeys": [[7]]}, "[Uu]nique"),
+        ({"indexingPolicy": "all"}, "[Ii]ndexing"),
+        ({"indexingPolicy": {"indexingMode": "sometimes"}}, "sometimes"),
+        ({"indexingPolicy": {"includedPaths": [{"path": "nowhere"}]}}, "nowhere"),
+        ({"defaultTtl": 0}, "(?i)ttl"),
+        ({"defaultTtl": "soon"}, "(?i)ttl"),
+        ({"set": {"/made": "UPPER("}}, "(?i)syntax"),
+        ({"set": {"/made": "NO_SUCH_FUNCTION(c.pk)"}}, "NO_SUCH_FUNCTION"),
+        ({"set": {"/made": "x.pk"}}, "x"),
+        ({"set": {"/id": "c.pk"}}, "/id"),
+        ({"set": {"made": "c.pk"}}, "made"),
+        ({"throughput": {"ru": 401}}, "(?i)throughput"),
+        ({"throughput": {"ru": 10**9}}, "(?i)throughput"),
+        ({"throughput": {"autoscaleMaximumRu": 1234}}, "(?i)throughput"),
+        ({"target": "things/a?b"}, "a\\?b"),
+    ],
+    ids=lambda given: str(given)[:40],
+)
+def test_a_target_that_cannot_be_made_is_refused_at_once(
+    admin: Admin, container: ContainerProxy, given: dict[str, Any], sentence: str
+) -> None:
+    plan = plan_of(container, **given)
+    if "target" in given:
+        plan["target"] = f"{plan['source'].split('/')[0]}/a?b"
+    with pytest.raises(RequestRefusedError, match=sentence) as told:
+        admin.start_copy(plan)
+    assert told.value.status == 400
+    assert not [each for each in admin.copies() if each["source"] == plan["source"]]

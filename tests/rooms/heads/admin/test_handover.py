@@ -15,6 +15,7 @@ from pleiad.account.keys import AccountKeys, KeysInForce
 from pleiad.errors import TOO_MANY_HANDOVERS, UNAUTHORIZED, PleiadError
 from pleiad.heads.admin.handover import Handover
 from pleiad.limits import Limits
+from tests.waiting import SECONDS_MAX
 
 from .conftest import Running
 
@@ -58,7 +59,7 @@ def bring(
         "sec-fetch-site": "same-origin",
         **{name.replace("_", "-"): value for name, value in headers.items()},
     }
-    connection = http.client.HTTPConnection("127.0.0.1", running.server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", running.server.port, timeout=SECONDS_MAX)
     try:
         connection.putrequest(method, path, skip_host=True)
         for name, value in fields.items():

@@ -17,7 +17,7 @@ from pleiad.limits import Limits
 from pleiad.testing.faults import Fault
 from pleiad.testing.start import RunningServer
 from tests.stores import StartServer
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 from .conftest import Running
 
@@ -108,7 +108,7 @@ def test_behind_the_fence_writers_are_told_to_come_again_and_readers_notice_noth
         assert place.changes() == ITEMS
         assert changing.is_alive()
         assert place.partitions() == before
-    changing.join(20)
+    changing.join(SECONDS_MAX)
     assert not changing.is_alive()
     place.orders.create_item({"id": "2", "pk": "k1", "n": ITEMS})
     assert place.numbers() == list(range(ITEMS + 1))
@@ -125,8 +125,8 @@ def test_a_writer_who_waits_when_the_split_is_released_succeeds(run: Callable[..
         writing.start()
         time.sleep(0.2)
         assert writing.is_alive()
-    writing.join(20)
-    splitting.join(20)
+    writing.join(SECONDS_MAX)
+    splitting.join(SECONDS_MAX)
     assert place.orders.read_item("2", "k1")["n"] == 99
 
 
@@ -138,7 +138,7 @@ def test_before_the_fence_writers_notice_nothing(server: RunningServer, phase: s
         until_met(hold)
         place.orders.create_item({"id": "2", "pk": "k1", "n": ITEMS})
         assert place.partitions() == ["0"]
-    splitting.join(20)
+    splitting.join(SECONDS_MAX)
     assert place.numbers() == list(range(ITEMS + 1))
     assert place.partitions() == ["1", "2"]
 
@@ -152,7 +152,7 @@ def test_what_is_written_while_a_copy_is_held_is_in_the_copy(server: RunningServ
         until_met(hold)
         place.orders.upsert_item({"id": "1", "pk": "k0", "n": ITEMS})
         place.orders.delete_item("1", "k1")
-    merging.join(20)
+    merging.join(SECONDS_MAX)
     assert place.partitions() == ["2"]
     assert place.numbers() == list(range(2, ITEMS + 1))
 
@@ -162,7 +162,7 @@ def test_a_hold_ends_by_its_time_and_by_clearing_all_faults(server: RunningServe
     hold = server.faults.hold("committing", seconds=0.3)
     began = time.monotonic()
     splitting = place.start(split)
-    splitting.join(20)
+    splitting.join(SECONDS_MAX)
     assert time.monotonic() - began >= 0.25
     assert hold.hits >= 1
     assert server.faults.list() == []
@@ -172,7 +172,7 @@ def test_a_hold_ends_by_its_time_and_by_clearing_all_faults(server: RunningServe
     again.join(0.3)
     assert again.is_alive()
     assert server.faults.clear() == 2
-    again.join(20)
+    again.join(SECONDS_MAX)
     assert place.partitions() == ["3", "4", "2"]
 
 
@@ -182,7 +182,7 @@ def test_a_hold_is_for_the_container_it_names_and_meets_no_requests(server: Runn
         server.faults.hold("preparing", database="shop", container="others"),
         server.faults.hold("preparing", database="mall"),
     ]
-    place.start(split).join(20)
+    place.start(split).join(SECONDS_MAX)
     assert place.partitions() == ["1", "2"]
     assert [hold.hits for hold in holds] == [0, 0]
     shown = server.faults.list()[0]
@@ -206,7 +206,7 @@ def test_a_split_that_is_held_is_undone_when_the_database_is_closed(run: Callabl
     splitting = place.start(refused)
     until_met(hold)
     running.ask(running.node.engine.reshaper.stop())
-    splitting.join(20)
+    splitting.join(SECONDS_MAX)
     assert refusals == [503]
     assert place.partitions() == ["0"]
     place.orders.create_item({"id": "2", "pk": "k1", "n": ITEMS})
@@ -219,7 +219,7 @@ def test_a_hold_that_nobody_released_does_not_keep_the_server_from_ending(start_
         splitting = place.start(split)
         until_met(hold)
         began = time.monotonic()
-    splitting.join(20)
+    splitting.join(SECONDS_MAX)
     assert time.monotonic() - began < 15
 
 

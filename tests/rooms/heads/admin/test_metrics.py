@@ -15,6 +15,7 @@ from azure.cosmos.exceptions import CosmosResourceNotFoundError
 from pleiad.engine.traffic import KEYS_KEPT, KEYS_MAX, Heat
 from pleiad.heads.admin.metrics_page import Page
 from pleiad.testing.start import RunningServer
+from tests.waiting import SECONDS_MAX
 
 _SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\S+)')
 
@@ -22,7 +23,7 @@ _SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*)\}
 def scrape(server: RunningServer, **headers: str) -> dict[str, float]:
     """Every sample of the page, by its name and labels; every line must be well formed."""
     request = urllib.request.Request(f"{server.endpoint}/metrics", headers=headers)
-    with urllib.request.urlopen(request, timeout=10) as response:
+    with urllib.request.urlopen(request, timeout=SECONDS_MAX) as response:
         assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
         text = response.read().decode()
     samples: dict[str, float] = {}

@@ -15,6 +15,7 @@ from azure.cosmos import ContainerProxy
 from pleiad.heads.admin.metrics_page import Page, PageFormat, wanted
 from pleiad.testing.start import RunningServer
 from tests.project import ROOT
+from tests.waiting import SECONDS_MAX
 
 from .open_metrics import families
 
@@ -24,7 +25,7 @@ ACCEPT = "application/openmetrics-text; version=1.0.0,text/plain;version=0.0.4;q
 
 def page_of(server: RunningServer, accept: str = ACCEPT) -> str:
     request = urllib.request.Request(f"{server.endpoint}/metrics", headers={"Accept": accept})
-    with urllib.request.urlopen(request, timeout=10) as response:
+    with urllib.request.urlopen(request, timeout=SECONDS_MAX) as response:
         assert response.headers["Content-Type"] == PageFormat.OPEN_METRICS.value
         return str(response.read().decode())
 

@@ -15,7 +15,7 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from pleiad.client.admin import Admin, RequestRefusedError
 from pleiad.client.connection import Connection
-from pleiad.engine.trail import Mode
+from pleiad.engine.recording import Mode
 from pleiad.limits import KB, Limits
 from pleiad.node import Settings
 from pleiad.workload.record import Member, Operation, Request, read
@@ -235,6 +235,24 @@ def test_what_was_noted_to_be_hashed_is_hashed_when_recording_ends_before_it_is_
     files = list((tmp_path / "workload").rglob("*.jsonl"))
     assert files
     assert not any(b"anna" in path.read_bytes() for path in files)
+
+
+def test_lines_from_elsewhere_are_hashed_where_the_container_is_recorded_so(tmp_path: Path) -> None:
+    line = (
+        b'{"at":1.5,"operation":"query","key":["secret-key"],"id":"secret-id","equals":{"/a":["secret-value",7]}}\n'
+        b'{"at":2.5,"operation":"batch","members":[{"operation":"create","id":"secret-member","key":["secret-key"]}]}\n'
+        b'{"at":3.5,"operation":"read","key":["0123456789abcdef"],"id":"x","hashed":true}\n'
+    )
+    with _running(Settings(port=0, data=tmp_path)) as (_, admin, container):
+        admin.switch_workload("db", "things", "hashes")
+        assert admin.add_workload("db", "things", line) == 3
+        first, second, third = _recorded(admin, container)
+    assert first.hashed
+    assert second.hashed
+    assert second.members[0].key == first.key, "equal values stay equal"
+    assert third.key == ("0123456789abcdef",), "what is hashed already stays as it is"
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"secret-" not in kept
 
 
 def test_hashes_at_the_export_leave_the_record_as_it_is(admin: Admin, recorded: ContainerProxy) -> None:
@@ -468,11 +486,11 @@ def test_too_much_at_once_is_lost_and_told_and_no_request_fails(tmp_path: Path) 
     with _running(Settings(port=0, data=tmp_path, limits=limits)) as (running, admin, container):
         admin.switch_workload("db", "things", "values")
         container.create_item({"id": "0", "pk": "a"})
-        trail = running.node.engine.open_container("db", "things")
-        assert trail is not None
-        assert trail.trail is not None
+        found = running.node.engine.open_container("db", "things")
+        assert found is not None
+        assert found.recording is not None
         for _ in range(5):
-            trail.trail.add({"at": 1.0, "operation": "query"})
+            found.recording.add({"at": 1.0, "operation": "query"})
         state = admin.workload("db", "things")
         container.create_item({"id": "1", "pk": "a"})
     assert state["records"] + state["lost"] == 6

@@ -23,6 +23,7 @@ from pleiad.heads.nosql.failures import CLOCK_SKEW
 from pleiad.limits import Limits
 from pleiad.node import Settings
 from tests.stores import StartServer
+from tests.waiting import SECONDS_MAX
 
 OTHER_KEY = base64.b64encode(b"k" * 64).decode()
 
@@ -268,7 +269,7 @@ def test_the_account_with_another_key_refuses_the_well_known_one(start_server: S
     with start_server(key=OTHER_KEY) as server:
         import http.client
 
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SECONDS_MAX)
         connection.request("GET", "/", headers={"authorization": "x"})
         assert connection.getresponse().status == 401
         connection.close()
@@ -303,7 +304,7 @@ def test_a_body_that_comes_late_is_signed_for_like_any_other(place: Any, wire: A
 @contextlib.contextmanager
 def connected(wire: Any, target: str, headers: dict[str, str]) -> Iterator[socket.socket]:
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    with socket.create_connection(("127.0.0.1", wire.server.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", wire.server.port), timeout=SECONDS_MAX) as connection:
         connection.sendall(f"POST {target} HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n".encode())
         yield connection
 

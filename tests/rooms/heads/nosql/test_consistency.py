@@ -62,6 +62,23 @@ def test_every_level_up_to_the_account_is_served_and_stronger_ones_are_400(
             assert level.word in answer.message
 
 
+def test_a_read_strategy_is_had_on_every_account_but_for_that_of_strong_ones(
+    account: tuple[Consistency, Any],
+) -> None:
+    level, wire = account
+    times = {"Eventual": 1, "Session": 1, "LatestCommitted": 2, "Default": level.read_multiplier}
+    for strategy, price in times.items():
+        # A client in direct mode names the level that it reads with too, whatever the account has.
+        for besides in ({}, {"x_ms_consistency_level": "BoundedStaleness"}):
+            answer = read(wire, x_ms_cosmos_read_consistency_strategy=strategy, **besides)
+            assert (answer.status, charge(answer)) == (200, price), strategy
+        assert query(wire, **{"x-ms-cosmos-read-consistency-strategy": strategy}).status == 200
+    strong = read(wire, x_ms_cosmos_read_consistency_strategy="GlobalStrong")
+    assert strong.status == (200 if level is Consistency.STRONG else 400)
+    unknown = read(wire, x_ms_cosmos_read_consistency_strategy="Newest")
+    assert (unknown.status, "Newest" in unknown.message) == (400, True)
+
+
 def test_reads_queries_feeds_and_batches_cost_twice_at_the_two_strongest_levels(
     account: tuple[Consistency, Any],
 ) -> None:

@@ -8,7 +8,6 @@ import logging
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from functools import partial
@@ -23,6 +22,7 @@ from pleiad.account.keys import EMULATOR_KEY
 from pleiad.node import Settings
 from tests.rooms.cli.test_serve import refused, serving
 from tests.rooms.heads.nosql.conftest import Wire
+from tests.waiting import SECONDS_MAX, wait_until
 
 OLD, OTHER, NEW, READ, READ_TOO = (
     base64.b64encode(letter * 64).decode() for letter in (b"o", b"t", b"n", b"r", b"s")
@@ -64,14 +64,6 @@ def keys_of(wire: Any, key: str) -> Any:
     return answer.json
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    for _ in range(1_000):
-        if holds():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it did not become so")
-
-
 def test_all_four_keys_sign_and_two_of_them_only_read(served: Any) -> None:
     for number, key in enumerate((OLD, OTHER)):
         assert ask(served, key).status == 200
@@ -101,7 +93,7 @@ def test_the_admin_api_tells_which_keys_are_in_force_and_not_what_they_are(
     assert before.json["source"] == "file"
     assert not any(key.encode() in before.body for key in (OLD, OTHER, READ, READ_TOO))
     key_file(NEW, OTHER)
-    wait_until(lambda: len(keys_of(served, OTHER)["keys"]) == 2)
+    assert wait_until(lambda: len(keys_of(served, OTHER)["keys"]) == 2)
     after = keys_of(served, OTHER)
     assert after["since"] > before.json["since"]
     prints = [[each["fingerprint"] for each in answer["keys"]] for answer in (before.json, after)]
@@ -123,7 +115,7 @@ def test_a_key_that_is_gone_is_refused_at_once_also_where_its_proof_was_kept(
         for headers in signed.values():
             assert served.send_raw("GET", "/dbs", None, headers).status == 200
     key_file(OTHER, NEW)
-    wait_until(lambda: ask(served, NEW).status == 200)
+    assert wait_until(lambda: ask(served, NEW).status == 200)
     assert served.send_raw("GET", "/dbs", None, signed[OTHER]).status == 200
     assert served.send_raw("GET", "/dbs", None, signed[OLD]).status == 401
     assert served.send_raw("GET", "/dbs", None, signed[READ]).status == 401
@@ -141,11 +133,11 @@ def test_a_body_that_is_still_on_the_way_comes_too_late(
     }
     path = "/%64bs" if encoded else "/dbs"
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    with socket.create_connection(("127.0.0.1", served.server.port), timeout=10) as late:
+    with socket.create_connection(("127.0.0.1", served.server.port), timeout=SECONDS_MAX) as late:
         late.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n".encode())
         assert late.recv(1000).startswith(b"HTTP/1.1 100")  # the key was good
         key_file(OTHER)
-        wait_until(lambda: ask(served, OLD).status == 401)
+        assert wait_until(lambda: ask(served, OLD).status == 401)
         late.sendall(body)
         assert late.recv(1000).startswith(b"HTTP/1.1 401")
     assert ask(served, OTHER, segments=("dbs", "late")).status == 404
@@ -169,11 +161,11 @@ def test_resource_tokens_last_as_long_as_the_key_that_signed_them(
 
     assert reads(token) == 200
     key_file(NEW, OLD)  # exchanged: the old one is the secondary
-    wait_until(lambda: ask(served, NEW).status == 200)
+    assert wait_until(lambda: ask(served, NEW).status == 200)
     assert reads(token) == 200
     newer = ask(served, NEW, segments=(*place, "p")).json["_token"]
     key_file(NEW)
-    wait_until(lambda: ask(served, OLD).status == 401)
+    assert wait_until(lambda: ask(served, OLD).status == 401)
     assert (reads(token), reads(newer)) == (401, 200)
 
 
@@ -193,7 +185,7 @@ def test_continuation_tokens_outlive_new_keys(served: Any, key_file: Callable[..
         assert send(OLD, "POST", item, x_ms_documentdb_partitionkey='["a"]').status == 201
     first = send(OLD, "GET", x_ms_max_item_count="2")
     key_file(NEW)
-    wait_until(lambda: ask(served, NEW).status == 200)
+    assert wait_until(lambda: ask(served, NEW).status == 200)
     rest = send(NEW, "GET", x_ms_max_item_count="2", x_ms_continuation=first.headers["x-ms-continuation"])
     assert [each["id"] for each in rest.json["Documents"]] == ["2", "3"]
 
@@ -202,17 +194,17 @@ def test_a_file_that_is_wrong_leaves_the_keys_as_they_are(
     served: Any, key_file: Callable[..., Path], caplog: pytest.LogCaptureFixture
 ) -> None:
     path = key_file(OLD, OTHER)
-    wait_until(lambda: len(keys_of(served, OLD)["keys"]) == 2)
+    assert wait_until(lambda: len(keys_of(served, OLD)["keys"]) == 2)
     with caplog.at_level(logging.ERROR):
         path.write_text(json.dumps({"primaryMasterKey": NEW})[:-1])
-        wait_until(lambda: "not JSON" in keys_of(served, OLD).get("problem", ""))
+        assert wait_until(lambda: "not JSON" in keys_of(served, OLD).get("problem", ""))
         path.unlink()
-        wait_until(lambda: "No such file" in keys_of(served, OLD).get("problem", ""))
+        assert wait_until(lambda: "No such file" in keys_of(served, OLD).get("problem", ""))
     assert "the keys of before stay in force" in caplog.text
     assert ask(served, OTHER).status == 200
     assert ask(served, NEW).status == 401
     key_file(NEW)
-    wait_until(lambda: ask(served, NEW).status == 200)
+    assert wait_until(lambda: ask(served, NEW).status == 200)
     assert "problem" not in keys_of(served, NEW)
     assert not any(key in caplog.text for key in (OLD, OTHER, NEW))
 
@@ -239,13 +231,13 @@ def test_no_request_that_is_signed_with_a_key_in_force_is_lost(
     for thread in threads:
         thread.start()
     try:
-        wait_until(lambda: set(in_use) == {OTHER})
+        assert wait_until(lambda: set(in_use) == {OTHER})
         # Each time the key that nobody uses is replaced, and then everybody goes over to the new one.
         for primary, secondary, new in ((NEW, OTHER, NEW), (NEW, OLD, OLD), (OTHER, OLD, OTHER)):
             key_file(primary, secondary)
-            wait_until(partial(is_taken, served, new))
+            assert wait_until(partial(is_taken, served, new))
             wanted = new
-            wait_until(partial(all_use, in_use, new))
+            assert wait_until(partial(all_use, in_use, new))
     finally:
         ended.set()
         for thread in threads:
@@ -278,7 +270,7 @@ def test_a_process_reads_its_file_anew_on_hangup(key_file: Callable[..., Path], 
             proof = signature(key, "GET", "dbs", "", date)
             return server.get("/dbs", **{"x-ms-date": date, "authorization": proof})[0]
 
-        wait_until(lambda: status(NEW) == 200)
+        assert wait_until(lambda: status(NEW) == 200)
         assert status(OLD) == 401
         assert server.process.poll() is None
 
@@ -304,5 +296,5 @@ def test_the_emulators_key_in_a_file_is_refused_beyond_loopback(
     with wire.serve(Settings(port=0, host="0.0.0.0", key_file=path)) as here:
         assert ask(here, OLD).status == 200
         key_file(OLD, EMULATOR_KEY)
-        wait_until(lambda: "would let anyone in" in keys_of(here, OLD).get("problem", ""))
+        assert wait_until(lambda: "would let anyone in" in keys_of(here, OLD).get("problem", ""))
         assert ask(here, EMULATOR_KEY).status == 401

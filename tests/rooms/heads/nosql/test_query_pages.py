@@ -14,7 +14,11 @@ TEXTS = (
     "SELECT VALUE c.id FROM c WHERE c.id != 'x' AND LENGTH(c.id) > 0",
     "SELECT VALUE c.id FROM c ORDER BY c.n",
     "SELECT DISTINCT VALUE c.id FROM c",
+)
+NAMED = (
     "SELECT VALUE c.id FROM c WHERE c.pk IN ('p0', 'p1', 'p2') AND c.id IN ('0', '1', '2', '3', '4', '5')",
+    "SELECT VALUE c.id FROM c WHERE c.pk IN ('p0', 'p1', 'p2')",
+    "SELECT VALUE c.id FROM c WHERE c.pk IN ('p0', 'p1', 'p2') AND LENGTH(c.id) > 0",
 )
 
 
@@ -26,12 +30,14 @@ def filled(spread_place: Any) -> Any:
     return spread_place
 
 
-def pages(place: Any, text: str, size: int, key: list[Any] | None = None) -> list[Any]:
+def pages(place: Any, text: str, size: int, key: list[Any] | None = None, range_id: str = "") -> list[Any]:
     """Every page of a query, each asked for by the token of the one before."""
+    within = {"x-ms-documentdb-partitionkeyrangeid": range_id} if range_id else {}
     found: list[Any] = []
     token = ""
     while not found or token:
-        sent = {**CROSS, "x-ms-max-item-count": str(size), **({"x-ms-continuation": token} if token else {})}
+        sent = {**CROSS, **within, "x-ms-max-item-count": str(size)}
+        sent |= {"x-ms-continuation": token} if token else {}
         answer = place.wire.send("POST", [*place.path, "docs"], {"query": text}, sent, key)
         assert answer.status == 200, answer.message
         found.append(answer)
@@ -46,6 +52,25 @@ def test_a_last_page_that_is_exactly_full_is_followed_by_an_empty_one(filled: An
         assert [answer.json["_count"] for answer in found] == counts, size
         assert sorted(id for answer in found for id in answer.json["Documents"]) == list("012345")
         assert all(float(answer.headers["x-ms-request-charge"]) >= 1 for answer in found)
+
+
+@pytest.mark.parametrize("text", NAMED)
+def test_a_last_page_of_keys_or_ids_that_the_filter_names_has_no_token_though_it_is_full(
+    filled: Any, text: str
+) -> None:
+    for size, counts in ((1, [1] * 6), (2, [2, 2, 2]), (6, [6]), (4, [4, 2]), (7, [6])):
+        found = pages(filled, text, size)
+        assert [answer.json["_count"] for answer in found] == counts, size
+        assert sorted(id for answer in found for id in answer.json["Documents"]) == list("012345")
+
+
+def test_the_last_page_of_ids_in_one_physical_partition_has_no_token_though_it_is_full(filled: Any) -> None:
+    text = "SELECT VALUE c.id FROM c WHERE c.id IN ('0', '1', '2', '3', '4', '5')"
+    ranges = filled.wire.send("GET", [*filled.path, "pkranges"]).json["PartitionKeyRanges"]
+    found = [pages(filled, text, 1, None, each["id"]) for each in ranges]
+    counts = [[answer.json["_count"] for answer in of_range] for of_range in found]
+    assert sum(map(sum, counts)) == 6
+    assert all(of_range in ([0], [1] * len(of_range)) for of_range in counts), counts
 
 
 def test_a_query_whose_end_is_known_has_no_empty_page(filled: Any) -> None:
@@ -63,7 +88,7 @@ def test_the_last_page_of_an_order_in_one_logical_partition_has_no_token_though_
             assert [answer.json["_count"] for answer in found] == counts
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", [*TEXTS, *NAMED])
 def test_the_token_of_a_query_over_partitions_is_a_json_text_with_its_range(filled: Any, text: str) -> None:
     token = pages(filled, text, 2)[0].headers["x-ms-continuation"]
     (part,) = json.loads(token)

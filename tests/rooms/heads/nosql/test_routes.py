@@ -99,7 +99,9 @@ def test_a_missing_owner_has_a_substatus_of_its_own(path: str, substatus: int, p
     assert (answer.status, answer.substatus) == (404, substatus)
 
 
-def by_rid(wire: Any, method: str, link: str, body: bytes | None = None, key: str | None = None) -> Any:
+def by_rid(
+    wire: Any, method: str, link: str, body: bytes | None = None, key: str | None = None, token: str = ""
+) -> Any:
     """A request on a self link, signed as clients sign those: the last rid alone, in lower case."""
     segments = link.strip("/").split("/")
     kind = segments[-1] if len(segments) % 2 else segments[-2]
@@ -107,6 +109,8 @@ def by_rid(wire: Any, method: str, link: str, body: bytes | None = None, key: st
     fields = wire.signed_for(method, kind, rid)
     if key is not None:
         fields["x-ms-documentdb-partitionkey"] = key
+    if token:
+        fields["x-ms-session-token"] = token
     path = "/" + "/".join(quote(segment, safe="") for segment in segments)
     return wire.send_raw(method, path, body, fields)
 
@@ -127,6 +131,30 @@ def test_an_item_is_replaced_and_deleted_by_its_self_link(place: Any, wire: Any)
     assert (changed.status, changed.json["n"], changed.json["_rid"]) == (200, 1, item["_rid"])
     assert by_rid(wire, "DELETE", item["_self"], key='["a"]').status == 204
     assert place.read("1", ["a"]).status == 404
+
+
+def test_a_missing_item_is_refused_by_its_self_link_with_all_that_its_name_is_refused_with(
+    place: Any, wire: Any
+) -> None:
+    item = place.create({"id": "1", "pk": "a"}, ["a"]).json
+    assert by_rid(wire, "DELETE", item["_self"], key='["a"]').status == 204
+    for method in ("GET", "DELETE"):
+        answer = by_rid(wire, method, item["_self"], key='["a"]')
+        named = wire.send(method, [*place.path, "docs", "1"], key=["a"])
+        assert (answer.status, answer.substatus) == (named.status, named.substatus) == (404, 0)
+        for name in ("lsn", "x-ms-session-token", "x-ms-documentdb-partitionkeyrangeid"):
+            assert answer.headers[name] == named.headers[name], name
+
+
+def test_a_session_that_has_not_come_yet_is_told_of_before_the_item_of_a_self_link(
+    place: Any, wire: Any
+) -> None:
+    made = place.create({"id": "1", "pk": "a"}, ["a"])
+    range_and_version, lsn = made.headers["x-ms-session-token"].split("#")
+    later = f"{range_and_version}#{int(lsn) + 1000}"
+    for key in ('["a"]', '["b"]'):
+        answer = by_rid(wire, "GET", made.json["_self"], key=key, token=later)
+        assert (answer.status, answer.substatus) == (404, 1002)
 
 
 def test_a_self_link_of_the_form_before_still_leads_to_its_item(place: Any, wire: Any) -> None:

@@ -90,6 +90,8 @@ def test_a_date_is_recognised_by_its_form(text: Any, expected: bool, call: Calla
         ("DATETIMEFORMAT", ("2024-10-10 14:40:20", "On \\da\\y yyyy.fff"), "On day 2024.000"),
         ("DATETIMEFORMAT", ("2024-10-10 14:40:20.1200000", "ss.FFF"), "20.120"),
         ("DATETIMEFORMAT", ("2024-10-10 14:40:20", "h:m tt \\"), "2:40 PM "),
+        ("DATETIMEFORMAT", ("2004-10-10", "y yy yyy yyyy yyyyy"), "4 04 04 2004 2004"),
+        ("DATETIMEFORMAT", ("2000-10-10", "y"), "0"),
         ("DATETIMEFORMAT", ("2024-10-10", 5), U),
         ("DATETIMEFROMPARTS", (2023, 2, 28), "2023-02-28T00:00:00.0000000Z"),
         ("DATETIMEFROMPARTS", (2023, 2, 30), U),

@@ -58,7 +58,7 @@ class Destination(Protocol):
     def range_id(self) -> str: ...
 
 
-class Traced(Protocol):
+class Recorded(Protocol):
     """A request at the desk, as far as its record is concerned."""
 
     @property
@@ -87,22 +87,22 @@ class Traced(Protocol):
         ...
 
 
-def note(engine: Engine, visit: Traced, status: int) -> None:
+def note(engine: Engine, visit: Recorded, status: int) -> None:
     """Leaves the record of an answered request, where its container is recorded."""
-    if visit.operation.traced is None:
+    if visit.operation.recorded_as is None:
         return
     container, key, range_id = visit.container, visit.key_spent, ""
     if container is None or not key:
         to = visit.destination()
         range_id = to.range_id[:_NAME_CHARACTERS_MAX]
         container = container or engine.open_container(to.database, to.container)
-        if container is None or container.trail is None or not hasattr(visit, "engine"):
+        if container is None or container.recording is None or not hasattr(visit, "engine"):
             return  # there is no such container, nobody records it, or the caller may not ask for it
-    assert container.trail is not None
-    container.trail.add(*fields_of(visit, status, container, key or _key_of(visit), range_id))
+    assert container.recording is not None
+    container.recording.add(*fields_of(visit, status, container, key or _key_of(visit), range_id))
 
 
-def _key_of(visit: Traced) -> Key | None:
+def _key_of(visit: Recorded) -> Key | None:
     """The partition key of a request that names one, unless that cannot be read."""
     try:
         return visit.key
@@ -111,13 +111,13 @@ def _key_of(visit: Traced) -> Key | None:
 
 
 def fields_of(
-    visit: Traced, status: int, container: Container, key: Key | None, range_id: str
+    visit: Recorded, status: int, container: Container, key: Key | None, range_id: str
 ) -> tuple[dict[str, Any], int]:
     """The fields of an answered request, and how many bytes of items they hold on to."""
     work = visit.work
     fields: dict[str, Any] = {
         "at": time(),
-        "operation": visit.operation.traced,
+        "operation": visit.operation.recorded_as,
     }
     if status != _OK:
         fields["status"] = status
@@ -146,7 +146,7 @@ def fields_of(
     return fields, 0
 
 
-def _add_item(fields: dict[str, Any], visit: Traced, answer: ItemAnswer, container: Container) -> int:
+def _add_item(fields: dict[str, Any], visit: Recorded, answer: ItemAnswer, container: Container) -> int:
     """An operation on one item, whatever is known of it."""
     fields["partitions"] = 1
     row = answer.row or answer.old
@@ -158,7 +158,7 @@ def _add_item(fields: dict[str, Any], visit: Traced, answer: ItemAnswer, contain
     return _add_changes(fields, [(answer.old, answer.row)])
 
 
-def _partitions(visit: Traced, container: Container, key: Key | None, range_id: str) -> int:
+def _partitions(visit: Recorded, container: Container, key: Key | None, range_id: str) -> int:
     """How many physical partitions a request went to; 0 when nobody can tell."""
     if visit.partitions is not None:
         return len(visit.partitions)
@@ -169,7 +169,7 @@ def _partitions(visit: Traced, container: Container, key: Key | None, range_id: 
             return len(container.map.overlapping(container.span_of(key)))
         except PleiadError:
             return 0  # the answer has said what is wrong with the key
-    return 1 if visit.operation.traced in _ALONE else 0
+    return 1 if visit.operation.recorded_as in _ALONE else 0
 
 
 def _add_filter(fields: dict[str, Any], request: QueryRequest, status: int) -> None:

@@ -36,7 +36,7 @@ SECONDS_MAX = 86_400
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class Record:
     """The requests of one container, the newest that are kept."""
 
     requests: tuple[Request, ...]
@@ -51,7 +51,7 @@ class Trace:
 
 
 @dataclass(slots=True)
-class TraceReader:
+class RecordReader:
     """Takes requests of a record as they come."""
 
     container: str = ""
@@ -70,10 +70,10 @@ class TraceReader:
             self._seen += 1
             self._kept.append(request)
 
-    def finish(self, problems: Sequence[str] = (), problem_count: int = 0) -> Trace:
+    def finish(self, problems: Sequence[str] = (), problem_count: int = 0) -> Record:
         newest = max((request.at for request in self._kept), default=0.0)
         requests = tuple(request for request in self._kept if request.at > newest - SECONDS_MAX)
-        return Trace(
+        return Record(
             requests,
             self._seen,
             self.container,
@@ -84,10 +84,10 @@ class TraceReader:
         )
 
 
-def paths_in(trace: Trace) -> tuple[str, ...]:
+def paths_in(record: Record) -> tuple[str, ...]:
     """The paths that its filters compare and its writes change, the most frequent first."""
     counts: Counter[str] = Counter()
-    for request in trace.requests:
+    for request in record.requests:
         counts.update(request.equals.keys())  # as a mapping it would add up the values
         counts.update(request.ranges)
     return tuple([path for path, _ in counts.most_common() if _is_path(path)][:16])
@@ -102,9 +102,9 @@ def _is_path(path: str) -> bool:
     return True
 
 
-def trace_demands(trace: Trace, table: Table, key_paths: Sequence[str] = ()) -> Demands:
-    """The requests of a trace; ``key_paths`` are those of the container's key, where they are known."""
-    requests = sorted(trace.requests, key=lambda request: request.at)
+def record_demands(record: Record, table: Table, key_paths: Sequence[str] = ()) -> Demands:
+    """The requests of a record; ``key_paths`` are those of the container's key, where they are known."""
+    requests = sorted(record.requests, key=lambda request: request.at)
     join = _Join(table, requests, key_paths)
     gathering = Gathering(table)
     means = _mean_charges(requests)
@@ -126,12 +126,12 @@ def trace_demands(trace: Trace, table: Table, key_paths: Sequence[str] = ()) -> 
         if request.operation in _CHANGING:
             changed.update(set(request.changed))
     return gathering.finish(
-        Basis.TRACE,
+        Basis.RECORD,
         known_paths=frozenset(join.key_paths),
         batches=tuple(batches),
         replaces=sum(request.operation in _CHANGING for request in requests),
         changes=dict(changed),
-        requests=trace.seen,
+        requests=record.seen,
         joined=joined,
         joinable=joinable,
         refused=sum(request.status == _REFUSED for request in requests),

@@ -25,7 +25,7 @@ import orjson
 
 from pleiad.limits import Limits
 from pleiad.query.changed_paths import changed_paths
-from pleiad.workload.hashing import Hasher
+from pleiad.workload.hashing import Brief, Hasher
 from pleiad.workload.record import line_of
 from pleiad.workload.ring import Place, Ring
 
@@ -44,8 +44,6 @@ _BRIEF_NAMES: Final = ("at", "operation", "key", "id", "charge", "bytes", "hashe
 
 Fields = dict[str, Any]
 """A record as its line has it, without the container."""
-Brief = tuple[float, str, tuple[Any, ...], str, float, int]
-"""A good request on one item: when it began by the clock of the process, operation, key, id, charge and size."""
 _Noted = bytes | tuple[Fields, bool]
 """A whole line, or a record of which the thread makes one, and whether it is to be hashed."""
 
@@ -59,7 +57,7 @@ class Mode(StrEnum):
     """Keys, ids and values of filters are replaced by hashes before they are written."""
 
 
-class Trail:
+class Recording:
     """The record of one container."""
 
     def __init__(
@@ -99,7 +97,7 @@ class Trail:
         briefs, self.briefs = self.briefs, []
         if not briefs:
             return
-        noted: list[Any] = [self._hashed(brief) for brief in briefs] if self.mode is Mode.HASHES else briefs
+        noted: list[Any] = self._hasher.briefs(briefs) if self.mode is Mode.HASHES else briefs
         ahead = round(time.time() - time.perf_counter(), 3)
         with contextlib.suppress(orjson.JSONEncodeError):
             line = line_of([ahead, *noted])
@@ -137,6 +135,12 @@ class Trail:
                     )
                 self.lost += count
 
+    def append(self, records: Sequence[Fields]) -> None:
+        """Puts records from elsewhere behind those in the files, hashed where the container is recorded so."""
+        if self.mode is Mode.HASHES:
+            records = [self._hasher.fields(fields) for fields in records]
+        self.ring.append(b"".join([line_of(fields) + b"\n" for fields in records]))
+
     def forget_pending(self) -> None:
         """Nothing waits any more."""
         self.briefs, self._pending, self._pending_count, self._held_bytes = [], [], 0, 0
@@ -155,11 +159,6 @@ class Trail:
                 time.sleep(0)  # for the loop, which waits for this thread else
         self.ring.append(b"".join([line + b"\n" for line in lines if line]))
         return lines.count(b"")
-
-    def _hashed(self, brief: Brief) -> list[Any]:
-        at, operation, key, id, charge_ru, size_bytes = brief
-        value = self._hasher.value
-        return [at, operation, [value(each) for each in key], value(id), charge_ru, size_bytes, True]
 
     def _line(self, fields: Fields) -> bytes:
         """The line of one record, within its limit; empty when it cannot be written at all."""

@@ -1,0 +1,105 @@
+"""Commit rounds: the segments of a store that have something to commit do it together, one round after the other.
+
+Segments that ask while a round waits for the disk take part in the next one, so one call in a disk thread serves all of
+them, and as many writes share a round over many segments as in one. A store that does not sync needs no thread: it
+commits at once.
+
+A round of one or two files has each of them synced by its own COMMIT. In a round of more, the COMMITs sync nothing and
+one call syncs the file system, where that is known to sync as `fsync` does.
+
+Invariants
+- A member is told of the end of its commit after everything is on disk that the round had to put there.
+- Each member of a round is told once, of its own failure or of that of the sync that all of them share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pleiad.store.sqlite.file_system import FileSystem, UnsyncedError
+from pleiad.store.sqlite.threads import DiskThreads
+
+SHARED_FILES_MIN = 3
+"""From this many files on, one sync of the file system is cheaper than one for each of them."""
+
+
+class Commit(NamedTuple):
+    """The end of a transaction that is open on the connection of a member."""
+
+    run: Callable[[], object]
+    ended: Callable[[BaseException | None], None]
+    is_synced: bool
+    """Whether it is on disk when `run` returns."""
+
+
+class Member(ABC):
+    """Somebody who commits in rounds."""
+
+    @abstractmethod
+    def begin_commit(self, may_share: bool) -> Commit | None:
+        """Runs the statements of its next transaction; None when there is none. Only where it may share a sync with
+        others may the commit leave that to the round."""
+
+
+class CommitRounds:
+    """The rounds of one store; without a file system that can be synced as a whole, every commit syncs itself."""
+
+    def __init__(self, threads: DiskThreads, durable: bool, file_system: FileSystem | None) -> None:
+        self._threads = threads
+        self._durable = durable
+        self._file_system = file_system
+        self._joined: list[Member] = []
+        self._is_running = False
+
+    def join(self, member: Member) -> None:
+        """Has a member asked for its transaction when the next round begins."""
+        self._joined.append(member)
+        if not self._is_running:
+            self._schedule()
+
+    def _schedule(self) -> None:
+        # One loop turn later, so that every request read in this turn shares the commit.
+        self._is_running = True
+        asyncio.get_running_loop().call_soon(self._begin)
+
+    def _begin(self) -> None:
+        members, self._joined = self._joined, []
+        may_share = self._file_system is not None and len(members) >= SHARED_FILES_MIN
+        commits = [commit for member in members if (commit := member.begin_commit(may_share)) is not None]
+        failures: list[BaseException | None] = []
+        if commits and self._durable:
+            self._threads.run(
+                lambda: self._commit(commits, failures), lambda error: self._end(commits, failures)
+            )
+            return
+        self._commit(commits, failures)
+        self._end(commits, failures)
+
+    def _commit(self, commits: list[Commit], failures: list[BaseException | None]) -> None:
+        """Ends the transactions, and syncs what they left to that."""
+        for commit in commits:
+            try:
+                commit.run()
+                failures.append(None)
+            except Exception as error:
+                failures.append(error)
+        if self._file_system is None or all(commit.is_synced for commit in commits):
+            return
+        try:
+            self._file_system.sync()
+        except OSError as error:
+            # What it may have lost nobody can say, so no later round relies on it.
+            self._file_system = None
+            for index, commit in enumerate(commits):
+                if not commit.is_synced and failures[index] is None:
+                    failures[index] = UnsyncedError(str(error))
+
+    def _end(self, commits: list[Commit], failures: list[BaseException | None]) -> None:
+        for commit, failure in zip(commits, failures, strict=True):
+            commit.ended(failure)
+        self._is_running = False
+        if self._joined:
+            self._schedule()

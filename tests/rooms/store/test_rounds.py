@@ -1,0 +1,198 @@
+"""Commit rounds over the segments of a SQLite store: one sync for all, nothing seen or answered before it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from pleiad.errors import REQUEST_TIMEOUT, PleiadError
+from pleiad.store.rows import Mutation, PartitionWrite, Result, Verb
+from pleiad.store.sqlite.file_system import FileSystem, file_system_of
+from pleiad.store.sqlite.segment import SqliteSegment
+from pleiad.store.sqlite.store import SqliteStore
+from tests.waiting import until
+
+EPK = bytes(16)
+NAMES = ("a", "b", "c", "d")
+
+
+class Syncs:
+    """The syncs of a file system, counted; they wait while the gate is closed, and fail while `failure` is set."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.gate = threading.Event()
+        self.gate.set()
+        self.failure: OSError | None = None
+
+
+@pytest.fixture
+def syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Syncs]:
+    """For tests that need a file system which is synced as a whole."""
+    found = file_system_of(tmp_path)
+    if found is None:
+        monkeypatch.setattr(
+            "pleiad.store.sqlite.store.file_system_of", lambda path: FileSystem(path, _sync_all)
+        )
+    else:
+        found.close()
+    noted, sync = Syncs(), FileSystem.sync
+
+    def counted(self: FileSystem) -> None:
+        noted.count += 1
+        noted.gate.wait()
+        if noted.failure is not None:
+            raise noted.failure
+        sync(self)
+
+    monkeypatch.setattr(FileSystem, "sync", counted)
+    yield noted
+    noted.gate.set()
+
+
+def _sync_all(descriptor: int) -> int:
+    """What does the same where the file system of this machine is none that is known."""
+    if hasattr(os, "sync"):
+        os.sync()
+    return 0
+
+
+def put(id: str) -> PartitionWrite:
+    return PartitionWrite(0, 1, 1_000, (Mutation(Verb.UPSERT, EPK, id, b"{}", 10),))
+
+
+async def commit_to_all(segments: list[SqliteSegment], id: str) -> list[Result]:
+    answers = await asyncio.gather(*(segment.commit(put(id)) for segment in segments))
+    return [outcome.result for (outcome,) in answers]
+
+
+async def test_segments_that_commit_together_share_one_sync(tmp_path: Path, syncs: Syncs) -> None:
+    store = SqliteStore(tmp_path)
+    segments = [store.segment(name) for name in NAMES]
+    assert await commit_to_all(segments, "one") == [Result.CREATED] * 4
+    assert syncs.count == 1
+    assert await commit_to_all(segments[:2], "two") == [Result.CREATED] * 2
+    assert syncs.count == 1, "two files are synced by their own commits"
+    modes = [segment._open().writer.pragma("synchronous") for segment in segments]
+    assert modes == [2, 2, 1, 1], "FULL where the last commit had to sync itself"
+    await store.close()
+
+
+async def test_writes_that_come_meanwhile_share_the_next_round(tmp_path: Path, syncs: Syncs) -> None:
+    store = SqliteStore(tmp_path)
+    segments = [store.segment(name) for name in NAMES]
+    await commit_to_all(segments, "first")
+    syncs.gate.clear()
+    running = asyncio.create_task(commit_to_all(segments, "second"))
+    await until(lambda: syncs.count == 2)
+    later = [asyncio.create_task(commit_to_all(segments, f"later {number}")) for number in range(5)]
+    await asyncio.sleep(0)
+    syncs.gate.set()
+    await asyncio.gather(running, *later)
+    assert syncs.count == 3
+    assert (store.commits.commits, store.commits.writes) == (12, 28)
+    await store.close()
+
+
+async def test_what_is_not_on_disk_yet_is_neither_answered_nor_seen(tmp_path: Path, syncs: Syncs) -> None:
+    store = SqliteStore(tmp_path)
+    segments = [store.segment(name) for name in NAMES]
+    await commit_to_all(segments, "old")
+    syncs.gate.clear()
+    running = asyncio.create_task(commit_to_all(segments, "new"))
+    await until(lambda: syncs.count == 2)
+    for _ in range(3):
+        for segment in segments:
+            assert segment.read_at_once(EPK, "old") is not None
+            assert segment.read_at_once(EPK, "new") is None
+            assert (await segment.state(0)).lsn == 1
+        await asyncio.sleep(0)
+    assert not running.done()
+    syncs.gate.set()
+    await running
+    for segment in segments:
+        assert segment.read_at_once(EPK, "new") is not None
+        assert (await segment.state(0)).lsn == 2
+    await store.close()
+
+
+async def test_a_segment_that_is_copied_syncs_itself(tmp_path: Path, syncs: Syncs) -> None:
+    store = SqliteStore(tmp_path)
+    segments = [store.segment(name) for name in NAMES]
+    await commit_to_all(segments, "one")
+    await segments[0].track_deletes(True)
+    await commit_to_all(segments, "two")
+    modes = [segment._open().writer.pragma("synchronous") for segment in segments]
+    assert modes == [2, 1, 1, 1]
+    await segments[0].track_deletes(False)
+    await store.close()
+
+
+async def test_steps_between_the_rounds_sync_themselves(tmp_path: Path, syncs: Syncs) -> None:
+    store = SqliteStore(tmp_path)
+    segments = [store.segment(name) for name in NAMES]
+    await commit_to_all(segments, "one")
+    modes = [
+        await segment._alone_on_writer(lambda file: file.writer.pragma("synchronous")) for segment in segments
+    ]
+    assert modes == [2] * 4
+    await store.close()
+
+
+async def test_after_a_sync_that_failed_nobody_knows_and_everything_goes_on(
+    tmp_path: Path, syncs: Syncs
+) -> None:
+    store = SqliteStore(tmp_path)
+    segments = [store.segment(name) for name in NAMES]
+    await commit_to_all(segments, "one")
+    syncs.failure = OSError(5, "Input/output error")
+    answers = await asyncio.gather(
+        *(segment.commit(put("two")) for segment in segments), return_exceptions=True
+    )
+    assert all(isinstance(each, PleiadError) and each.row is REQUEST_TIMEOUT for each in answers)
+    assert store.problems.is_troubled
+    assert await commit_to_all(segments, "three") == [Result.CREATED] * 4
+    assert not store.problems.is_troubled
+    assert syncs.count == 2, "no later round relies on what failed"
+    await store.close()
+    again = SqliteStore(tmp_path)
+    for name in NAMES:
+        assert again.segment(name).read_at_once(EPK, "three") is not None
+    await again.close()
+
+
+async def test_of_a_round_only_the_member_fails_whose_commit_does(tmp_path: Path, syncs: Syncs) -> None:
+    store = SqliteStore(tmp_path)
+    segments = [store.segment(name) for name in NAMES]
+    await commit_to_all(segments, "one")
+    writer: apsw.Connection = segments[1]._open().writer
+    writer.set_commit_hook(lambda: True)
+    answers = await asyncio.gather(
+        *(segment.commit(put("two")) for segment in segments), return_exceptions=True
+    )
+    assert [isinstance(each, PleiadError) for each in answers] == [False, True, False, False]
+    writer.set_commit_hook(None)
+    assert segments[1].read_at_once(EPK, "two") is None
+    await store.close()
+
+
+async def test_a_store_that_does_not_sync_commits_without_a_thread(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path, durable=False)
+    segment = store.segment("a")
+    seen: list[int] = []
+    writer = segment._open().writer
+
+    def note() -> bool:
+        seen.append(threading.get_ident())
+        return False
+
+    writer.set_commit_hook(note)
+    await segment.commit(put("one"))
+    assert seen == [threading.get_ident()]
+    await store.close()
