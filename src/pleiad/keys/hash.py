@@ -81,6 +81,11 @@ def epk(values: tuple[KeyValue, ...], definition: KeyDefinition) -> bytes:
     return _epk_v1(values)
 
 
+def hash_of(epk: bytes, definition: KeyDefinition) -> bytes:
+    """The part of an epk, or of the end of a range, that clients know: without the seal."""
+    return epk[: HASH_V2_BYTES * definition.levels] if definition.is_sealed else epk
+
+
 def hashed_forms(values: Sequence[KeyValue]) -> list[bytes]:
     """The bytes of each value alone that the hash of version 2 reads, for many values at once."""
     types = set(map(type, values))
@@ -102,11 +107,6 @@ def hash_digests(forms: Sequence[bytes]) -> bytes:
     """The hashes of such forms, one after the other: 16 bytes each, its last eight the head of the epk as a number
     of the other byte order, two bits of it too many."""
     return b"".join(map(_digest128, forms))
-
-
-def hash_of(epk: bytes, definition: KeyDefinition) -> bytes:
-    """The part of an epk, or of the end of a range, that clients know: without the seal."""
-    return epk[: HASH_V2_BYTES * definition.levels] if definition.is_sealed else epk
 
 
 def epk_heads(values: Sequence[KeyValue]) -> list[int]:
