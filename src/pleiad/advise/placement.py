@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random import default_rng
 from numpy.typing import NDArray
 
 from pleiad.advise.column import Column, Hashes, hashes_of
@@ -105,7 +106,7 @@ def place(key: Key, table: Table) -> Placement:
     parts = [column.codes.astype(np.int64) for column in columns]
     suffixes_of_rows: Rows | None = None
     if key.kind is Kind.RANDOM:
-        suffixes_of_rows = np.random.default_rng(1).integers(0, key.count, table.rows)
+        suffixes_of_rows = default_rng(1).integers(0, key.count, table.rows)
     elif key.kind is Kind.SUFFIX:
         suffixes_of_rows = suffix_codes(columns[1].hashes, key.count)[columns[1].codes]
         parts, columns = parts[:1], columns[:1]

@@ -1,7 +1,8 @@
 """The process that works out an advice beside a server: frames in, frames out (`job/advice/frames.py`).
 
-It bounds its own memory before it knows anything, gives everybody else's work the preference, and ends with its server:
-whoever reads from a pipe that nobody writes to finds its end, and a process that was cut off keeps nothing.
+It bounds its own memory once its libraries are loaded, before it reads anything, gives everybody else's work the
+preference, and ends with its server: whoever reads from a pipe that nobody writes to finds its end, and a process that
+was cut off keeps nothing.
 """
 
 from __future__ import annotations
@@ -14,16 +15,21 @@ import sys
 import traceback
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import orjson
 
+from pleiad.advise.advice import AdviceOptions, Growth, NothingToAdviseError, advise
+from pleiad.advise.html import page_of
+from pleiad.advise.key import parse
+from pleiad.advise.recorded import Record, RecordReader
+from pleiad.advise.report import to_json
+from pleiad.advise.sources import demands_of, reading_options
+from pleiad.advise.table import read_table
 from pleiad.job.advice.frames import FrameKind, item_in, next_frame, packed
 from pleiad.job.advice.task import AdviceTask, task_from_json
 from pleiad.job.item_file.entry import Entry
-
-if TYPE_CHECKING:
-    from pleiad.advise.recorded import Record
+from pleiad.workload import record
 
 _FRAME_BYTES_MAX = 256 * 1024 * 1024
 _GRACE_SECONDS = 60
@@ -106,13 +112,6 @@ class _Server:
 
 def _answer(server: _Server) -> None:
     """Reads what the server gives, and answers with a report or the reason why there is none."""
-    from pleiad.advise.advice import AdviceOptions, Growth, NothingToAdviseError, advise
-    from pleiad.advise.html import page_of
-    from pleiad.advise.key import parse
-    from pleiad.advise.report import to_json
-    from pleiad.advise.sources import demands_of, reading_options
-    from pleiad.advise.table import read_table
-
     task = server.task
     if hasattr(signal, "alarm"):
         signal.alarm(int(task.limits.advice_seconds) + _GRACE_SECONDS)
@@ -146,9 +145,6 @@ def _answer(server: _Server) -> None:
 
 
 def _record(server: _Server) -> Record:
-    from pleiad.advise.recorded import RecordReader
-    from pleiad.workload import record
-
     reader = RecordReader(server.task.source)
     for piece in server.record():
         reader.take(record.read(io.BytesIO(piece), lambda line: None))

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import orjson
+from numpy.random import default_rng
 
 from pleiad.advise.demand import (
     SYSTEM_BYTES,
@@ -138,7 +139,7 @@ def query_demands(asked: list[Asked], table: Table, seed: int = 1) -> Demands:
     gathering = Gathering(table)
     if not table.rows:
         return gathering.finish(Basis.QUERIES)
-    random = np.random.default_rng(seed)
+    random = default_rng(seed)
     total_rate = sum(each.rate for each in asked)
     seconds = int(max(1, min(_SECONDS_MAX, _REQUESTS_MAX // total_rate)))
     # What is asked for more often than can be tried stands for several requests each.

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import orjson
+from numpy.random import default_rng
 from numpy.typing import NDArray
 
 from pleiad.advise.column import Column, ColumnBuilder, Hashes, mapped
@@ -154,7 +155,7 @@ class _Reader:
     def __init__(self, options: ReadingOptions) -> None:
         self._options = options
         self._counter = TermCounter(IndexingPolicy.from_json(options.indexing, options.limits))
-        self._random = np.random.default_rng(options.seed)
+        self._random = default_rng(options.seed)
         self._chance = 1.0
         self._is_compact = False
         """Whether the texts of the file are as long as what is stored of them."""

@@ -8,6 +8,7 @@ seconds are taken from all over the data. Reads are of any item, and know the ke
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import default_rng
 
 from pleiad.advise.demand import Basis, Demands, Way, read_charges, write_charges
 from pleiad.advise.table import Table
@@ -22,7 +23,7 @@ def uniform_demands(table: Table, throughput_ru: float, seed: int = 1) -> Demand
     """Some seconds of writing and reading the items of a table at a share of the throughput."""
     if not table.rows:
         return empty_demands(Basis.UNIFORM)
-    random = np.random.default_rng(seed)
+    random = default_rng(seed)
     write_ru, read_ru = write_charges(table), read_charges(table)
     pair_ru = float(write_ru.mean() + read_ru.mean())
     rate = max(1, int(LOAD * throughput_ru / pair_ru))

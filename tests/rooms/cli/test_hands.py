@@ -380,7 +380,7 @@ def test_tables_fit_the_terminal(server: RunningServer, monkeypatch: pytest.Monk
 
 def test_partitions_without_a_name_shows_all_containers(server: RunningServer) -> None:
     text = out(server, "partitions")
-    assert re.search(r"^town/people +/city +1 +\d+ +\S+ K?B +500 +\d+% +0$", text, re.MULTILINE), text
+    assert re.search(r"^town/people +/city +1 +\d+ +\S+ (KB|bytes) +500 +\d+% +0$", text, re.MULTILINE), text
     assert re.search(r"^town/tenants +/tenant, /user +1 ", text, re.MULTILINE)
     told = json.loads(out(server, "partitions", "--json"))
     assert {(each["database"], each["container"]) for each in told} >= {

@@ -191,8 +191,9 @@ async def test_a_definition_that_the_target_cannot_have_is_told_at_its_beginning
             {"indexingPolicy": {"indexingMode": "nonsense"}},
             {"throughput": {"ru": 401}},
         ):
-            job = await opened.failed(**plan)
-            assert job.problem
+            with pytest.raises(PleiadError) as told:
+                await opened.start(**plan)
+            assert told.value.reason.value == "invalid"
         assert await is_as_before(opened)
 
 
