@@ -1,8 +1,9 @@
 """One advice at work: the server reads the container, and a process beside it measures, simulates and ranks.
 
 Invariants
-- The event loop is never held: pages are read as any client's, with low priority and resting as copies do, and what
-  takes long happens in the process, which runs with the lowest priority that everybody may give.
+- The event loop is never held: pages are read as any client's, resting as copies do and with low priority unless they
+  waited for long, and what takes long happens in the process, which runs with the lowest priority that everybody may
+  give.
 - The process knows no key and no address of the server: it is given frames and gives frames back.
 - Time, memory and the size of what comes back have limits; at the end, however it comes, the process is gone.
 """
@@ -31,7 +32,7 @@ from pleiad.job.advice.frames import FrameKind, next_frame, packed, packed_item
 from pleiad.job.advice.task import AdviceProgress, AdviceStep, AdviceTask, MadeReport
 from pleiad.job.copy.pacer import Pacer
 from pleiad.keys.range import WHOLE
-from pleiad.partition.governor import Lane
+from pleiad.partition.governor import NORMAL, Lane
 from pleiad.workload.ring import Place
 
 _PROGRAM = "pleiad.advise.process"
@@ -41,6 +42,8 @@ _SHARE = 0.2
 _LANE = Lane(low_priority=True)
 _PAGE_ITEMS = 500
 _WAIT_SECONDS_MAX = 1.0
+_PATIENCE_SECONDS = 2.0
+"""A page that was refused for so long is asked for like any other: what is always busy needs advice most."""
 _FRAME_BYTES_MAX = 32 * 1024 * 1024
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _T = TypeVar("_T")
@@ -152,13 +155,15 @@ class AdviceRun:
         progress.total = sum(state.items for state in states)
         multiplier = self._engine.consistency.read_multiplier
         token = ""
+        asked_at = time.monotonic()
         while True:
             if listening.done():
                 raise BrokenPipeError
             if self._engine.catalog.by_rid(Kind.CONTAINER, self._rid) is None:
                 raise AdviceError("The container was deleted meanwhile.")
+            lane = _LANE if time.monotonic() < asked_at + _PATIENCE_SECONDS else NORMAL
             try:
-                page = await listing.page(container, WHOLE, token, _PAGE_ITEMS, multiplier, _LANE)
+                page = await listing.page(container, WHOLE, token, _PAGE_ITEMS, multiplier, lane)
             except PleiadError as error:
                 if error.reason is not Reason.THROTTLED:
                     raise
@@ -172,6 +177,7 @@ class AdviceRun:
                 return
             token = page.token
             await self._pacer.rest()
+            asked_at = time.monotonic()
 
     # -- from the process ------------------------------------------------------------------------
 

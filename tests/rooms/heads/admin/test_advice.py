@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import json
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -221,6 +223,25 @@ def test_a_deleted_container_ends_its_advice(slow: Slow) -> None:
     slow.client.get_database_client("shop").delete_container("a")
     assert wait_until(lambda: progress.state.value == "failed")
     assert "deleted" in progress.problem
+
+
+def test_a_container_that_always_leaves_nothing_for_low_priority_is_measured_all_the_same(slow: Slow) -> None:
+    is_over = threading.Event()
+
+    async def keep_busy() -> None:
+        container = await slow.engine.container("shop", "a")
+        while not is_over.is_set():
+            for partition in container.map.partitions:
+                partition.governor._level = min(partition.governor._level, 1.0)
+            await asyncio.sleep(0.001)
+
+    busy = threading.Thread(target=lambda: slow.running.ask(keep_busy()))
+    busy.start()
+    try:
+        assert made(slow.admin, ("shop", "a"))["state"] == "done"
+    finally:
+        is_over.set()
+        busy.join()
 
 
 def test_the_read_only_key_may_begin_read_and_cancel_it(slow: Slow) -> None:
