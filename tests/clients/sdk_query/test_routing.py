@@ -218,6 +218,20 @@ def test_feed_ranges_divide_a_query_without_gap_or_overlap(users: Any, ask: Any)
     assert sum(counts) == 80
 
 
+@pytest.mark.parametrize("text", ["SELECT VALUE c.id FROM c ORDER BY c.id", "SELECT VALUE c.id FROM c"])
+def test_a_query_of_a_key_goes_on_as_one_of_the_range_of_its_hash_and_the_other_way(
+    users: Any, text: str
+) -> None:
+    ways = [{"partition_key": "user-7"}, {"feed_range": users.feed_range_from_partition_key("user-7")}]
+    for begun, gone_on in (ways, ways[::-1]):
+        pages = users.query_items(text, max_item_count=1, **begun).by_page()
+        first, token = list(next(pages)), pages.continuation_token
+        rest = [
+            id for page in users.query_items(text, max_item_count=1, **gone_on).by_page(token) for id in page
+        ]
+        assert sorted(first + rest) == ["7-0", "7-1"]
+
+
 def test_many_items_are_read_at_once(users: Any) -> None:
     wanted = [(f"{n}-{n % 2}", f"user-{n}") for n in range(40)]
     found = users.read_items([*wanted, ("missing", "user-1")])

@@ -23,7 +23,6 @@ from pleiad.engine.pages.query import (
     OrderedPageState,
     QueryPageState,
     QueryState,
-    Scope,
     WholePageState,
 )
 from pleiad.engine.query import stream, whole
@@ -217,7 +216,7 @@ def _page(job: QueryJob, results: list[bytes], next_state: QueryPageState | None
         cost += Charge(((BETWEEN_PAGES, page_ru - own_ru),))
     token = None
     if next_state is not None:
-        state = QueryState(next_state, Scope.of(job.request.span), total, round(left_ru * 100))
+        state = QueryState(next_state, job.scope, total, round(left_ru * 100))
         token = job.container.seal.encode(job.mark, state.to_state())
         if not job.request.is_confined:
             token = as_json(token, *job.request.span.to_hex())

@@ -31,6 +31,7 @@ from pleiad.engine.seal import bad, fingerprint
 from pleiad.engine.tally import Tally
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
+from pleiad.keys.hash import hash_of
 from pleiad.keys.range import EpkRange, disjoint
 from pleiad.keys.value import KeyValue
 from pleiad.partition.governor import NORMAL, Lane
@@ -147,7 +148,13 @@ class QueryJob:
     @property
     def kept_mark(self) -> int:
         """What tells the work that is kept for this request from that of others."""
-        return fingerprint(self.rows_mark, Scope.of(self.request.span))
+        return fingerprint(self.rows_mark, self.scope)
+
+    @property
+    def scope(self) -> Scope:
+        """The range of the request as tokens name it: by hashes, which is all that clients know of a key."""
+        span, key = self.request.span, self.container.key
+        return Scope.of(EpkRange(hash_of(span.min, key), hash_of(span.max, key)))
 
     def bad_token(self) -> PleiadError:
         """The refusal of a token that belongs to another page than the one asked for."""
@@ -160,7 +167,7 @@ class QueryJob:
         parent. Each of them may then give as many results as TOP or LIMIT still allows, of which the client takes so
         many. Not where the token counts results, or some are still to be skipped: that says nothing about a part.
         """
-        if state.scope == Scope.of(self.request.span):
+        if state.scope == self.scope:
             return
         counts = isinstance(state.page, NumberedPageState | WholePageState)
         if counts or self._skips(state.page) or not state.scope.covers(self.request.span):
