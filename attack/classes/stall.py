@@ -72,6 +72,7 @@ BRIEF_SHOTS = (
     "function that spins",
     "262 KB of order by",
     "10,000 parameters",
+    "400,000 ids in a parameter",
     "body of empty objects",
     "order by a million rows, over partitions",
 )

@@ -228,6 +228,9 @@ TEXTS: dict[str, Text] = {
     "a parameter of a megabyte": (
         "SELECT VALUE ARRAY_CONTAINS(@p, c.a, true) FROM c", _with("@p", [[n, {"a": n}] for n in range(50_000)]),
     ),
+    "400,000 ids in a parameter": (
+        "SELECT VALUE 1 FROM c WHERE ARRAY_CONTAINS(@p, c.id)", _with("@p", list(range(400_000))),
+    ),
 }  # fmt: skip
 
 SEARCH: dict[str, Text] = {

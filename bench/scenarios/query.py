@@ -14,6 +14,7 @@ Bars:
   that client libraries send for 1,000 items, all its pages.
 - ``plan_share_of_query``: 5 % over the share of a cached query's time that goes into planning it.
 - ``query_memory_headroom``: 300 MB over the resident memory of the server after all of this.
+- ``scan_...``: million items a second of CPU time of queries that look at every item (``scan.py``).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from bench.items import Item, items
 from bench.load import Job, LoadError, LoadProcess, Measure
 from bench.process import LOOPBACK, resident_mb
 from bench.report import Bar, FamilyReport, line, paired_ratio
+from bench.scenarios.scan import scan_bars
 from bench.server import PleiadServer, pleiad_server
 from bench.settings import QUICK, Settings
 from pleiad.account.keys import AccountKeys, KeysInForce
@@ -120,7 +122,7 @@ class _Shown:
 
 
 def run(settings: Settings, load: LoadProcess) -> FamilyReport:
-    """Every scenario of the family on one server, and its seven bars."""
+    """Every scenario of the family on one server, the scans in this process, and their bars."""
     count = settings.items if settings == QUICK else ITEMS
     with pleiad_server() as server:
         scenario = _Queries(settings, load, server, query_items(count, settings.rounds))
@@ -143,6 +145,7 @@ def run(settings: Settings, load: LoadProcess) -> FamilyReport:
                 bar=1,
                 meaning=f"{QUERY_MEMORY_MB} MB over resident memory after the queries ({used_mb:.0f} MB)",
             ),
+            *scan_bars(count, settings.rounds),
         ),
     )
 

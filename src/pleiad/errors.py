@@ -214,7 +214,9 @@ SESSION_NOT_AVAILABLE = ErrorRow(
 
 # -- the state of things says no ----------------------------------------------------------------
 REQUEST_TIMEOUT = ErrorRow(Reason.TIMED_OUT, "{reason}")
-ITEM_EXISTS = ErrorRow(Reason.EXISTS, "Entity with the specified id already exists in the system: '{id}'.")
+ITEM_EXISTS = ErrorRow(
+    Reason.EXISTS, "Entity with the specified id already exists in the system. The id is '{id}'."
+)
 RESOURCE_EXISTS = ErrorRow(
     Reason.EXISTS, "Resource with specified id, name, or unique index already exists: {kind} '{id}'."
 )
@@ -226,12 +228,13 @@ COMPLETING_SPLIT = ErrorRow(
 )
 RANGE_GONE = ErrorRow(Reason.GONE, "The partition key range '{range}' is gone; refresh the ranges and retry.")
 PRECONDITION_FAILED = ErrorRow(
-    Reason.PRECONDITION, "Operation cannot be performed: One of the specified pre-condition is not met."
+    Reason.PRECONDITION,
+    "One of the specified pre-condition is not met. Learn more: "
+    "https://aka.ms/CosmosDB/sql/errors/precondition-failed",
 )
 PATCH_CONDITION_FAILED = ErrorRow(
     Reason.PRECONDITION,
-    "Operation cannot be performed: One of the specified pre-condition is not met. The patch condition does not hold "
-    "for this item.",
+    "One of the specified pre-condition is not met. The patch condition does not hold for this item.",
 )
 ITEM_TOO_LARGE = ErrorRow(
     Reason.TOO_LARGE,

@@ -70,8 +70,9 @@ def test_items_with_hostile_content_are_shown_as_text(
         "orders", PartitionKey("/key"), offer_throughput=10_000
     )
     for number, (attack, id) in enumerate(zip(ATTACKS, ids(ATTACKS), strict=True)):
+        name = attack.replace("\0", "")  # which the name of a property cannot have
         container.create_item(
-            {"id": f"{number}{id}", "key": attack, attack or "none": attack, "list": [{attack: [attack]}]}
+            {"id": f"{number}{id}", "key": attack, name: attack, "list": [{name: [attack]}]}
         )
     hostile.container((database, "orders"), "items")
     hostile.say(f"1 – {len(ATTACKS)}")

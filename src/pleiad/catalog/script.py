@@ -39,6 +39,10 @@ def scripts_max(kind: Kind, limits: Limits) -> int:
 
 def _one_of(body: dict[str, Any], name: str, words: tuple[str, ...]) -> str:
     value = body.get(name)
+    if value is None:
+        raise errors.BAD_REQUEST(
+            reason=f"The input content is invalid because the required properties - '{name}; ' - are missing"
+        )
     if not isinstance(value, str) or value.lower() not in words:
         shown = ", ".join(word.title() for word in words)
         raise errors.BAD_REQUEST(reason=f"A trigger needs a '{name}': one of {shown}.")

@@ -66,7 +66,7 @@ def _policy(context: click.Context, option: click.Parameter, file: IO[str] | Non
               help="Follow the source, and at the end give the target its name; the source gets that of the target "
               "and is closed to writes.")  # fmt: skip
 @click.option("--share", type=click.FloatRange(0.01, 1), default=None,
-              help="How much of the throughput of both containers the copy may use, from 0.01 to 1; 0.2 without "
+              help="How much of the throughput of both containers the copy may use, from 0.01 to 1; 0.1 without "
               "it.")  # fmt: skip
 @click.option("--throughput", "throughput_ru", metavar="RU", type=click.IntRange(min=1),
               help="RU/s of the target. Without it, those of the source.")  # fmt: skip

@@ -14,7 +14,13 @@ from pleiad.cli.words import counted
 from pleiad.client.admin import RequestRefusedError
 from pleiad.client.bulk import BulkWriter
 from pleiad.client.connection import Connection, ConnectionFailedError
-from pleiad.client.containers import FoundContainer, create_container, find_container, partition_key_of
+from pleiad.client.containers import (
+    FoundContainer,
+    create_container,
+    find_container,
+    partition_key_of,
+    with_bounds,
+)
 from pleiad.client.import_items import ImportCounts, ImportOptions, ImportStoppedError, ItemImport
 from pleiad.errors import PleiadError
 from pleiad.job.import_state import ImportIdentity, ImportState, StateFile, identity_of_source
@@ -27,7 +33,9 @@ from pleiad.limits import Limits
 
 _REJECTS_SHOWN = 10
 _HELD_BACK = 0.5
-"""An import whose connections waited for request units for so much of its time is told how to get more."""
+"""Of an import whose connections waited for request units for so much of its time it is said how to get more."""
+_HELD_BACK_SECONDS = 3.0
+"""Not before that: what a container saved up may be gone in a moment."""
 
 
 def key_paths(context: click.Context, option: click.Parameter, text: str | None) -> tuple[str, ...]:
@@ -84,7 +92,7 @@ def one_letter(context: click.Context, option: click.Parameter, text: str | None
               help="Go no faster than that.")  # fmt: skip
 @click.option("--ru-per-second", metavar="RU", type=click.FloatRange(min=0, min_open=True),
               help="Use no more request units than that.")  # fmt: skip
-@click.option("--connections", metavar="N", type=click.IntRange(1, 64), default=4, show_default=True,
+@click.option("--connections", metavar="N", type=click.IntRange(1, 64), default=8, show_default=True,
               help="Requests at a time.")  # fmt: skip
 @click.option("--rejects", "rejects_path", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
               show_default="FILE.rejects.jsonl; none for standard input",
@@ -130,8 +138,7 @@ def import_(
       pleiad import orders.parquet shop/orders --upsert --ru-per-second 2000
       zcat orders.jsonl.gz | pleiad import - shop/orders
 
-    The exit code is 0 when every item was brought in, 1 when some were rejected or the import stopped, and 2 when the
-    command itself was wrong.
+    The exit code is 0 when every item was brought in, 1 when some were rejected or it stopped, 2 for a wrong command.
     """
     path = None if file == "-" else Path(file)
     reading = ReadOptions(form=form, delimiter=delimiter, text_columns=text_columns)
@@ -143,17 +150,17 @@ def import_(
         ru_per_second=ru_per_second,
         rejects_max=rejects_max,
     )
-    rejects = Rejects(rejects_path or (path and path.with_name(f"{path.name}.rejects.jsonl")))
-    state_file = StateFile(state_path or (path and path.with_name(f"{path.name}.import-state")))
+    rejects = Rejects(rejects_path or (path and Path(f"{path}.rejects.jsonl")))
+    state_file = StateFile(state_path or (path and Path(f"{path}.import-state")))
     _refuse_input(path, rejects.path, state_file.path)
     try:
         with open_items(path, reading) as items:
             found = _container(endpoint, key, container, paths, throughput_ru)
             state, is_resumed = _state(state_file, rejects, path, endpoint, found, is_upsert, restart)
-            teller = _Teller(ProgressLine(quiet), items, found)
+            teller = _Teller(ProgressLine(quiet), items, found, options)
             run = ItemImport(
                 lambda: BulkWriter(endpoint, key, found, is_upsert),
-                found.key,
+                found,
                 options,
                 state,
                 state_file,
@@ -165,7 +172,7 @@ def import_(
             counts = teller.run(run)
     except (ConnectionFailedError, RequestRefusedError, ItemFileError) as error:
         raise click.ClickException(str(error)) from None
-    teller.end(counts, options, rejects.path)
+    teller.end(counts, rejects.path)
 
 
 def _refuse_input(path: Path | None, *written: Path | None) -> None:
@@ -196,7 +203,7 @@ def _container(
             raise click.ClickException(
                 f"the partition key of {name} is {', '.join(found.key.paths)}, and a key never changes"
             )
-    return found
+        return with_bounds(connection, found)
 
 
 def _state(
@@ -233,9 +240,12 @@ def _state(
 class _Teller:
     """What the person at the terminal is told."""
 
-    def __init__(self, line: ProgressLine, items: ItemFile, container: FoundContainer) -> None:
+    def __init__(
+        self, line: ProgressLine, items: ItemFile, container: FoundContainer, options: ImportOptions
+    ) -> None:
         self._line = line
         self._items = items
+        self._is_limit_known = options.ru_per_second is not None
         self._container = f"{container.database}/{container.name}"
         self._began = time.monotonic()
         self._written_before = 0
@@ -260,7 +270,20 @@ class _Teller:
 
     def tell(self, counts: ImportCounts) -> None:
         if self._line.is_due:
+            self._tell_limit(counts)
             self._line.show(self._progress(counts), self._share)
+
+    def _tell_limit(self, counts: ImportCounts) -> None:
+        """Says once that the container's throughput is what an import waits for, while more can still be given."""
+        seconds = time.monotonic() - self._began
+        if self._is_limit_known or counts.throttled_seconds <= _HELD_BACK * max(seconds, _HELD_BACK_SECONDS):
+            return
+        self._is_limit_known = True
+        self._line.clear()
+        click.echo(
+            f"the throughput of the container holds it back: `pleiad throughput {self._container} RU` gives it more",
+            err=True,
+        )
 
     def _progress(self, counts: ImportCounts) -> str:
         text = f"{counted(counts.written, 'item')}, {self._rate(counts):,.0f} items/s"
@@ -285,7 +308,7 @@ class _Teller:
             self._line.clear()
             click.echo(f"line {entry.line}: {shown(reason.partition(chr(13))[0])}", err=True)
 
-    def end(self, counts: ImportCounts, options: ImportOptions, rejects: Path | None) -> None:
+    def end(self, counts: ImportCounts, rejects: Path | None) -> None:
         seconds = time.monotonic() - self._began
         resumed = f" ({counts.resumed:,} entries by an earlier run)" if counts.resumed else ""
         click.echo(
@@ -293,11 +316,7 @@ class _Teller:
             f"{self._rate(counts):,.0f} items/s, {counts.charge_ru:,.0f} RU",
             err=True,
         )
-        if counts.throttled_seconds > _HELD_BACK * seconds and options.ru_per_second is None:
-            click.echo(
-                f"the throughput of the container held it back: `pleiad throughput {self._container} RU` gives it more",
-                err=True,
-            )
+        self._tell_limit(counts)
         if counts.rejected:
             where = "" if rejects is None else f", see {rejects}"
             raise click.ClickException(f"{counted(counts.rejected, 'item')} rejected{where}")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
+import errno
 import importlib
 import keyword
+import os
+import sys
 
 import click
 
@@ -47,6 +51,16 @@ class Verbs(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         return verb(name) if name in VERBS else None
 
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(context, args)
+        except click.UsageError as error:
+            for likely in difflib.get_close_matches(args[0], VERBS, 1):
+                raise click.UsageError(f"{error.message} Did you mean '{likely}'?", context) from None
+            raise
+
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
@@ -70,4 +84,13 @@ def cli() -> None:
 
 def main() -> None:
     """The entry point of the installed command."""
-    cli()
+    try:
+        cli()
+    except OSError as error:
+        # Verbs tell of the files they write by name; what is left is the output.
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO) or error.filename:
+            raise
+        click.echo(f"Error: the output cannot be written: {error.strerror}", err=True)
+        # Nothing that is still held back is to be tried once more at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pleiad.client.admin import RequestRefusedError, sentence
@@ -24,6 +24,8 @@ class FoundContainer:
     rid: str
     key: KeyDefinition
     definition: Mapping[str, Any]
+    bounds: tuple[bytes, ...] = ()
+    """Where the hash ranges of its physical partitions begin, but for the first, in order; empty if nobody asked."""
 
     @property
     def link(self) -> tuple[str, ...]:
@@ -37,6 +39,17 @@ def find_container(connection: Connection, database: str, name: str) -> FoundCon
     if answer.status == 404:
         return None
     return _found(database, name, accepted(answer))
+
+
+def with_bounds(connection: Connection, container: FoundContainer) -> FoundContainer:
+    """The container with the bounds of its physical partitions."""
+    link = container.link
+    found = accepted(connection.request("GET", (*link, "pkranges"), "pkranges", link, {}))
+    try:
+        bounds = sorted(bytes.fromhex(each["minInclusive"]) for each in found["PartitionKeyRanges"])
+    except (KeyError, TypeError, ValueError):
+        return container  # nothing depends on it but how fast items come in
+    return replace(container, bounds=tuple(bounds[1:]))
 
 
 def create_container(

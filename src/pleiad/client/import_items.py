@@ -1,11 +1,14 @@
 """Bringing the items of a file into a container, over several connections.
 
 Invariants:
-- what is written to one id is written in the order of the file: an id has one lane, a lane has one request in flight,
-  and no request names an id twice;
+- what is written to one item is written in the order of the file: an item has one lane, a lane has one request in
+  flight, and no request names an id twice;
 - everything up to the place that is noted is decided; a run that was ended goes on behind it;
 - what may have been written without an answer is looked at before it is called a conflict: nothing is lost or doubled;
 - what one item is refused for costs that item only.
+
+The items of a request are of one physical partition as far as is known, so that the server commits them together. Where
+that is no longer true, because partitions were split meanwhile, it is only slower.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import dataclasses
 import queue
 import threading
 import time
-from collections import deque
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,14 +30,20 @@ import orjson
 from pleiad.client.admin import RequestRefusedError
 from pleiad.client.bulk import BUSY, OPERATIONS_MAX, THROTTLED, BulkWriter, Ending, ItemWrite
 from pleiad.client.connection import ConnectionFailedError
+from pleiad.client.containers import FoundContainer
 from pleiad.client.rate import Rate
+from pleiad.errors import PleiadError
 from pleiad.job.import_state import ImportState, StateFile
 from pleiad.job.item_file.entry import Entry, ItemFileError, with_id
 from pleiad.job.rejects import Rejects
-from pleiad.keys.definition import KeyDefinition
+from pleiad.keys.hash import epk
+from pleiad.keys.value import KeyValue
 from pleiad.values.undefined import UNDEFINED
 
 BATCH_BYTES_MAX = 1024 * 1024
+_OPEN_ENTRIES_MAX = 20_000
+_OPEN_BYTES_MAX = 64 * 1024 * 1024
+"""How far back in the file a request may begin that waits for more items, and how much all of them may hold."""
 _NOTE_SECONDS = 1.0
 _TELL_SECONDS = 0.1
 _WAITING_BATCHES = 2
@@ -57,7 +66,7 @@ class ImportOptions:
 
     is_upsert: bool = False
     generates_ids: bool = False
-    connections: int = 4
+    connections: int = 8
     items_per_second: float | None = None
     ru_per_second: float | None = None
     rejects_max: int = 1_000
@@ -95,7 +104,7 @@ class ItemImport:
     def __init__(
         self,
         make_writer: MakeWriter,
-        key: KeyDefinition,
+        container: FoundContainer,
         options: ImportOptions,
         state: ImportState,
         state_file: StateFile,
@@ -116,7 +125,8 @@ class ItemImport:
         self.stopping = threading.Event()
         self.lock = threading.Lock()
         self._failure: Exception | None = None
-        self._key = key
+        self._key, self._bounds = container.key, container.bounds
+        self._batches_of_range = -(-options.connections // (len(container.bounds) + 1))
         self._state, self._state_file = state, state_file
         self._rejects = rejects
         self._tell, self._tell_reject = tell, tell_reject
@@ -126,6 +136,11 @@ class ItemImport:
         """The last entry that was rejected or given to a lane."""
         self._rejected_behind: list[int] = []
         """The rejected entries behind the place that was noted last."""
+        self._open: dict[int, _Batch] = {}
+        """The requests that wait for more items, the one that began first in front."""
+        self._open_bytes = 0
+        self._undecided: set[int] = set()
+        """The entries with which requests begin that are not yet decided."""
         self._lanes = [_Lane(self) for _ in range(options.connections)]
 
     def run(self, entries: Iterable[Entry]) -> ImportCounts:
@@ -159,8 +174,8 @@ class ItemImport:
         """At the end of the with-block all that was taken is decided, or the failure of a lane is raised."""
         try:
             yield
-            for lane in self._lanes:
-                lane.flush()
+            while self._open:
+                self._flush(next(iter(self._open)))
         except BaseException:
             # What is on the way is answered before the state is noted for the last time.
             self.stopping.set()
@@ -191,10 +206,48 @@ class ItemImport:
             hint = "; --generate-id gives it one" if "id" not in value else ""
             self.reject(entry, f"the item has no id that is a string{hint}", None)
             return
-        key = orjson.dumps([{} if part is UNDEFINED else part for part in self._key.extract(value)])
-        lane = self._lanes[hash(id) % len(self._lanes)]
+        values = self._key.extract(value)
+        key = orjson.dumps([{} if part is UNDEFINED else part for part in values])
         # Written anew without blanks, which is the form that servers keep and take fastest.
-        lane.add(ItemWrite(entry.number, entry.line, id, key, orjson.dumps(value)))
+        self._add(self._place(values, id), ItemWrite(entry.number, entry.line, id, key, orjson.dumps(value)))
+
+    def _place(self, values: tuple[KeyValue, ...], id: str) -> int:
+        """The request that an item belongs into: one of those of its physical partition."""
+        share = hash(id) % self._batches_of_range
+        if not self._bounds:
+            return share
+        try:
+            position = bisect_right(self._bounds, epk(values, self._key))
+        except (PleiadError, ValueError, OverflowError):
+            position = 0  # the server says what is wrong with the key
+        return position * self._batches_of_range + share
+
+    def _add(self, place: int, item: ItemWrite) -> None:
+        batch = self._open.get(place)
+        if batch is not None:
+            is_full = (
+                len(batch.items) >= self.options.batch_items
+                or batch.size_bytes + len(item.body) > BATCH_BYTES_MAX
+            )
+            if is_full or item.id in batch.ids:
+                self._flush(place)
+                batch = None
+        if batch is None:
+            batch = self._open[place] = _Batch(self.is_resumed)
+            self._undecided.add(item.number)
+        batch.items.append(item)
+        batch.ids.add(item.id)
+        batch.size_bytes += len(item.body)
+        self._open_bytes += len(item.body)
+        oldest = next(iter(self._open))
+        is_old = item.number - self._open[oldest].items[0].number >= _OPEN_ENTRIES_MAX
+        if is_old or self._open_bytes > _OPEN_BYTES_MAX:
+            self._flush(oldest)
+
+    def _flush(self, place: int) -> None:
+        batch = self._open.pop(place)
+        self._open_bytes -= batch.size_bytes
+        self._lanes[place % len(self._lanes)].put(batch)
 
     def look_after(self) -> None:
         """Notes and tells how far the import is, now and then."""
@@ -213,7 +266,7 @@ class ItemImport:
     def _note(self) -> None:
         self._noted_at = time.monotonic()
         with self.lock:
-            done = min([self._taken, *(lane.oldest - 1 for lane in self._lanes if lane.oldest is not None)])
+            done = min(self._taken, min(self._undecided, default=self._taken + 1) - 1)
             behind = [number for number in self._rejected_behind if number > done]
             rejected = self._state.rejected + len(self._rejected_behind) - len(behind)
             self._rejected_behind = behind
@@ -222,6 +275,10 @@ class ItemImport:
         self._state_file.save(self._state)
 
     # -- from any thread ---------------------------------------------------------------------------
+
+    def decided(self, batch: _Batch) -> None:
+        with self.lock:
+            self._undecided.remove(batch.items[0].number)
 
     def reject(self, entry: Entry, reason: str, status: int | None) -> None:
         self._rejects.add(entry, reason, status)
@@ -260,44 +317,16 @@ class _Lane(threading.Thread):
         super().__init__(name="pleiad-import", daemon=True)
         self._import = run
         self._queue: queue.Queue[_Batch | None] = queue.Queue(_WAITING_BATCHES)
-        self._batch = _Batch(run.is_resumed)
-        self._undecided: deque[int] = deque()
-        """The numbers with which batches begin that are not yet decided, oldest first."""
         self._writer: BulkWriter | None = None
-
-    @property
-    def oldest(self) -> int | None:
-        """The first entry that is not yet decided."""
-        undecided = self._undecided
-        return undecided[0] if undecided else None
 
     # -- in the thread that reads ------------------------------------------------------------------
 
-    def add(self, item: ItemWrite) -> None:
-        batch = self._batch
-        options = self._import.options
-        is_full = (
-            len(batch.items) >= options.batch_items or batch.size_bytes + len(item.body) > BATCH_BYTES_MAX
-        )
-        if batch.items and (is_full or item.id in batch.ids):
-            self.flush()
-            batch = self._batch
-        if not batch.items:
-            self._undecided.append(item.number)
-        batch.items.append(item)
-        batch.ids.add(item.id)
-        batch.size_bytes += len(item.body)
-
-    def flush(self) -> None:
-        if self._batch.items:
-            self._put(self._batch)
-            self._batch = _Batch(self._import.is_resumed)
-
     def end(self) -> None:
         if self.is_alive():
-            self._put(None)
+            self.put(None)
 
-    def _put(self, batch: _Batch | None) -> None:
+    def put(self, batch: _Batch | None) -> None:
+        """Waits until there is room for a request; None is the end."""
         while True:
             if batch is not None:
                 self._import.raise_failure()
@@ -316,8 +345,7 @@ class _Lane(threading.Thread):
                 if self._import.stopping.is_set():
                     continue
                 self._deliver(batch, batch.items)
-                with self._import.lock:
-                    self._undecided.popleft()
+                self._import.decided(batch)
         except Exception as error:
             self._import.fail(error)
             while self._queue.get() is not None:

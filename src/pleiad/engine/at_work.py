@@ -24,6 +24,8 @@ class AtWork:
         """The counters of the account, with those of the containers at work."""
         self.by_path: dict[tuple[str, str], Container] = {}
         """The containers by database and container, as requests named them that led there before."""
+        self.by_link: dict[bytes, Container] = {}
+        """Those of them that were named by their ids, by the path that says so."""
         self.recording_of: Callable[[str], Recording | None] = _no_recording
         """Where the requests on a container are noted, by its rid."""
 
@@ -47,10 +49,13 @@ class AtWork:
 
     def note_path(self, database: str, container: str, at_work: Container) -> None:
         self.by_path[database, container] = at_work
+        if container != at_work.resource.rid:
+            self.by_link[f"/dbs/{database}/colls/{container}".encode("utf-8", "surrogatepass")] = at_work
 
     def forget_paths(self) -> None:
         """What paths lead to may have changed."""
         self.by_path.clear()
+        self.by_link.clear()
 
     def forget(self, rid: str) -> None:
         container = self._by_rid.pop(rid, None)

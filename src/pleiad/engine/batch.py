@@ -322,7 +322,9 @@ async def _attempt(transaction: Transaction, plans: Sequence[Plan]) -> list[Answ
         except SegmentDroppedError:
             raise
         except PleiadError as error:
-            return _all_but_one_abandoned(len(plans), index, error)
+            # A batch whose answer has no room fails at its end, as on the service, however early that is seen here.
+            is_too_large = error.row is errors.BATCH_RESPONSE_TOO_LARGE
+            return _all_but_one_abandoned(len(plans), len(plans) - 1 if is_too_large else index, error)
     outcomes = await transaction.commit()
     if outcomes is None:
         return None

@@ -3,7 +3,8 @@
 A head turns what it was sent into a `Visit` and hands it in with the work to be done. The desk finds out who asks and
 whether the operation is allowed, lets the metadata budget and faults on demand have their say, tries once more where
 another server may have changed what was missing, and counts what came of it. Only a visit that was admitted has an
-engine, so no head can do anything but through here.
+engine, so no head can do anything but through here. A point read that the master key has signed may be no visit: its
+head takes the engine at hand, once the signature is proved, and has it counted by `count_read`.
 
 Invariants
 - `work` runs only after `access.check` said yes to the operation it is, again when it runs a second time.
@@ -19,9 +20,7 @@ import contextlib
 import itertools
 import logging
 import uuid
-from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from time import perf_counter
 from types import CoroutineType
 from typing import Any, NoReturn, Protocol, TypeVar, cast
@@ -29,24 +28,23 @@ from typing import Any, NoReturn, Protocol, TypeVar, cast
 from pleiad import charge, errors
 from pleiad.catalog.resource import Kind
 from pleiad.engine import access, faults
-from pleiad.engine.access import MASTER, NOBODY, NOTHING, Caller, Grant, Target
+from pleiad.engine.access import MASTER, NOTHING
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.faults import Effect
 from pleiad.engine.items import ItemAnswer, Key
 from pleiad.engine.operation import Area, Operation
-from pleiad.engine.recorded import Work as RecordedWork
 from pleiad.engine.recorded import note
-from pleiad.engine.recording import LINE_BRIEFS
+from pleiad.engine.visit import Destination, Visit
 from pleiad.engine.watch.observer import Seen
 from pleiad.errors import PleiadError, Reason
 from pleiad.keys.value import to_json_text
-from pleiad.partition.partition import Partition
 
 _log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.001
 _OK = 200
+_READ = Operation.READ_ITEM.kind
 _NAME_CHARACTERS_MAX = 255
 """How much of a name observers are told: what is longer names nothing."""
 
@@ -60,74 +58,6 @@ class Answer(Protocol):
 
 class Cut(Exception):
     """A fault wants the connection of this request closed without an answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """Where a request goes, as it says itself: by names or rids, and by a physical partition or a partition key."""
-
-    database: str = ""
-    container: str = ""
-    range_id: str = ""
-
-
-@dataclass(slots=True, eq=False)
-class Visit(ABC):
-    """One request at the desk: what its head knows of it, and what is found out about it here.
-
-    A head has a kind of its own, which says who asks and where the request goes.
-    """
-
-    activity_id: str
-    began_at: float
-    operation: Operation = field(init=False)
-    """What the request is; nothing else decides what its caller must be allowed to do."""
-    engine: Engine = field(init=False)
-    """Set when the visit is admitted."""
-    caller: Caller = field(default=NOBODY, init=False)
-    charge_ru: float = field(default=0.0, init=False)
-    """What the answer says the request cost."""
-    container: Container | None = field(default=None, init=False)
-    key_spent: Key | None = field(default=None, init=False)
-    """The partition key that an operation on items of the container spent its charge on."""
-    partition: Partition | None = field(default=None, init=False)
-    """The physical partition that answered, or one of them."""
-    partitions: Sequence[Partition] | None = field(default=None, init=False)
-    """The physical partitions it went to, where the operation knows better than its key."""
-    work: RecordedWork | None = field(default=None, init=False)
-    """What the operation was about, for who records it."""
-    answer_bytes: int = field(default=0, init=False)
-    """The size of an answer with more than one item."""
-
-    @abstractmethod
-    async def identify(self, engine: Engine) -> Caller:
-        """Who asks; raises when that is not proved."""
-
-    @abstractmethod
-    async def target(self, engine: Engine, grant: Grant) -> Target:
-        """What the request touches, as far as the grant of its caller has to cover it."""
-
-    @abstractmethod
-    def destination(self) -> Destination:
-        """Where the request goes."""
-
-    @property
-    @abstractmethod
-    def key(self) -> Key | None:
-        """The partition key the request names."""
-
-    def question(self) -> str:
-        """The text of a query, for who logs it."""
-        return ""
-
-    def item_id(self) -> str:
-        """The id of the item that the request names itself."""
-        return ""
-
-    @property
-    def is_continued(self) -> bool:
-        """Whether it asks for a further page."""
-        return False
 
 
 V = TypeVar("V", bound=Visit)
@@ -208,6 +138,26 @@ class Desk:
         self._count(visit, done)
         return done
 
+    @property
+    def engine_at_hand(self) -> Engine | None:
+        """The engine, while what the master key asks for is held up by nothing and looked at by nobody.
+
+        It is for point reads alone; who is not proved to have that key is a visit.
+        """
+        is_free = not self._faults.rules and self._quiet_ends is None and not self._observers.all
+        return self._engine if is_free else None
+
+    def serve_on(
+        self,
+        visit: V,
+        work: Work[V, A],
+        told: Callable[[PleiadError, str], A],
+        begun: Coroutine[Any, Any, A],
+    ) -> Coroutine[Any, Any, A]:
+        """The answer to a request of the master key whose work was begun with the engine at hand."""
+        visit.caller, visit.engine = MASTER, self._engine
+        return self._served(visit, work, told, begun)
+
     async def _served(
         self,
         visit: V,
@@ -274,19 +224,24 @@ class Desk:
             if self._workload.is_on:
                 self._record(visit, status)
         elif (recording := container.recording) is not None:
-            # Nearly all requests are told by a brief, which is made in as few steps as can be.
             work = visit.work
             if status == _OK and work.__class__ is ItemAnswer and visit.key_spent:
                 _, _, row, _, _, old = work
                 if old is None and row is not None:
-                    briefs = recording.briefs
-                    briefs.append(
+                    recording.add_brief(
                         (visit.began_at, kind, visit.key_spent, row.id, visit.charge_ru, row.size_bytes)
                     )
-                    if len(briefs) >= LINE_BRIEFS:
-                        recording.end_line()
                     return
             self._record(visit, status)
+
+    def count_read(self, container: Container, key: Key, answer: ItemAnswer, began_at: float) -> None:
+        """Counts a point read that gave its item, and was no visit because nothing had to be found out for it."""
+        partition, cost, row = answer[:3]
+        container.heat.note(key, cost.ru)
+        taken = container.traffic.note(_READ, _OK, perf_counter() - began_at, cost.ru)
+        partition.latencies[taken] += 1
+        if container.recording is not None and row is not None:
+            container.recording.add_brief((began_at, _READ, key, row.id, cost.ru, row.size_bytes))
 
     def _record(self, visit: Visit, status: int) -> None:
         """Leaves the record of a request of any kind, where its container is recorded."""

@@ -68,7 +68,6 @@ class Recording:
         """Whether the container was switched itself; else it goes by what the server was started with."""
         self.ring = Ring(directory, limits.workload_container_bytes)
         self.briefs: list[Brief] = []
-        """Whoever adds one ends the line when there are enough."""
         self._pending: list[_Noted] = []
         self._pending_count = 0
         self._held_bytes = 0
@@ -86,6 +85,13 @@ class Recording:
         """Has requests noted in another way from now on."""
         self.end_line()
         self.mode = mode
+
+    def add_brief(self, brief: Brief) -> None:
+        """Notes a request that is like nearly all, in as few steps as can be."""
+        briefs = self.briefs
+        briefs.append(brief)
+        if len(briefs) >= LINE_BRIEFS:
+            self.end_line()
 
     def add(self, fields: Fields, held_bytes: int = 0) -> None:
         """Notes any other request. Its `changed` has pairs of texts of items, which are so many bytes."""

@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pleiad.engine.container import Container
 from pleiad.engine.narrow import NO_KEYS, NamedKeys
@@ -23,13 +24,16 @@ from pleiad.limits import MB
 from pleiad.partition.governor import Lane
 from pleiad.partition.partition import Partition
 from pleiad.query.pace import Pace
-from pleiad.store.rows import Row
+from pleiad.store.rows import Glance, Row
 from pleiad.store.selection import Predicate, Selection
 
 _ROWS_FIRST = 100
 _ROWS_MOST = 500
+GLANCES_MOST = 2_000
 _CHUNK_BYTES = 2 * MB
 """What a walk reads at once: first so many rows, then as many as are about so many bytes."""
+_NUMBER_AT, _GLANCE_SIZE_AT, _ROW_SIZE_AT = 0, 1, Row._fields.index("size_bytes")
+"""Where rows and glances have their numbers and sizes."""
 _AHEAD_ROWS = 8
 """Rows that are read of each of several ranges beside its share, since shares are rarely even."""
 
@@ -48,22 +52,22 @@ class _Ahead:
     __slots__ = ("after", "is_done", "rows")
 
     def __init__(self, after: int) -> None:
-        self.rows: deque[Row] = deque()
+        self.rows: deque[Any] = deque()
         self.after = after
         self.is_done = False
 
     def skip_to(self, number: int) -> None:
         """Leaves out what was given in another way, as after a change of the partition map."""
-        while self.rows and self.rows[0].number <= number:
+        while self.rows and self.rows[0][_NUMBER_AT] <= number:
             self.rows.popleft()
         self.after = max(self.after, number)
 
-    def take(self, rows: Sequence[Row], rows_max: int) -> None:
+    def take(self, rows: Sequence[Any], rows_max: int) -> None:
         """Adds what was read next of the range when as many rows as this were asked for."""
         self.rows.extend(rows)
         self.is_done = len(rows) < rows_max
         if rows:
-            self.after = rows[-1].number
+            self.after = rows[-1][_NUMBER_AT]
 
 
 def _in_groups(spans: Sequence[EpkRange], ranges_max: int) -> list[tuple[EpkRange, ...]]:
@@ -91,11 +95,10 @@ def selection_of(
     predicates: tuple[Predicate, ...],
     now: int,
     default_ttl: int | None,
-    names: tuple[str, ...] = (),
 ) -> Selection:
     """The rows of one range, or of several that a store takes together."""
     whole = spans[0] if len(spans) == 1 else EpkRange(spans[0].min, spans[-1].max)
-    return Selection(whole, predicates, now, default_ttl, tuple(spans) if len(spans) > 1 else (), names)
+    return Selection(whole, predicates, now, default_ttl, tuple(spans) if len(spans) > 1 else ())
 
 
 def _after(piece: Piece, number: int) -> Piece:
@@ -108,6 +111,8 @@ class Scan:
     With a lane the walk is admitted partition by partition: the first one refuses the request, a later one holds the
     walk, which then is to be continued from its position. Without one the caller has been admitted. With a pace a walk
     over very many ranges ends with its deadline, since rows come in order only when each range has been looked into.
+
+    With names it gives glances at these properties in the place of rows.
     """
 
     def __init__(
@@ -125,6 +130,8 @@ class Scan:
         self._container = container
         self._predicates = predicates
         self._names = names
+        self._size_at = _GLANCE_SIZE_AT if names else _ROW_SIZE_AT
+        self._rows_most = GLANCES_MOST if names else _ROWS_MOST
         self._keys = keys
         self._pace = pace or Pace()
         self._now = int(time.time())
@@ -160,6 +167,15 @@ class Scan:
         `known` is what the first read would find, if somebody has just made it. With `is_by_partition` also the end of
         a partition is told by no rows.
         """
+        assert not self._names
+        return await self._next(rows_max, known, is_by_partition)
+
+    async def glances(self, rows_max: int = GLANCES_MOST, is_by_partition: bool = False) -> Sequence[Glance]:
+        """The same of a walk that has names."""
+        assert self._names
+        return await self._next(rows_max, None, is_by_partition)
+
+    async def _next(self, rows_max: int, known: Sequence[Any] | None, is_by_partition: bool) -> Sequence[Any]:
         while self._pieces:
             partition = self._container.map.find(self._pieces[0].span.min)
             if not self._enters(partition):
@@ -176,12 +192,15 @@ class Scan:
                 rows = await self._select(partition, (self._last[0].span,), self._last[0].after, rows_max)
             else:
                 rows = await self._select_by_number(partition, self._last, rows_max)
-            self._rows_next = _rows_at_once(rows)
+            size_bytes = sum([row[self._size_at] for row in rows])
+            self._rows_next = self._rows_at_once(len(rows), size_bytes)
             if rows:
-                seen_bytes = sum([row.size_bytes for row in rows]) // len(rows)
+                seen_bytes = size_bytes // len(rows)
                 self._container.row_bytes_seen = max(seen_bytes, self._container.row_bytes_seen * 3 // 4)
             self.rows[partition] += len(rows)
-            left = [_after(piece, rows[-1].number) for piece in self._last] if len(rows) == rows_max else []
+            left = (
+                [_after(piece, rows[-1][_NUMBER_AT]) for piece in self._last] if len(rows) == rows_max else []
+            )
             self._kept = len(left)
             self._pieces[:0] = left
             if rows or is_by_partition:
@@ -202,14 +221,16 @@ class Scan:
 
     async def _select(
         self, partition: Partition, spans: Sequence[EpkRange], after: int, rows_max: int
-    ) -> Sequence[Row]:
+    ) -> Sequence[Any]:
         predicates = self._keys.narrow(self._predicates, *spans)
-        selection = selection_of(spans, predicates, self._now, self._container.default_ttl, self._names)
+        selection = selection_of(spans, predicates, self._now, self._container.default_ttl)
+        if self._names:
+            return await partition.glance(selection, self._names, after, rows_max)
         return await partition.select(selection, after, rows_max)
 
     async def _select_by_number(
         self, partition: Partition, pieces: Sequence[Piece], rows_max: int
-    ) -> Sequence[Row]:
+    ) -> Sequence[Any]:
         """The next rows of several ranges together."""
         groups = [
             (spans, after)
@@ -229,30 +250,31 @@ class Scan:
                 stream.take(await self._select(partition, spans, stream.after, each_max), each_max)
                 await self._pace.rest()
             if stream.rows:
-                heapq.heappush(heads, (stream.rows[0].number, index))
+                heapq.heappush(heads, (stream.rows[0][_NUMBER_AT], index))
 
         for index in range(len(streams)):
             await push(index)
-        found: list[Row] = []
+        found: list[Any] = []
         while heads and len(found) < rows_max:
             _, index = heapq.heappop(heads)
             found.append(streams[index].rows.popleft())
             await push(index)
         return found
 
-    def stop_after(self, row: Row | None, rows: Sequence[Row]) -> None:
+    def stop_after(self, row: Row | Glance | None, rows: Sequence[Row | Glance]) -> None:
         """Gives back the rest of the last chunk: the walk goes on behind `row`, or with the whole chunk for None."""
         assert self._last
         if row is not None and row is rows[-1]:
             return
         del self._pieces[: self._kept]
         self._ahead.clear()
-        self._pieces[:0] = self._last if row is None else [_after(piece, row.number) for piece in self._last]
+        pieces = self._last if row is None else [_after(piece, row[0]) for piece in self._last]
+        self._pieces[:0] = pieces
         self._kept = len(self._last)
 
-    def stay_behind(self, row: Row) -> None:
+    def stay_behind(self, row: Row | Glance) -> None:
         """Stands behind the last row of the last chunk, at the end of the walk, where more may come."""
-        self._pieces = self._pieces or [_after(piece, row.number) for piece in self._last]
+        self._pieces = self._pieces or [_after(piece, row[0]) for piece in self._last]
 
     @property
     def is_next_visited(self) -> bool:
@@ -271,6 +293,12 @@ class Scan:
                 places.append(piece)
         return places
 
+    def _rows_at_once(self, count: int, size_bytes: int) -> int:
+        """How many rows to read next: as many of this size as are a moment's work, and no burden to hold."""
+        if not size_bytes:
+            return self._rows_most
+        return max(1, min(self._rows_most, _CHUNK_BYTES * count // size_bytes))
+
     def _enters(self, partition: Partition) -> bool:
         if partition not in self.rows:
             if self._lane is not None:
@@ -285,12 +313,6 @@ class Scan:
         if partition.id not in self._visited:
             self._visited.add(partition.id)
             self.partitions_visited += 1
-
-
-def _rows_at_once(rows: Sequence[Row]) -> int:
-    """How many rows to read next: as many of this size as are a moment's work, and no burden to hold."""
-    size_bytes = sum([row.size_bytes for row in rows])
-    return _ROWS_MOST if not size_bytes else max(1, min(_ROWS_MOST, _CHUNK_BYTES * len(rows) // size_bytes))
 
 
 def spans_begun(spans: Sequence[EpkRange], begun: Sequence[Piece]) -> list[EpkRange]:

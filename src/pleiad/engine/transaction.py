@@ -257,7 +257,8 @@ class Transaction:
             )
         self._looked_into.add(operation.id)
         self._count(len(row.body))
-        unless = operation.conditions.if_none_match
+        # The service takes the one condition of a read in a batch for the other: an item that matches is known already.
+        unless = operation.conditions.if_none_match or operation.conditions.if_match
         not_modified = unless is not None and unless in ("*", self.container.etag(row))
         return AllowedOperation(plan, self._writer_of.get(operation.id), row, not_modified=not_modified)
 

@@ -27,6 +27,8 @@ SYSTEM_PROPERTIES: Final = frozenset({"_rid", "_self", "_etag", "_ts", "_attachm
 _SPACE_BEFORE_COLON = re.compile(rb'"[ \t\r\n]+:')
 # A name that starts with an underscore shows it as such or escaped.
 _LEADING_UNDERSCORE = re.compile(rb'"(?:_|\\u005)')
+_NUL = b"\\u0000"
+"""As any JSON text has to write it."""
 _INTEGER_MIN = -(2**63)
 _INTEGER_MAX = 2**64 - 1
 
@@ -87,6 +89,22 @@ def count_members(value: dict[str, Any] | list[Any], depth_max: int) -> int:
     return count
 
 
+def check_names(raw: bytes, value: Any) -> None:
+    """Refuse a name with U+0000: SQLite takes it for the end of the name, and with it one property for another."""
+    if _NUL not in raw:
+        return
+    level = [value]
+    while level:
+        below: list[Any] = []
+        for container in level:
+            if isinstance(container, dict):
+                if any("\0" in name for name in container):
+                    raise errors.BAD_JSON(reason="the name of a property has the character U+0000.")
+                container = container.values()
+            below += [child for child in container if child.__class__ is dict or child.__class__ is list]
+        level = below
+
+
 def with_names_once(raw: bytes, members: int) -> bytes:
     """The text in which no object names a property twice; ``members`` is what its parsed value holds.
 
@@ -117,25 +135,34 @@ def check_names_unique(raw: bytes, members: int) -> None:
         raise errors.BAD_JSON(reason="a property name occurs twice in one object.")
 
 
-def _is_plainly_good(raw: bytes, item: dict[str, Any], depth_max: int) -> bool:
-    """Whether some counting shows already that a text neither nests too deeply nor names a property twice.
+def _is_plainly_shallow(raw: bytes, depth_max: int) -> bool:
+    """Whether some counting shows already that a text does not nest too deeply.
 
-    Without a backslash each quote begins or ends a string, so a member that was lost to a duplicate is missing in the
-    quotes of what is written of the value; and nothing nests deeper than there are brackets, be they in strings or not.
+    Nothing nests deeper than there are brackets, be they in strings or not.
     """
-    return (
-        raw.find(b"\\") < 0
-        and raw.count(b"{") + raw.count(b"[") <= depth_max
-        and raw.count(b'"') == orjson.dumps(item).count(b'"')
-    )
+    return raw.count(b"{") + raw.count(b"[") <= depth_max
+
+
+def _is_plainly_named(raw: bytes, written: bytes) -> bool:
+    """Whether what is written of the value of a text shows already that its names are good, and each of them once.
+
+    Without a backslash no name has U+0000, and each quote begins or ends a string; a member that was lost to a
+    duplicate is not written, so then quotes are missing.
+    """
+    return raw.find(b"\\") < 0 and (raw == written or raw.count(b'"') == written.count(b'"'))
 
 
 def parse(raw: bytes, limits: Limits) -> tuple[bytes, dict[str, Any]]:
-    """The item in a request body, as its text and for looking at; ``stored_body`` is what to keep.
+    """The item in a request body, as its text and for looking at; ``stored_body`` is what to keep."""
+    return read(raw, limits)[:2]
 
-    BAD_JSON for malformed text, text that is not UTF-8, numbers beyond an IEEE double, lone surrogates and a
-    value that is not an object; BAD_REQUEST for nesting over the limit. Of a property named twice in one object the
-    last value counts, in the text as well.
+
+def read(raw: bytes, limits: Limits) -> tuple[bytes, dict[str, Any], bytes]:
+    """The same, and the compact text of the value.
+
+    BAD_JSON for malformed text, text that is not UTF-8, numbers beyond an IEEE double, lone surrogates, names with
+    U+0000 and a value that is not an object; BAD_REQUEST for nesting over the limit. Of a property named twice in one
+    object the last value counts, in the text as well.
     """
     try:
         item = orjson.loads(raw)
@@ -144,9 +171,13 @@ def parse(raw: bytes, limits: Limits) -> tuple[bytes, dict[str, Any]]:
     if item.__class__ is not dict:
         raise errors.BAD_JSON(reason="an item must be a JSON object.")
     checked: dict[str, Any] = item
-    if _is_plainly_good(raw, checked, limits.item_depth):
-        return raw, checked
-    return with_names_once(raw, count_members(item, limits.item_depth)), checked
+    if _is_plainly_shallow(raw, limits.item_depth):
+        written = dump(checked)
+        if _is_plainly_named(raw, written):
+            return raw, checked, written
+    members = count_members(item, limits.item_depth)
+    check_names(raw, item)
+    return with_names_once(raw, members), checked, dump(checked)
 
 
 def strip_system(item: dict[str, Any]) -> None:

@@ -63,7 +63,7 @@ class PatchOperation:
         kind = "Add" if self.op == "add" else "Given"
         return self.failed(
             f"{kind} Operation can only create a child object of an existing node(array or object) and cannot create "
-            f"path recursively, no path found beyond: '{step[:100]}'."
+            f"path recursively, no path found beyond: '{step[:100]}'. Learn more: https://aka.ms/cosmosdbpatchdocs"
         )
 
     def absent(self, step: str, wanted: str) -> PleiadError:

@@ -139,6 +139,8 @@ def _quoted_name(path: str, start: int) -> tuple[str, int]:
             end = position + 1
             if end < len(path) and path[end] != "/":
                 raise _path_refused(path, "a quoted name must be followed by '/' or the end")
+            if "\0" in characters:
+                raise _path_refused(path, "no name has the character U+0000")
             return "".join(characters), end
         if character == "\\" and path[position + 1 : position + 2] in (quote, "\\"):
             position += 1

@@ -16,6 +16,7 @@ from pleiad.limits import Limits
 from pleiad.partition.governor import NORMAL, Governor, Lane
 from pleiad.partition.latency import CLASSES
 from pleiad.store.rows import (
+    Glance,
     ItemKey,
     LogicalPartition,
     Mutation,
@@ -83,9 +84,13 @@ class Partition:
         try:
             self.governor.admit(lane)
         except PleiadError as error:
-            error.range_id = self.range_id
-            self.refused += 1
-            raise
+            raise self._refusal(error) from None
+
+    def _refusal(self, error: PleiadError) -> PleiadError:
+        """What a client is told that the governor has refused."""
+        error.range_id = self.range_id
+        self.refused += 1
+        return error
 
     def spend(self, ru: float, lane: Lane = NORMAL) -> None:
         """Takes the charge of an admitted request, done or failed."""
@@ -106,7 +111,10 @@ class Partition:
 
     def admit_read(self, epk: bytes, id: str, lane: Lane = NORMAL) -> Row | Waiting | None:
         """Lets a read in as `admit` does; the row, or WAIT where the store has to be waited for."""
-        self.admit(lane)
+        try:
+            self.governor.admit(lane)
+        except PleiadError as error:
+            raise self._refusal(error) from None
         try:
             return self.segment.read_at_once(epk, id)
         except SegmentDroppedError:
@@ -166,12 +174,15 @@ class Partition:
 
     def select(self, selection: Selection, after: int, limit: int) -> Awaitable[Sequence[Row]]:
         """Live rows that satisfy the predicates, in the order they were inserted."""
-        if (
-            not (selection.predicates or selection.ranges or selection.names)
-            and selection.default_ttl is None
-        ):
+        if not (selection.predicates or selection.ranges) and selection.default_ttl is None:
             return self.segment.scan(selection.span, after, limit)
         return self.segment.select(selection, after, limit)
+
+    def glance(
+        self, selection: Selection, names: Sequence[str], after: int, limit: int
+    ) -> Awaitable[Sequence[Glance]]:
+        """Some properties of the rows that `select` gives."""
+        return self.segment.glance(selection, names, after, limit)
 
     async def ordered(
         self, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int

@@ -156,7 +156,8 @@ class Binder(ExpressionBinder):
             scope.hidden += source.iterates and root_allowed
             is_of_many = not source.iterates and not _gives_one(inner.sources, False)
             slot = self._declare(source, scope, may_repeat=is_of_many)
-            if not source.iterates and not inner.sources and inner.where is None:
+            is_alone = not root_allowed and len(query.sources) == 1
+            if is_alone and not source.iterates and not inner.sources and inner.where is None:
                 self.inlined[slot] = inner
             if source.iterates and root_allowed and _is_rewritten(query):
                 scope.names.setdefault(root_name(query), slot)

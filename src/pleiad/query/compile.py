@@ -16,7 +16,9 @@ from typing import Any, Final
 
 from pleiad.query import errors, plan
 from pleiad.query.aggregate import LIST_STATES
+from pleiad.query.ast import SubqueryKind
 from pleiad.query.compile_expressions import BUILDING, ExpressionEmitter
+from pleiad.query.facts import read_names, shared_arguments
 from pleiad.query.pace import worked
 from pleiad.query.plan import SourceKind
 from pleiad.query.rank import nearness
@@ -35,7 +37,8 @@ def builds(block: plan.Block) -> bool:
     """Whether rows of a block may build large values, in expressions or in subqueries."""
     return any(
         (isinstance(node, plan.Call) and node.function.name in BUILDING)
-        or isinstance(node, plan.UdfCall | plan.Subquery)
+        or isinstance(node, plan.UdfCall)
+        or (isinstance(node, plan.Subquery) and node.kind is not SubqueryKind.EXISTS)
         or (isinstance(node, plan.Chain) and node.operator == "||")
         or (isinstance(node, plan.Source) and node.block is not None)
         for node in plan.walk((block.sources, block.where, block.selection, block.group_by, block.aggregates))
@@ -47,10 +50,29 @@ class PlanEmitter(ExpressionEmitter):
 
     marks: Sequence[str] = ()
     """The notes of the loops around the row that is emitted, of what was built before them."""
+    has_places: bool = False
+    """Whether items come with their places, which go into the rows."""
 
     def subquery(self, block: plan.Block) -> tuple[str, str]:
         outer = tuple(name for name in self.frame if name not in ("K", "G"))
         return self.block(block, outer, self.value), ", ".join(outer)
+
+    def found(self, block: plan.Block) -> str:
+        outer = tuple(name for name in self.frame if name not in ("K", "G"))
+        name = self.fresh("q")
+        saved_frame, saved_level, saved_marks = self.frame, self.level, self.marks
+        self.frame, self.level = outer, 0
+        lines = [f"def {name}({', '.join(outer)}):"]
+
+        def answer(depth: int) -> None:
+            pad = "    " * depth
+            lines.extend((f"{pad}v = {self.value(block.selection)}", f"{pad}if v is not U: return True"))
+
+        self._loops(block, lines, 1, answer)
+        lines.append("    return False")
+        self.definitions.append("\n".join(lines))
+        self.frame, self.level, self.marks = saved_frame, saved_level, saved_marks
+        return f"{name}({', '.join(outer)})"
 
     def block(self, block: plan.Block, outer: tuple[str, ...], form: Callable[[plan.Expression], str]) -> str:
         """Define a generator function over a block's values, in their form as values or as output; returns its name."""
@@ -160,6 +182,26 @@ class PlanEmitter(ExpressionEmitter):
         self.frame, self.level, self.marks = saved_frame, saved_level, saved_marks
         return name
 
+    def placed(self, block: plan.Block) -> str:
+        """Define a generator function over places and items that gives, for each row that passes the filter, its place.
+
+        Behind it the keys of its group, and the arguments of the aggregates. Returns its name.
+        """
+        name = self.fresh("r")
+        self.frame, self.level, self.has_places = (), 0, True
+        lines = [f"def {name}(items):"]
+
+        def give(depth: int) -> None:
+            keys = self._joined(self.output, block.group_by)
+            arguments = self._joined(self.value, shared_arguments(block)[0])
+            row = ", ".join(part for part in ("p", keys, arguments) if part)
+            self._yield(f"({row},)" if block.is_grouped else "p", lines, "    " * depth)
+
+        self._loops(block, lines, 1, give)
+        self.definitions.append("\n".join(lines))
+        self.frame, self.marks, self.has_places = (), (), False
+        return name
+
     def _loops(self, block: plan.Block, lines: list[str], depth: int, body: Callable[[int], None]) -> None:
         """The loops over the sources and the test of the filter, around a body."""
         lines.append(f"{'    ' * depth}n = 0")
@@ -197,7 +239,7 @@ class PlanEmitter(ExpressionEmitter):
             depth += 1
         else:
             self._mark(source, lines, pad)
-            lines.append(f"{pad}for {name} in items:")
+            lines.append(f"{pad}for {'p, ' if self.has_places else ''}{name} in items:")
             depth += 1
         pad = "    " * depth
         lines.append(f"{pad}n += 1")
@@ -261,6 +303,8 @@ class PlanEmitter(ExpressionEmitter):
             names["all_rows"] = self.rows(dataclasses.replace(block, where=None), outer)
             condition = plan.Constant(True) if block.where is None else block.where
             names["passes"] = self.function(own, lambda: self.truth(condition))
+        if block.sources and block.sources[0].kind is SourceKind.ITEMS and read_names(self.plan) is not None:
+            names["placed"] = self.placed(block)
         if len(block.sources) == 1 and block.sources[0].kind is SourceKind.ITEMS:
             where = plan.Constant(True) if block.where is None else block.where
             names["match"] = self.function(own, lambda: self.truth(where))

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from pleiad.query import plan
 from pleiad.query.ast import SubqueryKind
-from pleiad.query.compile_support import ENVIRONMENT, membership, tag_of
+from pleiad.query.compile_support import ENVIRONMENT, TEXT_TESTS, membership, tag_of
 from pleiad.query.computed_numbers import MAY_BE_INFINITE, holds_numbers, inner_numbers, item_slots
 from pleiad.query.functions.registry import LARGE, Function
 from pleiad.query.pace import worked
@@ -277,6 +277,10 @@ class ExpressionEmitter:
                 text = self.value(body)
                 self.frame = saved
                 return f"((a{slot} := {bound_value}), {text})[1]"
+            case plan.Subquery(kind=SubqueryKind.EXISTS, block=block) if not (
+                block.is_grouped or block.distinct
+            ):
+                return self.found(block)
             case plan.Subquery(kind=kind, block=block):
                 name, arguments_text = self.subquery(block)
                 return f"{_SUBQUERY[kind]}({name}({arguments_text}))"
@@ -284,6 +288,10 @@ class ExpressionEmitter:
 
     def subquery(self, block: plan.Block) -> tuple[str, str]:
         """The generator function of a block inside this frame, and the arguments to call it with."""
+        raise AssertionError("the statement emitter generates blocks")
+
+    def found(self, block: plan.Block) -> str:
+        """A test whether a block inside this frame has a row."""
         raise AssertionError("the statement emitter generates blocks")
 
     def _list(self, nodes: tuple[plan.Expression, ...]) -> str:
@@ -350,6 +358,9 @@ class ExpressionEmitter:
             texts.append(again)
         rest = self._list(arguments[2:])
         call = f"{name}({', '.join([*texts, rest] if rest else texts)})"
+        is_string = len(arguments) == 2 and self.tag(arguments[1]) == "string"
+        if is_string and function.name in TEXT_TESTS and not isinstance(arguments[0], plan.Constant):
+            call = f"({TEXT_TESTS[function.name].format(*texts)} if {texts[0]}.__class__ is str else U)"
         return f"({' or '.join([*tests, call])})" if tests else call
 
     def _call(self, name: str, needs_context: bool, arguments: tuple[plan.Expression, ...]) -> str:

@@ -18,6 +18,14 @@ from pleiad.values.undefined import UNDEFINED
 
 _NOTHING: Final = object()
 
+TEXT_TESTS: Final = {
+    "CONTAINS": "{1} in {0}",
+    "STARTSWITH": "{0}.startswith({1})",
+    "ENDSWITH": "{0}.endswith({1})",
+    "STRINGEQUALS": "{0} == {1}",
+}
+"""What functions of two strings come to; as Python, since to call them would take longer."""
+
 
 def tag_of(value: Any) -> str:
     """The type of a constant as far as generated code is specialised for it.

@@ -50,6 +50,41 @@ def read_names(bound: plan.Plan) -> frozenset[str] | None:
     return names if names is not None and SYSTEM_PROPERTIES.isdisjoint(names) else None
 
 
+def shared_arguments(block: plan.Block) -> tuple[list[plan.Expression], list[int]]:
+    """The arguments of a block's aggregates, equal paths and constants once, and which of them each aggregate has."""
+    found: list[plan.Expression] = []
+    places: list[int] = []
+    for aggregate in block.aggregates:
+        node = aggregate.argument
+        is_plain = all(isinstance(part, plan.Member | plan.Slot | plan.Constant) for part in plan.walk(node))
+        if not is_plain or node not in found:
+            found.append(node)
+            places.append(len(found) - 1)
+        else:
+            places.append(found.index(node))
+    return found, places
+
+
+def plain_columns(bound: plan.Plan) -> list[str | plan.Constant] | None:
+    """The keys of a block's groups and the arguments of its aggregates, where all are properties of items or constants.
+
+    Properties by their names. None where rows are more than items, or anything has to be evaluated for them.
+    """
+    block = bound.block
+    if len(block.sources) != 1 or block.sources[0].kind is not plan.SourceKind.ITEMS:
+        return None
+    found: list[str | plan.Constant] = []
+    for node in (*block.group_by, *shared_arguments(block)[0]):
+        match node:
+            case plan.Member(target=plan.Slot(), key=plan.Constant(value=str() as name)):
+                found.append(name)
+            case plan.Constant():
+                found.append(node)
+            case _:
+                return None
+    return found
+
+
 def _names_below(bound: plan.Plan, root: plan.Block | plan.Expression) -> frozenset[str] | None:
     names: set[str] = set()
     whole = 0

@@ -34,6 +34,7 @@ BUSY_SLICE_SECONDS: Final = 0.001
 """A slice, and the first slice of a request that comes while others wait for theirs."""
 STEPS_OF_A_LOOK: Final = 256
 """Steps between two looks at the clock: well below a millisecond."""
+NO_END: Final = 2**62
 REQUEST_SECONDS_MIN: Final = 5.0
 """What a request may take even where a page has less time."""
 LARGE_PAGE_BYTES: Final = MB
@@ -44,6 +45,10 @@ _IDLE_WORKERS_MAX: Final = 64
 
 _Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
+
+
+class TooManyStepsError(Exception):
+    """More steps were taken than whoever evaluates has set as the most."""
 
 
 class HeldBytes:
@@ -82,6 +87,7 @@ class Pace:
         "passing_bytes",
         "pauses",
         "steps",
+        "steps_max",
     )
 
     def __init__(self, limits: Limits | None = None, seconds: float | None = None) -> None:
@@ -99,6 +105,8 @@ class Pace:
         self._seat: asyncio.Semaphore | None = None
         self.steps = 0
         """What was evaluated so far: rows, elements, parts of long strings."""
+        self.steps_max = NO_END
+        """Where evaluation is broken off by TooManyStepsError: whoever sets it goes on in another way."""
         self.pauses = 0
         """How often other requests had their turn."""
         self.kept_bytes = 0
@@ -149,6 +157,8 @@ class Pace:
     def look(self) -> None:
         """Looks at the clock."""
         self._look_at = self.steps + STEPS_OF_A_LOOK
+        if self.steps > self.steps_max:
+            raise TooManyStepsError
         now = time.perf_counter()
         if now > self._ends_at:
             raise self._out_of_time()

@@ -137,7 +137,7 @@ def _print_compound(node: ast.Expression, depth: int) -> str:
             deeper = depth + (kind is ast.SubqueryKind.ARRAY)
             return kind.value + _nested(query, deeper)
         case ast.Let(name=name, value=value, body=body):
-            return f"(LET {name} = {print_expression(value, depth)} IN ({print_expression(body, depth)}))"
+            return f"(LET {name} = {print_expression(value, depth + 1)} IN ({print_expression(body, depth + 1)}))"
         case ast.Placeholder(text=text):
             return text
     raise AssertionError(f"there is no text for {type(node).__name__}")

@@ -114,9 +114,14 @@ def _stored_path(place: Steps, computed: Collection[str]) -> tuple[str, ...] | N
         return None
     if names in _ROW_PATHS:
         return names
-    if names[0] in SYSTEM_PROPERTIES or names[0] == "id" or not all(map(_is_text, names)):
+    if names[0] in SYSTEM_PROPERTIES or names[0] == "id" or not all(map(_is_name, names)):
         return None
     return names
+
+
+def _is_name(text: str) -> bool:
+    """Whether a store tells this name from all others: U+0000, which no item has in one, ends a name in SQLite."""
+    return _is_text(text) and "\0" not in text
 
 
 def _is_text(text: str) -> bool:
@@ -409,6 +414,8 @@ def equality(path: tuple[str, ...], value: Any) -> Predicate | None:
 
 def _one_of(path: tuple[str, ...], values: Collection[Any], element: bool = False) -> Pushdown:
     """Equal to one of the values; undefined and NaN equal nothing, arrays and objects are not for stores."""
+    if len(values) > VALUES_MAX:
+        return _NOTHING  # some may be there many times, but to find that out takes long
     scalars: dict[Any, Scalar] = {}
     is_whole = True
     for value in values:
@@ -425,7 +432,7 @@ def _one_of(path: tuple[str, ...], values: Collection[Any], element: bool = Fals
         elif value is not None and not isinstance(value, bool):
             return _NOTHING
         scalars[hash_key(value)] = value
-    if not scalars or len(scalars) > VALUES_MAX:
+    if not scalars:
         return _NOTHING
     return Pushdown((Predicate(path, one_of=tuple(scalars.values()), element=element),), is_whole)
 

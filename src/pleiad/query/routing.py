@@ -388,7 +388,9 @@ class _Reader:
         if level is None:
             return None
         allowed: dict[Any, Any] = {}
-        for value in values:
+        for number, value in enumerate(values):
+            if not number % STEPS_OF_A_LOOK:
+                worked(STEPS_OF_A_LOOK)
             if isinstance(value, list | dict):
                 allowed[hash_key(UNDEFINED)] = UNDEFINED
             elif isinstance(value, float) and math.isinf(value):
@@ -459,7 +461,8 @@ def _kind(value: Any) -> int:
 
 
 def _is_list(node: plan.Expression) -> TypeGuard[plan.Constant]:
-    return isinstance(node, plan.Constant) and isinstance(node.value, list)
+    """Whether a node is a list of values, no longer than keys are told one by one."""
+    return isinstance(node, plan.Constant) and isinstance(node.value, list) and len(node.value) <= KEYS_MAX
 
 
 def _intersection(one: _Levels, two: _Levels) -> _Levels | None:

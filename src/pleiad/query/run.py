@@ -26,7 +26,14 @@ from pleiad.query.bind import bind
 from pleiad.query.compile import Factory, builds, compile_plan
 from pleiad.query.compile_support import tag_of
 from pleiad.query.context import QueryContext
-from pleiad.query.facts import filter_names, filters_plainly, gives_items, leaves, read_names
+from pleiad.query.facts import (
+    filter_names,
+    filters_plainly,
+    gives_items,
+    leaves,
+    read_names,
+    shared_arguments,
+)
 from pleiad.query.filter_paths import FilterPaths, filter_paths
 from pleiad.query.measure import RESULT_BYTES_MAX, rendered, size_of
 from pleiad.query.pace import Pace, in_turns
@@ -282,6 +289,15 @@ class Execution:
             return bool(match(item))
         return next(self.filter_rows(item), None) is not None
 
+    @property
+    def placed(self) -> Callable[[Iterable[tuple[int, dict[str, Any]]]], Iterator[Any]] | None:
+        """What gives, for items with their places, the place of each row that passes the filter.
+
+        Behind it, where there are groups, come the keys of the row's group and the arguments of the aggregates.
+        None for queries that may look at all properties.
+        """
+        return self._functions.get("placed")
+
     def project(self, row: Row) -> Any:
         """The output of a row, or of a group's keys and aggregate results; UNDEFINED is to be left out."""
         return self._functions["project"](*row)
@@ -316,7 +332,12 @@ class Execution:
     def new_groups(self) -> Groups:
         """An empty state for ``add(row)``, ``merge(other)`` and ``finish``."""
         kinds = tuple(aggregate.kind for aggregate in self.block.aggregates)
-        return Groups(kinds, self._functions["keys"], self._functions["arguments"], self.context.pace.hold)
+        block, roles = self.block, self._functions
+        _, arguments_at = shared_arguments(block)
+        keys_count = len(block.group_by)
+        return Groups(
+            kinds, roles["keys"], roles["arguments"], self.context.pace.hold, keys_count, arguments_at
+        )
 
     def finish(self, groups: Groups) -> list[Any]:
         """The result of the whole query from its groups; they come by their first rows where it asks for no order."""

@@ -77,6 +77,9 @@ class ScriptPool:
     def close(self) -> None:
         """Ends all processes; scripts that still run fail."""
         self._is_closed = True
-        for process in (*self._idle, *self._busy):
+        processes = (*self._idle, *self._busy)
+        for process in processes:
             process.kill()
+        for process in processes:
+            process.wait()
         self._idle.clear()

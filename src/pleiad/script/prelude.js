@@ -175,6 +175,11 @@
   }
 
   function textOf(body, options, makesId) {
+    // Items are indexed by the policy of their container, as requests have it too: the option is checked, and no more.
+    const { indexAction = "default" } = options;
+    if (indexAction !== "default" && indexAction !== "include" && indexAction !== "exclude") {
+      refuse(ErrorCodes.BadRequest, "The option 'indexAction' must be one of default, include, exclude.");
+    }
     if (typeof body === "string") {
       try {
         body = parse(body);
@@ -485,6 +490,10 @@
       request.self.getOperationType = () => operation;
       const { responseBody = "" } = settings;
       response = settings.hasResponse ? message(responseBody, true, {}) : null;
+      if (response !== null) {
+        response.self.getMaxResourceQuota = () => settings.quota;
+        response.self.getResourceQuotaCurrentUsage = () => settings.usage;
+      }
       const script = compiled(settings.source);
       try {
         const result = script && apply(script, undefined, values);

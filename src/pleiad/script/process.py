@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -124,7 +125,7 @@ class ScriptProcess:
                 await self._waiter
             self._received.clear()
         except OSError:
-            raise self._ended() from None
+            raise await self._ended() from None
         except BaseException:
             self.kill()
             raise
@@ -187,12 +188,17 @@ class ScriptProcess:
             self._detach()
             self._end()
 
+    def wait(self) -> None:
+        """Returns when a killed process is gone."""
+        self._process.wait()
+
     def _end(self) -> None:
         self._socket.close()
         # It may belong to another user now; without its socket it ends by itself.
         with contextlib.suppress(PermissionError):
             self._process.kill()
-        self._process.wait()
+        # The kernel takes its time to clear away what a process had; no loop waits for that.
+        threading.Thread(target=self._process.wait, name="end of a script process", daemon=True).start()
 
     def _reply_in(self, buffer: bytearray) -> Reply | None:
         """The reply in what was received so far, when it is whole."""
@@ -207,13 +213,16 @@ class ScriptProcess:
             Reply(ending, bytes(memoryview(buffer)[worker.REPLY.size : end])) if len(buffer) >= end else None
         )
 
-    def _ended(self) -> PleiadError:
+    async def _ended(self) -> PleiadError:
         """The error of a process that ended: by its alarm or our watchdog, or because the engine broke."""
-        # A socket that is closed may be seen before the process is; what killed it then decides, not our kill.
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_REAP_SECONDS)
-        self.kill()
-        by_time = self._process.returncode in (-signal.SIGALRM, -signal.SIGKILL)
+        # A socket that is closed is seen before the end of its process, by up to half a second.
+        try:
+            ending = await asyncio.to_thread(self._process.wait, _REAP_SECONDS)
+        except subprocess.TimeoutExpired:
+            ending = -signal.SIGKILL
+        finally:
+            self.kill()
+        by_time = ending in (-signal.SIGALRM, -signal.SIGKILL)
         return _out_of_time(self._limits) if by_time else errors.SCRIPT_LIMIT(reason="its process ended.")
 
     def _value(self, reply: Reply) -> Any:

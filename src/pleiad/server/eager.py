@@ -8,17 +8,21 @@ Promises
 - The coroutine runs in its own copy of the caller's context, the same one before and after the first wait.
 - Exceptions and cancellation reach it as in any task, also when the task is cancelled before its first turn.
 
-Limit: until the first real wait there is no current task, so `asyncio.timeout`, `asyncio.TaskGroup` and
+Since Python 3.12 tasks can be started so by themselves, and are: there `asyncio.wait_for`, on which much is built,
+needs a current task.
+
+Limit: before that, until the first real wait there is no current task, so `asyncio.timeout`, `asyncio.TaskGroup` and
 `asyncio.current_task` work only after it (``await asyncio.sleep(0)`` is a wait).
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Coroutine, Generator
 from contextvars import copy_context
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -41,6 +45,8 @@ class _Continuation(Coroutine[Any, Any, T]):
         if self._waiting:
             self._waiting = False
             yielded, self._yielded = self._yielded, None
+            if isinstance(yielded, asyncio.Future):
+                yielded._asyncio_future_blocking = True
             return yielded
         return self._coroutine.send(value)
 
@@ -76,15 +82,29 @@ class _Continuation(Coroutine[Any, Any, T]):
             return result
 
 
-def start(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> T | asyncio.Task[T]:
-    """Run the first step of the coroutine now: its result when that was all, else the task that goes on.
-
-    An exception of the first step is raised here. The result must not be a task itself.
-    """
+def _start_by_hand(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> T | asyncio.Task[T]:
     context = copy_context()
     try:
         yielded = context.run(coroutine.send, None)
     except StopIteration as stop:
         result: T = stop.value
         return result
+    if isinstance(yielded, asyncio.Future):
+        # A future says from the await to the turn of a task that it is awaited, and nobody else may await it meanwhile.
+        # The turn is not now, so that is taken back, and said again when it comes.
+        yielded._asyncio_future_blocking = False
     return loop.create_task(_Continuation(coroutine, yielded), context=context)
+
+
+def _start_as_task(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> T | asyncio.Task[T]:
+    task = cast(Any, asyncio.Task)(coroutine, loop=loop, eager_start=True)
+    if not task.done():
+        return cast("asyncio.Task[T]", task)
+    return cast(T, task.result())
+
+
+start = _start_as_task if sys.version_info >= (3, 12) else _start_by_hand
+"""Run the first step of a coroutine now: its result when that was all, else the task that goes on.
+
+An exception of the first step is raised here. The result must not be a task itself.
+"""

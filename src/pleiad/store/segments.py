@@ -43,6 +43,7 @@ from pleiad.store.figures import StoreFigures
 from pleiad.store.moves import CaughtUp, Division, Export, ExportMark, Totals, TotalsChange
 from pleiad.store.problems import Problems
 from pleiad.store.rows import (
+    Glance,
     ItemKey,
     LogicalPartition,
     Outcome,
@@ -184,6 +185,14 @@ class Segment(Protocol):
         """Up to `limit` rows of a selection with a document number above `after`, in the order of their numbers.
 
         Fewer than `limit` rows mean that there are no more.
+        """
+
+    def glance(
+        self, selection: Selection, names: Sequence[str], after: int, limit: int
+    ) -> Awaitable[Sequence[Glance]]:
+        """Of the rows that `select` gives, their sizes and some of their properties: one at least, at most NAMES_MAX.
+
+        Without their checksums, which are those of whole rows: the values that are in indexes have none either.
         """
 
     def ordered(

@@ -3,9 +3,6 @@
 A selection is a conjunction of simple predicates on property paths within an epk range. Each predicate is exact: a
 store gives back just the rows for which all of them hold. The steps of a path are names of object properties and
 never positions in arrays. The paths ("_ts",) and ("id",) mean the row's own timestamp and id.
-
-A reader that looks at a few properties only may say so by `names`. What a store then gives is for looking at: the row
-as it is, or one without its id, its LSN and its terms, whose body may lack all other properties.
 """
 
 from __future__ import annotations
@@ -19,6 +16,7 @@ PREDICATES_MAX = 100
 """Whoever selects by more must test the others itself."""
 
 NAMES_MAX = 8
+"""How many properties a store is asked for in the place of whole rows, at most."""
 
 Scalar = str | int | float | bool | None
 
@@ -61,8 +59,7 @@ class PathOrder:
 class Selection:
     """Rows of an epk range that satisfy all predicates and whose time to live is not over at `now`.
 
-    With `ranges`, disjoint parts of the range in their order, rows of these alone. With `names`, only these properties
-    of an item are looked at.
+    With `ranges`, disjoint parts of the range in their order, rows of these alone.
     """
 
     span: EpkRange
@@ -70,7 +67,6 @@ class Selection:
     now: int = 0
     default_ttl: int | None = None
     ranges: tuple[EpkRange, ...] = ()
-    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.predicates) > PREDICATES_MAX:

@@ -255,7 +255,10 @@ def write(file: IO[bytes], requests: Iterable[Request]) -> int:
 
 
 def _refused(name: str, wanted: str, value: object) -> RecordError:
-    shown = orjson.dumps(value).decode()
+    try:
+        shown = orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        shown = "nested too deeply"
     if len(shown) > _SHOWN_CHARACTERS:
         shown = f"{shown[:_SHOWN_CHARACTERS]}…"
     return RecordError(f"'{name}' must be {wanted}, and is {shown}")

@@ -327,7 +327,31 @@ def test_a_batch_reads_no_more_than_a_response_holds(wire: BatchWire, container:
     reply = wire.batch(link, [create("x"), *[read("big")] * 3])
     assert reply.statuses == [424, 424, 424, 413]
     assert reply.json[3]["subStatusCode"] == 3402
+    assert wire.batch(link, [read("big")] * 5).statuses == [424, 424, 424, 424, 413]
     assert ids(container) == ["big"]
+
+
+def test_a_batch_that_failed_tells_its_session_and_no_owner(
+    wire: BatchWire, container: ContainerProxy
+) -> None:
+    link = container.container_link
+    done = wire.batch(link, [create("x")])
+    failed = wire.batch(link, [read("x"), read("nothing")])
+    assert failed.statuses == [424, 404]
+    assert failed.headers["x-ms-session-token"] == done.headers["x-ms-session-token"]
+    assert failed.headers["lsn"] == done.headers["lsn"]
+    assert done.headers["x-ms-content-path"]
+    assert "x-ms-content-path" not in failed.headers
+
+
+def test_a_read_in_a_batch_takes_if_match_for_an_item_that_is_known(
+    wire: BatchWire, container: ContainerProxy
+) -> None:
+    etag = container.create_item(item("x"))["_etag"]
+    reply = wire.batch(container.container_link, [create("y"), {**read("x"), "ifMatch": etag}])
+    assert (reply.status, reply.statuses) == (207, [201, 304])
+    reply = wire.batch(container.container_link, [{**read("x"), "ifMatch": '"another"'}])
+    assert (reply.status, reply.statuses) == (200, [200])
 
 
 @pytest.mark.parametrize(

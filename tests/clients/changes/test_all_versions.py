@@ -33,12 +33,14 @@ def read_all(container: Any, **start: Any) -> tuple[list[dict[str, Any]], str]:
 
 
 def what_happened(entry: dict[str, Any]) -> tuple[str, Any, Any]:
-    """The operation, and the number in the item before and after."""
+    """The operation, and the number in the item before, where it is told, and after."""
     before = entry["previous"].get("n") if "previous" in entry else None
     return entry["metadata"]["operationType"], before, entry["current"].get("n")
 
 
-def test_creates_replaces_patches_and_deletes_come_with_both_images_in_order(container: Any) -> None:
+def test_creates_replaces_patches_and_deletes_come_in_order_and_deletes_with_the_item_before(
+    container: Any,
+) -> None:
     nothing, place = read_all(container)
     assert nothing == []
     container.create_item({"id": "x", "pk": "a", "n": 1})
@@ -50,12 +52,14 @@ def test_creates_replaces_patches_and_deletes_come_with_both_images_in_order(con
     changes, place = read_all(container, continuation=place)
     assert list(map(what_happened, changes)) == [
         ("create", None, 1),
-        ("replace", 1, 2),
-        ("replace", 2, 3),
-        ("replace", 3, 4),
+        ("replace", None, 2),
+        ("replace", None, 3),
+        ("replace", None, 4),
         ("delete", 4, None),
         ("create", None, 5),
     ]
+    told = [entry["metadata"] for entry in changes]
+    assert [each.get("previousImageLSN") for each in told[1:5]] == [each["lsn"] for each in told[:4]]
     assert read_all(container, continuation=place)[0] == []
 
 
@@ -163,6 +167,8 @@ def test_the_feed_starts_from_now_or_a_continuation_only(container: Any, wire: F
     link = container.container_link
     beginning = wire.get(link, A_IM="Full-Fidelity Feed")
     assert (beginning.status, "from the beginning" in beginning.message) == (400, True)
+    assert "FullFidelity Change Feed must have valid If-None-Match header." in beginning.message
+    assert "You must read the change feed from within the retention period." in beginning.message
     a_time = wire.all_versions(link, If_Modified_Since="Thu, 01 Jan 2026 00:00:00 GMT")
     assert (a_time.status, "from a time" in a_time.message) == (400, True)
     assert wire.all_versions(link).status == 304
@@ -210,8 +216,8 @@ def test_a_renamed_item_is_one_change(container: Any) -> None:
     container.create_item({"id": "x", "pk": "a", "n": 1})
     container.replace_item("x", {"id": "y", "pk": "a", "n": 2})
     (_, renamed), _ = read_all(container, continuation=place)
-    assert what_happened(renamed) == ("replace", 1, 2)
-    assert (renamed["previous"]["id"], renamed["current"]["id"]) == ("x", "y")
+    assert what_happened(renamed) == ("replace", None, 2)
+    assert renamed["current"]["id"] == "y"
 
 
 def test_a_hierarchical_key_is_told_level_by_level_and_a_prefix_is_a_scope(

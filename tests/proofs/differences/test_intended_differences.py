@@ -92,6 +92,27 @@ def test_a_lone_surrogate_is_refused(pleiad_server: RunningServer, container: Co
     assert "surrogate" in answer["message"]
 
 
+@pytest.mark.every_store
+def test_a_name_with_the_character_0_is_refused(
+    pleiad_server: RunningServer, container: ContainerProxy
+) -> None:
+    """SQLite takes it for the end of the name: `v` would be found where an item has `v` with that character behind it,
+    and an item would answer a query by the wrong one of two properties. In values it is a character like any other."""
+    body = rb'{"id":"1","pk":"a","v\u0000":"other","v":"one"}'
+    status, answer = post_item(pleiad_server, container.container_link, body, '["a"]')
+    assert (status, "U+0000" in answer["message"]) == (400, True)
+    container.create_item({"id": "2", "pk": "a", "v": "one\0"})
+    patch = [{"op": "set", "path": "/w", "value": {"v\0": 1}}]
+    with pytest.raises(CosmosHttpResponseError, match="U\\+0000"):
+        container.patch_item("2", "a", patch)
+    found: Iterable[Any] = container.query_items(
+        "SELECT VALUE c.id FROM c WHERE c.v = 'one\\u0000'", partition_key="a"
+    )
+    assert list(found) == ["2"]
+    none = container.query_items("SELECT * FROM c WHERE IS_DEFINED(c['v\\u0000'])", partition_key="a")
+    assert list(none) == []
+
+
 def test_integers_of_64_bits_keep_all_their_digits(
     pleiad_server: RunningServer, container: ContainerProxy
 ) -> None:

@@ -34,6 +34,8 @@ MASTER_KEY = base64.b64encode(b"m" * 64).decode()
 READ_ONLY_KEY = base64.b64encode(b"r" * 64).decode()
 WRONG_KEY = base64.b64encode(b"w" * 64).decode()
 KEY_HEADER = "x-ms-documentdb-partitionkey"
+VICTIM, TWIN = "victim", "t7zfsqvnjzm7fbjJ\ud6d5\x12\x7f|+`f3q\x0e\u0259 "
+"""Two values with one hash of version 2; the second was worked out backwards, in seconds."""
 
 Headers = Mapping[str, str]
 

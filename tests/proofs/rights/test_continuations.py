@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
+from pleiad.keys.definition import KeyDefinition
+from pleiad.keys.hash import epk
 from tests.proofs.rights.account import (
     KEY_HEADER,
     MASTER_KEY,
+    TWIN,
+    VICTIM,
     Account,
     Answer,
     OpenAccount,
@@ -133,3 +137,41 @@ async def test_the_token_of_one_container_or_feed_of_metadata_is_none_of_another
         for made_up in ("1", "0", "-1", "x", token[:-4], token[:-4] + "AAA="):
             answer = await a.send("GET", ["dbs"], proof, None, {"x-ms-continuation": made_up})
             assert answer.status == 400
+
+
+RANGE = {"x_ms_read_key_type": "EffectivePartitionKeyRange"}
+
+
+@pytest.mark.parametrize(
+    "text", [*QUERIES, "SELECT VALUE COUNT(1) FROM c", "SELECT VALUE MAX(c.said) FROM c"]
+)
+async def test_the_token_of_a_key_with_the_same_hash_shows_nothing_of_it(
+    text: str, account: OpenAccount
+) -> None:
+    """Neither of the key itself nor of the range of its hash, and nothing of what is kept for the pages of either."""
+    async with account() as a:
+        for pk, word in ((VICTIM, "SECRET"), (TWIN, "mine")):
+            for number in range(4):
+                item = {
+                    "id": f"{word}{number}",
+                    "pk": pk,
+                    "said": f"{word}{number}",
+                    "tags": [word, "common", number],
+                }
+                await a.as_master("POST", DOCS, item, {KEY_HEADER: json.dumps([pk])})
+        query = {"query": text.replace("c.pk", "c.said")}
+        mine = holder_of(await a.token("mine", "Read", "dbs/d/colls/c", [TWIN]))("POST", DOCS)
+        master = signed(MASTER_KEY, "POST", DOCS)
+        hashed = epk((VICTIM,), KeyDefinition(("/pk",), "Hash", 2)).hex().upper()
+        ends = {"x_ms_start_epk": hashed, "x_ms_end_epk": f"{hashed}FF"}
+        for key, headers in ((VICTIM, {}), (None, {**RANGE, **ends})):
+            token = ""
+            while True:
+                answer = await page(a, master, query, token, key, **headers)
+                assert answer.status == 200, answer.body
+                token = answer.headers.get("x-ms-continuation", "")
+                if not token:
+                    break
+                seen = await page(a, mine, query, token, TWIN)
+                assert seen.status == 400 if key else seen.status in (200, 400), seen.body
+                assert b"SECRET" not in seen.body

@@ -13,6 +13,8 @@ from pleiad.keys.hash import epk
 from tests.proofs.rights.account import (
     KEY_HEADER,
     MASTER_KEY,
+    TWIN,
+    VICTIM,
     Account,
     Answer,
     OpenAccount,
@@ -405,9 +407,6 @@ async def test_a_name_that_looks_like_a_rid_leads_nobody_astray(account: OpenAcc
 
 
 # -- values with one hash ----------------------------------------------------------------------------
-
-VICTIM, TWIN = "victim", "t7zfsqvnjzm7fbjJ\ud6d5\x12\x7f|+`f3q\x0e\u0259 "
-"""Two values with one hash of version 2; the second was worked out backwards, in seconds."""
 
 
 @pytest.mark.every_store

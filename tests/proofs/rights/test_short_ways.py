@@ -13,9 +13,11 @@ from pleiad.engine import container
 from pleiad.engine.operation import Operation
 from pleiad.heads.nosql import key_header, routes
 from pleiad.heads.nosql.auth import Authenticator
+from pleiad.heads.nosql.point_read import PointReads, Sought
 from pleiad.item import body
 from pleiad.store.rows import Row
 from pleiad.store.segments import WAIT, Waiting
+from pleiad.store.sqlite.mutate import Applier
 from pleiad.store.sqlite.reads import SegmentReads
 from tests.proofs.rights.account import KEY_HEADER, MASTER_KEY, Account, Answer, OpenAccount, signed
 from tests.proofs.rights.test_table import FLAGS, Try, body_of, operation_of, tries
@@ -70,8 +72,8 @@ _COPY = re.compile("copies/[0-9a-f]+")
 _RANDOM_ETAG = re.compile(rb'"_etag":"[^,]*"')
 
 
-def without_short_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is at hand, remembered or seen at a glance from now on."""
+def with_rows_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No row is at hand from now on."""
     at_once = SegmentReads.read_at_once
 
     async def read(self: SegmentReads, epk: bytes, id: str) -> Row | None:
@@ -82,10 +84,17 @@ def without_short_ways(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(SegmentReads, "read", read)
     monkeypatch.setattr(SegmentReads, "read_at_once", wait)
+
+
+def without_short_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is at hand, remembered or seen at a glance from now on."""
+    with_rows_waited_for(monkeypatch)
+    monkeypatch.setattr(PointReads, "find", lambda *_: None)
     monkeypatch.setattr(Authenticator, "proves_master_key", lambda *_: False)
     monkeypatch.setattr(key_header, "REMEMBERED_BYTES_MAX", 0)
     monkeypatch.setattr(container, "_PLACE_CHARACTERS_MAX", -1)
-    monkeypatch.setattr(body, "_is_plainly_good", lambda *_: False)
+    monkeypatch.setattr(body, "_is_plainly_shallow", lambda *_: False)
+    monkeypatch.setattr(Applier, "_create", lambda *_: None)
     monkeypatch.setattr(routes, "_MARKS", frozenset({b"x-ms-date"}))
 
 
@@ -110,13 +119,17 @@ def requests(account: Account) -> Iterator[tuple[Try, Operation, dict[str, str],
                 yield tried, operation, {KEY_HEADER: key}, raw
 
 
-async def answers(account: Account) -> list[tuple[str, int, dict[str, str], bytes]]:
+async def answers(account: Account, has_fault: bool) -> list[tuple[str, int, dict[str, str], bytes]]:
     said = []
-    for tried, operation, headers, sent in requests(account):
+    asked = list(requests(account))
+    if not has_fault:
+        account.engine.faults.clear()
+    for tried, operation, headers, sent in asked:
         proof = signed(MASTER_KEY, tried.method, tried.segments)
         given = {"x-ms-activity-id": "one", **headers}
-        for _ in range(2):  # the second time much is known
-            answer = await account.send(tried.method, tried.segments, proof, sent, given)
+        # The second time much is known, and clients read without a body.
+        for raw in (sent, None if tried.method == "GET" else sent):
+            answer = await account.send(tried.method, tried.segments, proof, raw, given)
             path = _COPY.sub("copies/1", "/".join(tried.segments))
             shown = f"{tried.method} /{path} {headers} {sent!r:.60}"
             said.append((shown, answer.status, *_lasting(operation, answer)))
@@ -129,7 +142,7 @@ def _lasting(operation: Operation, answer: Answer) -> tuple[dict[str, str], byte
         return {}, b""
     headers = {name: value for name, value in answer.headers.items() if name not in _OF_TIME}
     text = _VARYING.sub(b"", answer.body)
-    if operation.is_item_operation:
+    if operation.is_item_operation and operation is not Operation.READ_BARRIER:
         return headers, text
     headers.pop("etag", None)
     return headers, _RANDOM_ETAG.sub(b"", text)
@@ -143,15 +156,43 @@ def figures(account: Account) -> list[tuple[str, int, int, float]]:
     ]
 
 
+@pytest.mark.parametrize("has_fault", [False, True])
 async def test_every_operation_is_answered_alike_without_what_is_known_already(
-    account: OpenAccount, monkeypatch: pytest.MonkeyPatch
+    account: OpenAccount, monkeypatch: pytest.MonkeyPatch, has_fault: bool
 ) -> None:
     monkeypatch.setattr(time, "time", lambda: float(NOW))
+    find, found = PointReads.find, []
+
+    def noted(*asked: Any) -> Sought | None:
+        sought = find(*asked)
+        found.append(sought is not None)
+        return sought
+
+    monkeypatch.setattr(PointReads, "find", noted)
     async with account("short") as opened:
-        short, counted = await answers(opened), figures(opened)
+        short, counted = await answers(opened, has_fault), figures(opened)
+    # While there is a fault every request is looked at.
+    assert any(found) is not has_fault
     without_short_ways(monkeypatch)
     async with account("long") as opened:
-        for one, other in zip(short, await answers(opened), strict=True):
+        for one, other in zip(short, await answers(opened, has_fault), strict=True):
             assert one == other
         assert counted == figures(opened)
     assert len(short) > 1_000
+
+
+async def test_a_point_read_is_answered_alike_when_its_row_has_to_be_waited_for(
+    account: OpenAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def read(opened: Account, id: str) -> tuple[int, dict[str, str], bytes]:
+        segments = ["dbs", "d", "colls", "c", "docs", id]
+        headers = {"x-ms-activity-id": "one", KEY_HEADER: '["a"]'}
+        answer = await opened.send("GET", segments, signed(MASTER_KEY, "GET", segments), None, headers)
+        return answer.status, *_lasting(Operation.READ_ITEM, answer)
+
+    async with account("short") as opened:
+        opened.engine.faults.clear()
+        at_once = [await read(opened, id) for id in ("1", "none")]
+        with_rows_waited_for(monkeypatch)
+        assert [await read(opened, id) for id in ("1", "none")] == at_once
+        assert [status for status, _, _ in at_once] == [200, 404]

@@ -76,6 +76,9 @@ def test_a_running_server_backs_itself_up_and_what_was_acknowledged_is_there_aft
     assert "all is whole" in done("check", backups / second["name"])
     assert "restored 21 items" in done("restore", backups / second["name"], tmp_path / "restored")
     assert "is not empty" in refused("restore", backups, tmp_path / "restored")
+    inside = backups / second["name"] / "deep" / "data"
+    assert "would be removed with" in refused("restore", backups, inside)
+    assert not inside.parent.exists()
     assert "is a backup" in refused("serve", "--data", backups / second["name"], "--port", 0)
     with serving("--data", tmp_path / "restored", "--port", 0) as served:
         assert things(served.port).read_item("later", "a")["id"] == "later"

@@ -87,6 +87,7 @@ def test_an_online_copy_is_cancelled(server: RunningServer) -> None:
         (["db/a", "db/b", "--throughput", "400", "--shared"], 2, "give only one of"),
         (["db/a", "db/b", "--share", "2"], 2, "2"),
         (["db/a", "db/a"], 1, "are the same container"),
+        (["db/a", "db/b", "--partition-key", "/x,/x"], 1, "its paths must all be different"),
         (["db/none", "db/b"], 1, "There is no container 'none'"),
         (["db/a", "db/b", "--set", "/k=NO_SUCH(c)"], 1, "NO_SUCH"),
         (["--status", "nonsense"], 1, "There is no copy 'nonsense'"),

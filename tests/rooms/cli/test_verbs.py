@@ -54,6 +54,20 @@ def test_every_verb_is_in_the_manual() -> None:
 def test_a_verb_that_does_not_exist_is_refused() -> None:
     result = CliRunner().invoke(cli, ["fly"])
     assert (result.exit_code, "No such command 'fly'" in result.stderr) == (2, True)
+    assert "No such command 'serv'. Did you mean 'serve'?" in CliRunner().invoke(cli, ["serv"]).stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
+def test_output_that_cannot_be_written_is_said_in_a_sentence() -> None:
+    program = "from pleiad.cli.main import main; main()"
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program, "--help"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "Error: the output cannot be written: No space left on device\n",
+    )
 
 
 OPENS_FILES = ("serve", "check", "copy-data", "import", "export", "backup", "restore")

@@ -100,6 +100,15 @@ async def test_a_logical_partition_that_grows_too_large_ends_the_copy(account: O
         assert await is_as_before(opened)
 
 
+async def test_items_that_would_get_names_that_no_item_has_end_the_copy(account: OpenAccount) -> None:
+    async with account() as opened:
+        source = await opened.container("a")
+        await opened.put(source, id="1", pk="p", text='{"a\\u0000":1}')
+        job = await opened.failed(set={"/more": "StringToObject(c.text)"})
+        assert "has the character U+0000" in job.problem
+        assert await is_as_before(opened)
+
+
 async def test_items_that_grow_too_large_end_the_copy(account: OpenAccount) -> None:
     async with account(Limits(item_bytes=2_000)) as opened:
         source = await opened.container("a")

@@ -13,11 +13,12 @@ import pytest
 
 from pleiad import errors
 from pleiad.engine.access import IDENTITY, MASTER, NOBODY, READ_ONLY, Caller, Grant, Role, Target
-from pleiad.engine.desk import Cut, Desk, Destination, Visit
+from pleiad.engine.desk import Cut, Desk
 from pleiad.engine.engine import Engine
 from pleiad.engine.faults import Effect, Rule
 from pleiad.engine.items import Key
 from pleiad.engine.operation import Operation
+from pleiad.engine.visit import Destination, Visit
 from pleiad.errors import PleiadError, Reason
 from pleiad.limits import Limits
 from pleiad.partition.governor import Throttle

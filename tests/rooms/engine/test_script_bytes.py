@@ -14,6 +14,7 @@ from pleiad.engine import items
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.script import definition, execution
+from pleiad.engine.script.query import ScriptPage, ScriptQueries
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.script import worker
@@ -106,3 +107,22 @@ async def test_an_operation_larger_than_a_request_is_refused_where_it_is_made(en
         container = await filled(opened, 0, 0)
         with pytest.raises(PleiadError, match="larger than a request may be"):
             await run(opened, container, create)
+
+
+async def test_the_operations_of_a_round_end_with_the_time_of_the_script(
+    engine: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages: list[ScriptPage] = []
+    page = ScriptQueries.page
+
+    async def last(queries: ScriptQueries, operation: dict[str, Any]) -> ScriptPage:
+        pages.append(await page(queries, operation))
+        monkeypatch.setattr(queries._clock, "_ends_at", 0.0)
+        return pages[-1]
+
+    monkeypatch.setattr(ScriptQueries, "page", last)
+    async with engine(Limits()) as opened:
+        container = await filled(opened, 10, 10)
+        with pytest.raises(PleiadError, match="The script was stopped"):
+            await run(opened, container, READ_MANY, 30)
+    assert len(pages) == 1, "none of the other operations was begun"

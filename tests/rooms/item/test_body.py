@@ -57,6 +57,8 @@ def exact(text: bytes | str) -> Any:
         (b'{"a":"\\udc00"}', "lone surrogate"),
         (b'{"a":"\\ud800\\u0041"}', "lone surrogate"),
         (b'{"\\ud800":1}', "lone surrogate"),
+        (b'{"a\\u0000":1}', "the name of a property has the character U\\+0000"),
+        (b'{"a":[{"b":{"\\u0000c":1}}]}', "the name of a property has the character U\\+0000"),
         (b'\xef\xbb\xbf{"a":1}', "byte order mark"),
         (b'{"a":"\x01"}', "control character"),
     ],

@@ -110,6 +110,34 @@ def test_a_deep_cell_costs_its_row_only(other: bytes) -> None:
     assert all("deep" in entry.problem or "UTF-8" in entry.problem for entry in found[:2])
 
 
+@pytest.mark.parametrize("levels", [254, 1_000, 5_000])
+@pytest.mark.parametrize("form", [Form.JSONL, Form.JSON])
+@pytest.mark.parametrize("is_left_out", [False, True])
+def test_a_deep_item_costs_itself_only(tmp_path: Path, levels: int, form: Form, is_left_out: bool) -> None:
+    path = tmp_path / "items"
+    deep = b'{"id":"2","a":%b%b}' % (b"[" * levels, b"]" * levels)
+    path.write_bytes(b'{"id":"1"}\n%b\n{"id":"3"}\n' % deep)
+    with open_items(path, ReadOptions(form=form)) as items:
+        if is_left_out:
+            items.leave_out_but(["id"])
+        found = list(items)
+    assert [entry.value for entry in found] == [{"id": "1"}, None, {"id": "3"}]
+    assert "deep" in found[1].problem or "not JSON" in found[1].problem
+
+
+def test_a_quote_that_is_never_closed_is_said_with_its_line() -> None:
+    read = read_rows(io.BytesIO(b'id,a\n1,"x\ny"\n2,"z\n3,w\n'), ",", ())
+    assert next(read).value == {"id": "1", "a": "x\ny"}
+    with pytest.raises(ItemFileError, match=r"line 4: .* a quote that is never closed"):
+        next(read)
+    with pytest.raises(ItemFileError, match=r"line 1: .* a quote that is never closed"):
+        rows(b'id,"a\n1,2\n')
+    assert [entry.value for entry in rows(b'id,a\n1,5" of it\n2,"x"')] == [
+        {"id": "1", "a": '5" of it'},
+        {"id": "2", "a": "x"},
+    ]
+
+
 # -- what an import writes --------------------------------------------------------------------------
 
 

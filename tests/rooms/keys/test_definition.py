@@ -78,6 +78,7 @@ def test_a_path_is_names_behind_slashes(path: str, steps: tuple[str, ...]) -> No
         '/a"b"',
         "/a\\b",
         '/"a\\"',
+        '/"a\0"',
     ],
 )
 def test_a_path_that_names_no_single_property_is_refused(path: str) -> None:

@@ -17,7 +17,7 @@ from pleiad.query import QueryContext, compile_query
 from pleiad.query.cache import QueryCache
 from pleiad.query.gateway_plan import gateway_plan
 from pleiad.query.pace import Pace
-from pleiad.query.routing import key_values
+from pleiad.query.routing import KEYS_MAX, key_values
 from pleiad.server.http.failures import status_of
 from pleiad.values.undefined import UNDEFINED
 
@@ -215,6 +215,12 @@ def test_a_filter_names_prefixes_of_hierarchical_keys(
     assert key_values(query.plan, {}, [("a",), ("b",), ("d", "e")]) == expected
 
 
+def test_a_list_longer_than_keys_are_told_names_none_of_them(limits: Limits) -> None:
+    query = compile_query("SELECT * FROM c WHERE ARRAY_CONTAINS(@p, c.a)", limits)
+    assert key_values(query.plan, {"@p": [1] * KEYS_MAX}, [("a",)]) == [(1,)]
+    assert key_values(query.plan, {"@p": [1] * (KEYS_MAX + 1)}, [("a",)]) is None
+
+
 def test_routing_never_loses_a_match(limits: Limits, context: QueryContext, generator: Any) -> None:
     for seed in range(1_500):
         made = generator.Generator(seed)
@@ -274,6 +280,14 @@ def test_a_count_of_distinct_values_is_left_to_the_client(limits: Limits) -> Non
     info = plan_of("SELECT COUNT(1) AS n FROM (SELECT DISTINCT VALUE c.a FROM c)", limits)["queryInfo"]
     assert info["dCountInfo"] == {"dCountAlias": "n"}
     assert info["rewrittenQuery"] == "SELECT DISTINCT VALUE c.a\nFROM c"
+
+
+def test_the_lines_of_a_subquery_in_let_stand_one_level_deeper(limits: Limits) -> None:
+    info = plan_of("SELECT VALUE SUM(1) FROM c WHERE (LET v = c.b IN v = (SELECT VALUE 1))", limits)[
+        "queryInfo"
+    ]
+    lines = ["WHERE (LET v = c.b IN ((v = (", "        SELECT VALUE 1", "    ))))"]
+    assert info["rewrittenQuery"].splitlines()[2:] == lines
 
 
 REWRITTEN = [

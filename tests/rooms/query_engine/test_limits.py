@@ -136,13 +136,13 @@ async def test_point_reads_go_on_while_a_heavy_query_runs(world: Any) -> None:
 
 async def test_a_query_that_is_given_up_stops(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     chunks: list[int] = []
-    original = Partition.select
+    original = Partition.glance
 
     async def counted(self: Partition, *arguments: Any) -> Any:
         chunks.append(1)
         return await original(self, *arguments)
 
-    monkeypatch.setattr(Partition, "select", counted)
+    monkeypatch.setattr(Partition, "glance", counted)
     async with world(partitions=2) as w:
         await fill(w, 6_000)
         task = asyncio.create_task(execution.run(w.container, w.request(HEAVY)))
@@ -174,13 +174,13 @@ async def test_a_client_that_hangs_up_stops_its_query(
     monkeypatch: pytest.MonkeyPatch, world_of: Any, store_of: StoreOf
 ) -> None:
     chunks: list[int] = []
-    original = Partition.select
+    original = Partition.glance
 
     async def counted(self: Partition, *arguments: Any) -> Any:
         chunks.append(1)
         return await original(self, *arguments)
 
-    monkeypatch.setattr(Partition, "select", counted)
+    monkeypatch.setattr(Partition, "glance", counted)
     node = Node(Settings(port=0, store=store_of(), throttle="observe"))
     await node.start()
     await node.engine.create_database({"id": "d"}, None)

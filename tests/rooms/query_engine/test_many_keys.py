@@ -30,7 +30,7 @@ LITERALS = "'a', 'b', 'c', 1, true, null, 2.5"
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Selection]:
     """Everything that partitions are asked for."""
     found: list[Selection] = []
-    for name in ("select", "count", "ordered"):
+    for name in ("select", "glance", "count", "ordered"):
         original = getattr(Partition, name)
 
         def noted(self: Any, selection: Selection, *rest: Any, _original: Any = original, **more: Any) -> Any:

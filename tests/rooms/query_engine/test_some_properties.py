@@ -28,6 +28,22 @@ QUERIES = (
     "SELECT c.g, MIN(c.n) AS low, MAX(c.n) AS high FROM c GROUP BY c.g",
     "SELECT c.g, SUM(c.n) AS total, AVG(c.n) AS mean FROM c WHERE IS_NUMBER(c.n) GROUP BY c.g",
     "SELECT c.g, MAKELIST(c.n) AS list, MAKESET(c.n) AS kinds FROM c GROUP BY c.g",
+    "SELECT c.g, c.n, SUM(c.n) AS total, AVG(c.n) AS mean, MIN(c.n) AS low, MAX(c.n) AS high FROM c GROUP BY c.g, c.n",
+    "SELECT c.g, SUM(c.wide) AS total, AVG(c.wide) AS mean, MAX(c.wide) AS high FROM c GROUP BY c.g",
+    "SELECT c.g, MIN(c.n * 1.5) AS low, SUM(1 / c.n) AS parts, COUNTIF(c.n = 3) AS n FROM c GROUP BY c.g",
+    "SELECT c.n % 3 AS rest, COUNT(1) AS n FROM c GROUP BY c.n % 3",
+    "SELECT c.g FROM c GROUP BY c.g",
+    "SELECT t, SUM(c.n) AS total, MIN(t) AS low FROM c JOIN t IN c.tags GROUP BY t",
+    "SELECT t, COUNT(1) AS n FROM c JOIN t IN c.tags WHERE c.n < 4 GROUP BY t",
+    "SELECT VALUE COUNT(1) FROM c JOIN t IN c.tags WHERE STARTSWITH(t, 'X', true)",
+    "SELECT c.pk, t FROM c JOIN t IN c.tags WHERE c.n = 5 AND t = 'x'",
+    "SELECT VALUE c.pk FROM c WHERE STARTSWITH(c.g, 'A', true)",
+    "SELECT VALUE c.n FROM c WHERE EXISTS(SELECT VALUE t FROM t IN c.tags WHERE t.x = 1)",
+    "SELECT VALUE c.n FROM c WHERE ARRAY_CONTAINS(c.tags, {'x': 1}, true) OR CONTAINS(c.g, 'e')",
+    "SELECT VALUE c.n FROM c WHERE CONTAINS(c.g, 'b') OFFSET 4 LIMIT 7",
+    "SELECT TOP 5 c.n, c.g FROM c WHERE CONTAINS(c.g, 'd') ORDER BY c.n DESC",
+    "SELECT DISTINCT c.g, t FROM c JOIN t IN c.tags WHERE c.n > 1",
+    "SELECT VALUE MAX(c.g) FROM c WHERE c.n / c.n = 1",
     "SELECT VALUE SUM(c.n) FROM c",
     "SELECT VALUE COUNT(1) FROM c WHERE CONTAINS(c.g, 'A', true)",
     "SELECT DISTINCT VALUE c.g FROM c",
@@ -61,6 +77,8 @@ async def fill(w: Any, count: int) -> None:
         }
         if number % 11 == 0:
             item["n"] = number / 10
+        if number % 17 == 0:
+            item["wide"] = (2**53 + number, 1e308, -(2**63), number + 0.1)[number % 4]
         if number % 100 == 0:
             item["many"] = list(range(number // 10))
         if number % 13 == 0:

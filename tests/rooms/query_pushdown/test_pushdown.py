@@ -138,6 +138,7 @@ LEFT_OUT = [
     "EXISTS(SELECT VALUE t FROM t IN c.tags WHERE t.x = 1)",
     "c._etag = 'x'",
     "c._rid = 'x'",
+    "c['a\\u0000'] = 1",
     "c._ts.x = 1",
     "false",
     "1",

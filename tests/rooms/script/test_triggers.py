@@ -176,3 +176,16 @@ def test_the_charge_has_a_base_for_each_trigger(scripted: Scripted) -> None:
     plain_ru = float(scripted.headers["x-ms-request-charge"])
     scripted.container.create_item({"id": "2", "pk": "a"}, pre_trigger_include=f"{nothing},{nothing}")
     assert float(scripted.headers["x-ms-request-charge"]) == pytest.approx(plain_ru + 2, abs=0.011)
+
+
+def test_a_post_trigger_is_told_how_large_the_container_is_and_may_be(scripted: Scripted) -> None:
+    told = """function () {
+      var response = getContext().getResponse(), body = response.getBody();
+      body.told = [response.getResourceQuotaCurrentUsage(), response.getMaxResourceQuota()];
+      response.setBody(body);
+    }"""
+    name = scripted.trigger(told, "Post")
+    usage, quota = scripted.container.create_item({"id": "1", "pk": "a"}, post_trigger_include=name)["told"]
+    assert usage.startswith("collectionSize=")
+    assert quota.startswith("collectionSize=")
+    assert usage != quota

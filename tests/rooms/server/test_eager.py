@@ -142,3 +142,30 @@ async def test_context_variables_stay_inside_and_last_over_waits() -> None:
 
     assert await start_and_wait(remember()) == "inside"
     assert mark.get() == "unset"
+
+
+async def test_two_may_wait_for_one_future() -> None:
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[str] = loop.create_future()
+
+    async def wait() -> str:
+        return await future
+
+    started = [eager.start(wait(), loop) for _ in range(3)]
+    await asyncio.sleep(0)
+    future.set_result("here")
+    assert [await each for each in started if isinstance(each, asyncio.Task)] == ["here"] * 3
+
+
+async def test_what_is_waited_for_first_may_have_a_time_limit() -> None:
+    """On each version of Python: from 3.12 on it takes a current task."""
+
+    async def wait(seconds: float) -> str:
+        return await asyncio.wait_for(asyncio.sleep(seconds, "rested"), 60)
+
+    loop = asyncio.get_running_loop()
+    started: list[Any] = []
+    # Called by the loop, as by a connection: this test is a task itself.
+    loop.call_soon(lambda: started.append(eager.start(wait(0.001), loop)))
+    await asyncio.sleep(0)
+    assert await started[0] == "rested"

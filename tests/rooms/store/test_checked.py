@@ -105,6 +105,7 @@ async def live(segment: Segment) -> None:
     await segment.logical_partitions(WHOLE)
     await segment.largest_logical_partitions(WHOLE, 2)
     await segment.select(Selection(WHOLE, default_ttl=TTL, now=1_001), 1, 3)
+    await segment.glance(Selection(WHOLE), ("a", "b"), 1, 3)
     await segment.count(Selection(WHOLE))
     await segment.totals(WHOLE)
     await segment.middle(WHOLE)
@@ -234,6 +235,10 @@ LIES: dict[str, tuple[str, str, Lie]] = {
     "more rows than asked for": ("11", "scan", first(lambda told: [*told, *told])),
     "a row that was there before": ("11", "scan", first(lambda told: [told[0]._replace(number=1)])),
     "a row of another range": ("11", "scan", first(lambda told: [told[0]._replace(epk=b"\xff")])),
+    "glances out of order": ("11", "glance", first(lambda told: told[::-1])),
+    "a glance without a property": ("11", "glance", first(lambda told: [told[0][:-1]])),
+    "a glance at a row that was there before": ("11", "glance", first(lambda told: [(1, *told[0][1:])])),
+    "more glances than asked for": ("11", "glance", first(lambda told: [*told, (1 << 50, *told[0][1:])])),
     "changes out of order": ("11", "changes", first(lambda told: told[::-1])),
     "changes beyond the limit": ("11", "changes", first(lambda told: [*told, told[1]._replace(lsn=99)])),
     "versions out of order": ("11", "versions", at(4, lambda told, *_: told[::-1])),

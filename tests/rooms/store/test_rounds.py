@@ -14,6 +14,7 @@ import pytest
 from pleiad.errors import REQUEST_TIMEOUT, PleiadError
 from pleiad.store.rows import Mutation, PartitionWrite, Result, Verb
 from pleiad.store.sqlite.file_system import FileSystem, file_system_of
+from pleiad.store.sqlite.rounds import SHARED_FILES_MIN, SyncCosts
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.store import SqliteStore
 from tests.waiting import until
@@ -35,6 +36,8 @@ class Syncs:
 @pytest.fixture
 def syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Syncs]:
     """For tests that need a file system which is synced as a whole."""
+    # What both ways take depends on the machine: here files are always synced together where they may be.
+    monkeypatch.setattr(SyncCosts, "together_pays", lambda _, files: files >= SHARED_FILES_MIN)
     found = file_system_of(tmp_path)
     if found is None:
         monkeypatch.setattr(
@@ -196,3 +199,18 @@ async def test_a_store_that_does_not_sync_commits_without_a_thread(tmp_path: Pat
     await segment.commit(put("one"))
     assert seen == [threading.get_ident()]
     await store.close()
+
+
+def test_files_are_synced_together_only_while_that_is_the_cheaper_way() -> None:
+    costs = SyncCosts()
+    assert not costs.together_pays(2)
+    assert costs.together_pays(4), "nothing is known, so it is tried"
+    costs.note(4, True, 0.010)
+    assert not costs.together_pays(4), "and so is the other way"
+    costs.note(4, False, 0.004)
+    assert not costs.together_pays(4)
+    assert costs.together_pays(12)
+    for _ in range(100):
+        costs.note(4, True, 0.002)
+    chosen = [costs.together_pays(4) for _ in range(64)]
+    assert chosen.count(False) == 2, "now and then the dearer way is gone, to see whether it still is"

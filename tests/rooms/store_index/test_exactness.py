@@ -21,9 +21,11 @@ from pleiad.item.ttl import is_expired
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.store.index_use import IndexSettings
 from pleiad.store.postgres import select as postgres_select
+from pleiad.store.postgres.select import NAMES_READ_MAX
 from pleiad.store.rows import Mutation, PartitionWrite, Row, Verb
 from pleiad.store.segments import Segment
 from pleiad.store.selection import (
+    NAMES_MAX,
     Bound,
     IndexedPath,
     OrderPosition,
@@ -245,11 +247,32 @@ async def ordered_all(
         after = OrderPosition.from_json(orjson.loads(orjson.dumps(page[-1][1].to_json())))
 
 
+def seen(row: Row, names: Sequence[str]) -> tuple[Any, ...]:
+    """What a glance at a row shows; with `repr`, since 1 and true are equal in Python."""
+    value = orjson.loads(row.body)
+    return (row.number, row.size_bytes, *(repr(value[name]) if name in value else MISSING for name in names))
+
+
+async def glance_all(segment: Segment, selection: Selection, names: Sequence[str], limit: int) -> list[Any]:
+    found: list[Any] = []
+    while page := await segment.glance(selection, names, found[-1][0] if found else 0, limit):
+        found += page
+        if len(page) < limit:
+            break
+    return [
+        (number, size_bytes, *(MISSING if text is None else repr(orjson.loads(text)) for text in texts))
+        for number, size_bytes, *texts in found
+    ]
+
+
 async def check(segment: Segment, selection: Selection, is_ready: bool) -> None:
     rows = await segment.scan(WHOLE, 0, 10_000)
     expected = chosen(selection, rows)
+    names = [*{name: None for row in rows for name in orjson.loads(row.body)}, "none"][:NAMES_MAX]
     for limit in (2, 100):
         assert await select_all(segment, selection, limit) == expected
+        for few in (names, names[-NAMES_READ_MAX:], names[:1]):
+            assert await glance_all(segment, selection, few, limit) == [seen(row, few) for row in expected]
     sizes = sum(row.size_bytes for row in expected)
     assert await segment.count(selection) == (len(expected), sizes)
     assert await segment.count(selection, count_only=True) == (len(expected), 0)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pleiad.wire.rntbd import BadFrame, UnwritableToken
@@ -361,3 +361,36 @@ def test_the_longest_text_of_a_token_is_written_whole() -> None:
     text = b"x" * STRING_BYTES_MAX
     data = write_response(200, ID, {ResponseToken.CONTINUATION_TOKEN: text})
     assert read_response(data).tokens[ResponseToken.CONTINUATION_TOKEN] == text
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_a_table_that_has_read_the_like_before_reads_the_same(data: st.DataObject) -> None:
+    apart = {RequestToken.AUTHORIZATION_TOKEN: b"authorization", RequestToken.DATE: b"x-ms-date"}
+    kinds = (
+        RequestToken.AUTHORIZATION_TOKEN,
+        RequestToken.DATE,
+        RequestToken.DATABASE_NAME,
+        RequestToken.REPLICA_PATH,
+    )
+    sizes = data.draw(st.lists(st.integers(0, 3), min_size=len(kinds), max_size=len(kinds)))
+    used, order = REQUEST_TOKENS.with_texts_apart(apart), data.draw(st.permutations([0, 1, 2, 3, 4]))
+    made = data.draw(st.randoms(use_true_random=True))
+    for number in range(40):
+        texts = [made.randbytes(size) for size in sizes]
+        tokens: list[tuple[int, TokenValue]] = [
+            *zip(kinds, texts, strict=True),
+            (RequestToken.TRANSPORT_REQUEST_ID, number),
+        ]
+        written = REQUEST_TOKENS.write(dict([tokens[place] for place in order]))
+        if number % 5 == 4:
+            sizes[number % len(sizes)] += 1
+            sizes[(number + 1) % len(sizes)] = max(0, sizes[(number + 1) % len(sizes)] - 1)
+        found: list[Any] = []
+        for table in (used, REQUEST_TOKENS.with_texts_apart(apart)):
+            apart_read: dict[bytes, bytes] = {}
+            found.append((table.read(bytes(HEAD_BYTES) + written, HEAD_BYTES, apart_read), apart_read))
+        assert found[0] == found[1]
+        assert {**found[0][0], **{RequestToken.DATE: found[0][1][b"x-ms-date"]}}.items() <= dict(
+            tokens
+        ).items()

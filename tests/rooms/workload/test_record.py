@@ -85,6 +85,7 @@ def test_a_line_of_another_service_needs_a_time_and_an_operation_only() -> None:
         (b'{"at":1,"operation":["read"]}', "'operation' must be one of"),
         (b'{"at":1,"operation":"read","key":"a"}', "'key' must be a list of strings"),
         (b'{"at":1,"operation":"read","key":[["a"]]}', "'key' must be a list of strings"),
+        (b'{"at":1,"operation":"read","key":%b1%b}' % (b"[" * 500, b"]" * 500), "and is nested too deeply"),
         (b'{"at":1,"operation":"read","status":"200"}', "'status' must be a whole number"),
         (b'{"at":1,"operation":"read","charge":-1}', "'charge' must be a number that is not negative"),
         (b'{"at":1,"operation":"read","id":7}', "'id' must be a string, and is 7"),

@@ -12,6 +12,8 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 from pleiad.engine.pages.fields import KIND, NUMBER_END, Fields, Pairs, State, pieces_to_state
 from pleiad.engine.scan import Piece
 from pleiad.engine.tally import Tally
+from pleiad.keys.definition import KeyDefinition
+from pleiad.keys.hash import hash_of
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.values.undefined import UNDEFINED
 
@@ -296,6 +298,16 @@ class Scope(NamedTuple):
         after_low = int.from_bytes(low, "big") + 1
         is_one_key = high.startswith(low) or int.from_bytes(high, "big") == after_low
         return cls(low, None if is_one_key else high)
+
+    def is_of_same_hash(self, other: Scope, key: KeyDefinition) -> bool:
+        """Whether one of two is for a key, and the other for the range of its hash.
+
+        Clients know no more of a key than its hash, and go on with either as with the other. Two keys that have one
+        hash are two all the same.
+        """
+        if self.high is not None or other.high is not None:
+            return False
+        return hash_of(self.low, key) == hash_of(other.low, key) in (self.low, other.low)
 
     def covers(self, span: EpkRange) -> bool:
         """Whether it is a range of keys that has all of another in it."""

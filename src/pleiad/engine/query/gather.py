@@ -7,15 +7,15 @@ for.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from pleiad.charge import STEPS_FREE
 from pleiad.engine.pages.query import Pause
-from pleiad.engine.query.job import ROW_STEPS, SLICE_ROWS, QueryJob, looked_up, steps_of_loading
+from pleiad.engine.query.glances import Looked, places_found, row_of
+from pleiad.engine.query.job import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.scan import Piece, Scan, is_read, spans_begun, take_group
-from pleiad.store.rows import Row
+from pleiad.store.rows import Glance, Row
 from pleiad.store.selection import Predicate
 
 
@@ -25,15 +25,19 @@ class Gathering(Protocol):
     job: QueryJob
     names: tuple[str, ...]
     """What it looks at of the rows; nothing where it looks at all of them."""
-    takes_alike: bool
-    """Whether each row comes to one part at most, and equal ones may be added together."""
 
     @property
     def size_bytes(self) -> int: ...
 
     def parts(self, row: Row) -> Iterable[Any]: ...
 
-    def add(self, row: Row, number: int, part: Any, times: int = 1) -> None: ...
+    def add(self, row: Row, number: int, part: Any) -> None: ...
+
+    def take_many(self, looked: Looked) -> int | None:
+        """Takes in rows of which it sees some properties, until the time is over; how many.
+
+        None, and nothing is taken in, where rows are to be taken one by one.
+        """
 
 
 G = TypeVar("G", bound=Gathering)
@@ -108,9 +112,16 @@ async def _taken_up(
 
 async def _walk(job: QueryJob, scan: Scan, work: Gathering, pays: bool) -> None:
     """Takes in rows until the end or until the time is over, and one at least."""
-    take_chunk = _take_alike if work.takes_alike and work.names else _take_all
-    while chunk := await scan.chunk(SLICE_ROWS):
-        taken = await job.pace.run(take_chunk, work, chunk, pays)
+    while True:
+        chunk: Sequence[Row] | Sequence[Glance]
+        if work.names:
+            chunk = await scan.glances()
+            taken = await job.pace.run(_take_glances, work, chunk, pays) if chunk else 0
+        else:
+            chunk = await scan.chunk(SLICE_ROWS)
+            taken = await job.pace.run(_take_all, work, chunk, pays)
+        if not chunk:
+            return
         if taken < len(chunk) or job.is_out_of_time():
             scan.stop_after(chunk[taken - 1], chunk)
             return
@@ -128,34 +139,34 @@ def _take_all(work: Gathering, rows: Sequence[Row], pays: bool) -> int:
     return len(rows)
 
 
-def _take_alike(work: Gathering, rows: Sequence[Row], pays: bool) -> int:
-    """Takes in rows until the time is over, those with equal bodies at once; how many.
-
-    Each row comes to one part or none, and rows with equal bodies come to the same.
-    """
+def _take_glances(work: Gathering, glances: Sequence[Glance], pays: bool) -> int:
+    """Takes in what was looked at until the time is over; how many rows of it."""
     job = work.job
-    taken = len(rows)
-    bodies = [row.body for row in rows]
-    first_of = dict(zip(reversed(bodies), reversed(rows), strict=True))
-    parts: dict[bytes, Any] = {}
-    steps: dict[bytes, int] = {}
-    for body in dict.fromkeys(bodies):
-        if parts and job.is_out_of_time():
-            taken = bodies.index(body)
-            break
-        row, before = first_of[body], job.pace.steps
-        parts[body] = next(iter(work.parts(row)), None)
-        steps[body] = job.pace.steps - before - steps_of_loading(row)
-    for body, times in Counter(bodies[:taken]).items():
-        if parts[body] is not None:
-            work.add(first_of[body], 0, parts[body], times)
-    if max(steps.values()) + ROW_STEPS > STEPS_FREE:
-        for row in rows[:taken]:
-            job.evaluated(row, steps[row.body] + steps_of_loading(row))
-    if pays:
-        job.tally.items_loaded += taken
-        job.tally.bytes_loaded += sum([row.size_bytes for row in rows[:taken]])
+    looked = Looked.of(glances)
+    taken = 0
+    while taken < len(glances) and not (taken and job.is_out_of_time()):
+        count = work.take_many(looked.behind(taken) if taken else looked) if job.takes_many else None
+        if count is None:
+            return taken + _take_each(work, glances[taken:], pays)
+        if pays:
+            job.tally.items_loaded += count
+            job.tally.bytes_loaded += sum(looked.sizes[taken : taken + count])
+        taken += count
     return taken
+
+
+def _take_each(work: Gathering, glances: Sequence[Glance], pays: bool) -> int:
+    """The same one by one, without those that do not pass the filter."""
+    job = work.job
+    found = places_found(job, Looked.of(glances))
+    for number, glance in enumerate(glances):
+        if found is None or glance[0] in found:
+            _take_paid(work, row_of(glance, work.names))
+        if pays:
+            job.loaded(glance[1])
+        if job.is_out_of_time():
+            return number + 1
+    return len(glances)
 
 
 def take(work: Gathering, row: Row) -> None:
@@ -181,18 +192,18 @@ async def _repeat(
     job: QueryJob, work: Gathering, begun: Sequence[Piece], predicates: tuple[Predicate, ...]
 ) -> None:
     """Takes in again what earlier pages took in, and paid for."""
-    async for row in rows_read(job, begun, predicates, work.names):
+    async for row in rows_read(job, begun, predicates):
         await job.pace.run(take, work, row)
 
 
 async def rows_read(
-    job: QueryJob, begun: Sequence[Piece], predicates: tuple[Predicate, ...], names: tuple[str, ...]
+    job: QueryJob, begun: Sequence[Piece], predicates: tuple[Predicate, ...]
 ) -> AsyncIterator[Row]:
     """The rows that a walk has read before it came to a position."""
     spans = spans_begun(job.spans, begun)
     if not spans:
         return
-    scan = Scan(job.container, spans, (), predicates, keys=job.keys, pace=job.pace, names=names)
+    scan = Scan(job.container, spans, (), predicates, keys=job.keys, pace=job.pace)
     while chunk := await scan.chunk(SLICE_ROWS):
         for row in chunk:
             if is_read(row, begun):

@@ -31,7 +31,6 @@ from pleiad.engine.seal import bad, fingerprint
 from pleiad.engine.tally import Tally
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
-from pleiad.keys.hash import hash_of
 from pleiad.keys.range import EpkRange, disjoint
 from pleiad.keys.value import KeyValue
 from pleiad.partition.governor import NORMAL, Lane
@@ -120,6 +119,12 @@ class QueryJob:
     """What the earlier pages left to pay, or paid ahead where it is below 0."""
     names: tuple[str, ...] = ()
     """The properties that the query looks at, where it looks at nothing else of the rows it walks over."""
+    sifts: bool = True
+    """Whether glances are asked first if they pass the filter, where they are evaluated one by one."""
+    takes_many: bool = True
+    """Whether many glances may be evaluated at once, as long as none of them turns out to be dear."""
+    items_watched: int = 48
+    """After how many of them it is looked if one was."""
     turned: int = 1
     """1 where documents with equal sort keys come by rising number, and -1 where they come by falling number."""
     is_part: bool = False
@@ -152,9 +157,8 @@ class QueryJob:
 
     @property
     def scope(self) -> Scope:
-        """The range of the request as tokens name it: by hashes, which is all that clients know of a key."""
-        span, key = self.request.span, self.container.key
-        return Scope.of(EpkRange(hash_of(span.min, key), hash_of(span.max, key)))
+        """The range of the request as tokens name it."""
+        return Scope.of(self.request.span)
 
     def bad_token(self) -> PleiadError:
         """The refusal of a token that belongs to another page than the one asked for."""
@@ -168,6 +172,9 @@ class QueryJob:
         many. Not where the token counts results, or some are still to be skipped: that says nothing about a part.
         """
         if state.scope == self.scope:
+            return
+        if self.scope.is_of_same_hash(state.scope, self.container.key):
+            self.is_part = True
             return
         counts = isinstance(state.page, NumberedPageState | WholePageState)
         if counts or self._skips(state.page) or not state.scope.covers(self.request.span):
@@ -275,7 +282,8 @@ def prepare(
 
 def _names(names: frozenset[str]) -> tuple[str, ...]:
     """The properties to ask for where a store that gives just these spares more than it takes to find them."""
-    return tuple(sorted(names)) if len(names) <= NAMES_MAX and is_addressable(tuple(names)) else ()
+    is_told_apart = is_addressable(tuple(names)) and not any("\0" in name for name in names)
+    return tuple(sorted(names)) if len(names) <= NAMES_MAX and is_told_apart else ()
 
 
 def _turned(container: Container, request: QueryRequest, query: Query) -> int:

@@ -27,6 +27,7 @@ from pleiad.engine.pages.query import (
     PausedPageState,
 )
 from pleiad.engine.query.gather import charge_candidates, gather
+from pleiad.engine.query.glances import Looked
 from pleiad.engine.query.job import SLICE_ROWS, QueryJob
 from pleiad.engine.query.resume import BEFORE_ALL, BEHIND_ALL
 from pleiad.partition.partition import Partition
@@ -126,12 +127,8 @@ async def ordered_page(job: QueryJob, state: OrderState | None) -> tuple[list[by
             job.loaded(each.item_bytes)
     last: Found | None = page[used - 1] if used else None
     is_complete = used == len(page) and emitted + used == most
-    # Nothing was left when the rows ended, but a full page of several keys of a partition does not tell. One of a key
-    # does, and one that is merged here: a client that merges by itself knows the end as soon.
-    is_one_key = len(job.spans) == 1 and job.spans[0].is_one_hash
-    is_merged = not job.request.is_confined and len(job.partitions) > 1
-    tells_end = is_one_key or is_merged or len(results) < job.request.items_max
-    if used == len(page) and not rest and not is_complete and tells_end:
+    # Whoever merges pages knows by the last of them that a range has no more: a full one has no token either.
+    if used == len(page) and not rest and not is_complete:
         last = read.end
     if not is_paid:
         job.tally.steps_beyond += sum(
@@ -201,8 +198,6 @@ def _paused(state: OrderState | None, pause: Pause) -> OrderState:
 class _BestGathering:
     """The best results behind a place."""
 
-    takes_alike = False
-
     def __init__(self, job: QueryJob, behind: Found | None, count: int) -> None:
         self.job = job
         self._place = behind.place if behind is not None else None
@@ -214,7 +209,10 @@ class _BestGathering:
     def parts(self, row: Row) -> Iterator[Found]:
         return _results_of(self.job, row)
 
-    def add(self, row: Row, number: int, part: Found, times: int = 1) -> None:
+    def take_many(self, looked: Looked) -> int | None:
+        return None
+
+    def add(self, row: Row, number: int, part: Found) -> None:
         if self._place is None or part.place > self._place:
             self._found.append(part)
             self.size_bytes += part.size_bytes

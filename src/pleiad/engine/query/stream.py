@@ -11,24 +11,26 @@ its pages filled, which spares requests.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 from pleiad import charge
 from pleiad.engine.pages.query import LookupPageState, QueryPageState, Remainder, StreamPageState
 from pleiad.engine.query.gather import rows_read
+from pleiad.engine.query.glances import Looked, places_found, row_of
 from pleiad.engine.query.job import SLICE_ROWS, QueryJob, looked_up
-from pleiad.engine.scan import Scan
+from pleiad.engine.scan import GLANCES_MOST, Scan
 from pleiad.query.measure import size_of
 from pleiad.query.pace import Pace
 from pleiad.query.routing import key_values
 from pleiad.query.values import hash_key
-from pleiad.store.rows import Row
+from pleiad.store.rows import Glance, Row
 
-_BODIES_MET_MAX = 4_096
-_BODY_MET_BYTES_MAX = 256
-"""How many bodies DISTINCT remembers to have met, and up to which length."""
+_KEYS_MET_MAX = 4_096
+_KEY_MET_CHARS_MAX = 256
+"""How many kinds of glances DISTINCT remembers to have met, and up to which length."""
+_NO_KEY = object()
 _SEEN_BYTES = 200
 """What one result that was met takes in memory, roughly."""
 
@@ -79,8 +81,8 @@ class StreamPage:
         self.cuts = dict(rest.cuts)
         self.paid = dict(rest.paid_steps)
         self.seen = Seen(job.pace) if is_distinct(job) else None
-        self._bodies_met: set[bytes] = set()
-        """Bodies of rows that come to nothing new for DISTINCT, and to no steps beyond those of loading them."""
+        self.keys_met: set[Any] = set()
+        """Keys of glances that come to nothing new for DISTINCT, and to no steps beyond those of loading them."""
         self._room_bytes = job.container.limits.response_bytes
 
     @property
@@ -108,10 +110,11 @@ class StreamPage:
                 self.left -= 1
         return min(skipped + most, len(rows))
 
-    def take(self, row: Row) -> bool:
+    def take(self, row: Row, key: Any = _NO_KEY) -> bool:
         """Adds the rows of an item; False when the page is full before all of them are in.
 
-        An item that is cut is evaluated from its beginning by the next page, and pays there for what is new.
+        `key` is that of a glance, if it is one. An item that is cut is evaluated from its beginning by the next page,
+        and pays there for what is new.
         """
         tally, pace = self._job.tally, self._job.pace
         before = pace.steps
@@ -120,23 +123,11 @@ class StreamPage:
         tally.steps_beyond += max(0, steps - self.paid.pop(row.number, 0))
         if steps and not is_whole:
             self.paid[row.number] = steps
-        if (
-            self._job.names
-            and self.seen is not None
-            and is_whole
-            and pace.steps - before <= charge.STEPS_FREE
-        ):
-            self._note_met(row.body)
+        if key is not _NO_KEY and is_whole and pace.steps - before <= charge.STEPS_FREE:
+            is_short = len(row.body) <= _KEY_MET_CHARS_MAX
+            if is_short and len(self.keys_met) < _KEYS_MET_MAX:
+                self.keys_met.add(key)
         return is_whole
-
-    def _note_met(self, body: bytes) -> None:
-        is_short = len(body) <= _BODY_MET_BYTES_MAX
-        if is_short and len(self._bodies_met) < _BODIES_MET_MAX:
-            self._bodies_met.add(body)
-
-    def has_met(self, row: Row) -> bool:
-        """Whether a row brings nothing new."""
-        return row.body in self._bodies_met and row.number not in self.cuts
 
     def _take(self, row: Row) -> bool:
         start = self.cuts.pop(row.number, 0)
@@ -201,16 +192,21 @@ async def _page_of_walk(
     predicates = job.pushdown.predicates
     scan = Scan(job.container, job.spans, begun, predicates, is_visited, lane, job.keys, job.pace, job.names)
     job.visits = scan.rows
-    last: Row | None = None
+    last: Row | Glance | None = None
     # Of what the service's gateway does not answer over partitions at all, no more pages are made than need be.
     is_plain = stream.left is None and not stream.skip and stream.seen is None
     ends_with_partition = job.request.ends_with_partition and is_plain
     tells_end = _tells_end(job)
     while not stream.is_full and not scan.is_done:
-        rows = await scan.chunk(_chunk_rows(job, tells_end), job.first_rows, ends_with_partition)
+        rows: Sequence[Row] | Sequence[Glance]
+        if job.names:
+            rows = await scan.glances(_chunk_rows(job, tells_end, GLANCES_MOST), ends_with_partition)
+            taken = await job.pace.run(_take_glances, job, stream, rows) if rows else 0
+        else:
+            rows = await scan.chunk(_chunk_rows(job, tells_end), job.first_rows, ends_with_partition)
+            taken = await job.pace.run(_take_all, job, stream, rows)
         last = rows[-1] if rows else None
         job.first_rows = None
-        taken = await job.pace.run(_take_all, job, stream, rows)
         if taken < len(rows):
             scan.stop_after(rows[taken - 1] if taken else None, rows)
         if scan.is_done or stream.is_full or job.is_out_of_time() or scan.is_held:
@@ -238,7 +234,7 @@ async def _seen_before(job: QueryJob, state: StreamPageState) -> Seen:
         job.pace.hold(seen.size_bytes)
         return seen
     seen = Seen(job.pace)
-    async for row in rows_read(job, state.begun, job.pushdown.predicates, job.names):
+    async for row in rows_read(job, state.begun, job.pushdown.predicates):
         await job.pace.run(seen.add_results, job, row)
     for number, count in state.remainder.cuts:
         for partition in job.partitions:
@@ -278,12 +274,40 @@ def _take_all(job: QueryJob, stream: StreamPage, rows: Sequence[Row]) -> int:
     for number, row in enumerate(rows):
         if stream.is_full:
             return number
-        if not stream.has_met(row) and not stream.take(row):
+        if not stream.take(row):
             return number
         job.loaded(row.size_bytes)
         if job.pace.pauses and job.is_out_of_time():
             return number + 1
     return len(rows)
+
+
+def _take_glances(job: QueryJob, stream: StreamPage, glances: Sequence[Glance]) -> int:
+    """The same for glances, of which those are left out that come to nothing."""
+    looked = Looked.of(glances)
+    taken = len(glances)
+    wanted: Iterable[int] = range(taken)
+    keys = looked.keys if stream.seen is not None else None
+    if stream.cuts:
+        keys = None
+    elif keys is not None:
+        new = set(keys) - stream.keys_met
+        wanted = [number for number, key in enumerate(keys) if key in new] if new else ()
+    elif (found := places_found(job, looked)) is not None:
+        wanted = [number for number, place in enumerate(looked.numbers) if place in found]
+    for number in wanted:
+        key = _NO_KEY if keys is None else keys[number]
+        if key in stream.keys_met:
+            continue
+        if not stream.take(row_of(glances[number], job.names), key):
+            taken = number
+            break
+        if stream.is_full or (job.pace.pauses and job.is_out_of_time()):
+            taken = number + 1
+            break
+    job.tally.items_loaded += taken
+    job.tally.bytes_loaded += sum(looked.sizes[:taken])
+    return taken
 
 
 def _tells_end(job: QueryJob) -> bool:
@@ -300,8 +324,8 @@ def _tells_end(job: QueryJob) -> bool:
     return key_values(job.query.plan, job.request.parameters, (("id",),)) is not None
 
 
-def _chunk_rows(job: QueryJob, tells_end: bool) -> int:
+def _chunk_rows(job: QueryJob, tells_end: bool, rows_most: int = SLICE_ROWS) -> int:
     """Rows to ask for at once: no more than the page can use when every row is a result, and one to see the end by."""
     if (job.pushdown.is_whole or job.query.block.where is None) and not is_distinct(job):
-        return min(SLICE_ROWS, job.request.items_max + tells_end)
-    return SLICE_ROWS
+        return min(rows_most, job.request.items_max + tells_end)
+    return rows_most

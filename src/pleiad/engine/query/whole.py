@@ -8,7 +8,7 @@ finds the same ones there when it has to gather them again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -22,16 +22,21 @@ from pleiad.engine.pages.query import (
     WholePageState,
 )
 from pleiad.engine.query.gather import charge_candidates, gather
+from pleiad.engine.query.glances import Alike, Looked, evaluated, values_of
 from pleiad.engine.query.job import QueryJob
 from pleiad.engine.query.order import OrderState, ordered_page
 from pleiad.engine.scan import Piece, remaining, take_group
 from pleiad.query import plan
-from pleiad.query.aggregate import IN_ANY_ORDER
+from pleiad.query.aggregate import IN_ANY_ORDER, LIST_STATES
+from pleiad.query.facts import plain_columns
 from pleiad.query.measure import rendered
 from pleiad.query.sorting import paced_sort
+from pleiad.query.values import finite
 from pleiad.store.rows import Row
 from pleiad.values.undefined import UNDEFINED
 
+_ROWS_TELLING = 1_000
+"""So many rows, among which few are alike, tell that this is so of all."""
 _TEXT_BYTES = 50
 _ROW_BYTES = 150
 _DECODED = 4
@@ -174,9 +179,10 @@ class _GroupGathering:
     def __init__(self, job: QueryJob) -> None:
         self.job = job
         self.names = job.names
-        block = job.query.block
-        gives_one = len(block.sources) == 1 and block.sources[0].kind is plan.SourceKind.ITEMS
-        self.takes_alike = gives_one and IN_ANY_ORDER.issuperset(each.kind for each in block.aggregates)
+        kinds = {each.kind for each in job.query.block.aggregates}
+        self._loop = None if kinds & LIST_STATES.keys() else job.execution.placed
+        self._columns = plain_columns(job.query.plan) if job.pushdown.is_whole else None
+        self._takes_alike = len(job.query.block.sources) == 1 and kinds <= IN_ANY_ORDER
         self.groups = job.execution.new_groups()
 
     @property
@@ -186,15 +192,52 @@ class _GroupGathering:
     def parts(self, row: Row) -> Iterator[Any]:
         return self.job.execution.filter_rows(self.job.item_of(row))
 
-    def add(self, row: Row, number: int, part: Any, times: int = 1) -> None:
-        self.groups.add(part, (row.number, number), times)
+    def add(self, row: Row, number: int, part: Any) -> None:
+        self.groups.add(part, (row.number, number))
+
+    def take_many(self, looked: Looked) -> int | None:
+        if self._loop is None:
+            return None
+        alike = Alike.of(looked) if self._takes_alike else None
+        if alike is None:
+            self._takes_alike = self._takes_alike and len(looked.numbers) < _ROWS_TELLING
+        else:
+            found = evaluated(self.job, self._loop, alike.first)
+            if found is None:
+                return None
+            rows, evaluated_count = found
+            taken, times = alike.counted(evaluated_count)
+            for row in rows:
+                self.groups.add_placed(row, times[row[0]])
+            return taken
+        if self._columns is not None:
+            return self._take_columns(looked, self._columns)
+        found = evaluated(self.job, self._loop, looked)
+        return found[1] if found is not None and self.groups.add_all_placed(found[0]) else None
+
+    def _take_columns(self, looked: Looked, columns: Sequence[str | plan.Constant]) -> int | None:
+        """Takes in rows of which nothing has to be evaluated."""
+        job = self.job
+        taken = 1 if job.is_out_of_time() else len(looked.numbers)
+        job.pace.worked(taken)
+        texts = dict(zip(job.names, looked.texts, strict=True))
+        values = [
+            values_of(texts[column][:taken]) if isinstance(column, str) else [column.value] * taken
+            for column in columns
+        ]
+        keys_end = len(job.query.block.group_by)
+        keys = [
+            list(map(finite, column)) if float in map(type, column) else column
+            for column in values[:keys_end]
+        ]
+        is_taken = self.groups.add_columns(looked.numbers[:taken], keys, values[keys_end:])
+        return taken if is_taken else None
 
 
 class _RankGathering:
     """The rows that match with their scores, and the statistics of all rows."""
 
     names: tuple[str, ...] = ()
-    takes_alike = False
 
     def __init__(self, job: QueryJob) -> None:
         self.job = job
@@ -204,7 +247,10 @@ class _RankGathering:
     def parts(self, row: Row) -> Iterable[Any]:
         return (self.job.item_of(row),)
 
-    def add(self, row: Row, number: int, part: Any, times: int = 1) -> None:
+    def take_many(self, looked: Looked) -> int | None:
+        return None
+
+    def add(self, row: Row, number: int, part: Any) -> None:
         if self.ranking.take((part,), row.number):
             size_bytes = _ROW_BYTES + _DECODED * row.size_bytes
             self.size_bytes += size_bytes
@@ -213,8 +259,6 @@ class _RankGathering:
 
 class _RowGathering:
     """The rows that match, with their places."""
-
-    takes_alike = False
 
     def __init__(self, job: QueryJob) -> None:
         self.job = job
@@ -225,7 +269,10 @@ class _RowGathering:
     def parts(self, row: Row) -> Iterable[Any]:
         return self.job.execution.filter_rows(self.job.item_of(row))
 
-    def add(self, row: Row, number: int, part: Any, times: int = 1) -> None:
+    def take_many(self, looked: Looked) -> int | None:
+        return None
+
+    def add(self, row: Row, number: int, part: Any) -> None:
         self._keep((row.number, number), part, row)
 
     def _keep(self, place: tuple[Any, int], part: Any, row: Row) -> None:

@@ -8,9 +8,11 @@ the script runs, and are put right in what the script answers.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import random
 import re
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,7 +36,7 @@ from pleiad.engine.transaction import (
 from pleiad.errors import PleiadError
 from pleiad.item import rid as rids
 from pleiad.partition.partition import Partition
-from pleiad.query.pace import Pace
+from pleiad.query.pace import SLICE_SECONDS, Pace
 from pleiad.script.failure import NUMBERS
 from pleiad.script.process import ScriptProcess
 from pleiad.store.rows import ItemKey, Outcome, Row
@@ -121,9 +123,14 @@ class ScriptHost:
             raise errors.SCRIPT_FAILED(reason="the operations of the script are not a list.")
         results: list[bytes] = []
         room_bytes = self._container.limits.response_bytes
+        slice_ends_at = time.perf_counter() + SLICE_SECONDS
         for operation in operations:
             if room_bytes <= 0:
                 break  # the script gets what there is, and asks for the rest
+            self._clock.check()
+            if time.perf_counter() > slice_ends_at:
+                await asyncio.sleep(0)
+                slice_ends_at = time.perf_counter() + SLICE_SECONDS
             results.append(await self._answer(operation))
             room_bytes -= len(results[-1])
         spent = b"true" if self.is_spent else b"false"

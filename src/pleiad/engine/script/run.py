@@ -75,7 +75,7 @@ async def _ask(process: ScriptProcess, command: int, text: bytes, clock: Clock) 
 
 
 def _start_text(container: Container, script: Script, host: ScriptHost, clock: Clock) -> bytes:
-    limits = container.limits
+    limits, partition = container.limits, host.transaction.partition
     settings: dict[str, Any] = {
         "source": script.source,
         "selfLink": container.link,
@@ -88,6 +88,8 @@ def _start_text(container: Container, script: Script, host: ScriptHost, clock: C
         "acceptMs": max(0, int(clock.seconds_left * 1000 * _ACCEPTED_SHARE)),
         "bodyChars": limits.response_bytes,
         "logChars": limits.script_log_chars,
+        "quota": f"collectionSize={limits.physical_partition_bytes // 1024};",
+        "usage": f"collectionSize={partition.size_bytes_seen // 1024};",
         "idPrefix": str(uuid.uuid4())[:24],
         "arguments": script.arguments,
     }

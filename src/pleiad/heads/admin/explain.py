@@ -27,6 +27,7 @@ _MEMBERS = frozenset({"query", "parameters", "partitionKey"})
 async def read(call: HttpCall) -> Response:
     """What is to be known of a query; it is not run."""
     container = await container_of(call)
+    await call.read_large_object()
     check_names(call.json_object(), _MEMBERS)
     cost = charge.metadata_read().ru
     call.container, call.charge_ru = container, cost

@@ -7,7 +7,7 @@ from typing import Any
 
 from pleiad import errors
 from pleiad.engine.beside import LARGE_BYTES, beside
-from pleiad.engine.desk import Visit
+from pleiad.engine.visit import Visit
 from pleiad.item.body import check_names_unique, count_members, load
 from pleiad.limits import Limits
 from pleiad.server.http.message import Request

@@ -56,7 +56,8 @@ async def read(call: Call) -> Response:
     # The name it was asked by, which the head has found to be one of the server's own.
     host = call.text(b"host") or "localhost"
     endpoint = f"{'https' if call.request.secure else 'http'}://{host}/"
-    location = {"name": "Local", "databaseAccountEndpoint": endpoint}
+    # The region that the emulator says it is in, which programs written for it may name.
+    location = {"name": "South Central US", "databaseAccountEndpoint": endpoint}
     # One, so that a client in direct mode asks once for a strong read, which is charged here as the two it stands for.
     replicas = {"minReplicaSetSize": 1, "maxReplicasetSize": 1}
     account = {

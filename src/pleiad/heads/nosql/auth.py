@@ -11,6 +11,7 @@ import time
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from binascii import b2a_base64
+from collections.abc import Mapping
 from email.utils import formatdate, parsedate_to_datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -70,6 +71,7 @@ class Authenticator:
 
     def __init__(self, in_force: KeysInForce, limits: Limits) -> None:
         self._limits = limits
+        self._skew_seconds = limits.clock_skew_minutes * 60
         self._renew(in_force.keys)
         in_force.watch(self._renew)
 
@@ -86,7 +88,7 @@ class Authenticator:
         self._proven: set[tuple[str, bytes, bytes, bytes]] = set()
         """Signed feeds: the queries and creates that a client sends to a container in one second are all alike."""
 
-    def proves_master_key(self, method: str, raw_path: bytes, headers: dict[bytes, bytes]) -> bool:
+    def proves_master_key(self, method: str, raw_path: bytes, headers: Mapping[bytes, bytes]) -> bool:
         """Whether a request is what nearly all are: a path by plain names, signed with the master key.
 
         The short way of every request, on bytes as they came. False proves nothing: `authenticate` then decides,
@@ -97,18 +99,18 @@ class Authenticator:
             return False
         if not token.startswith(_MASTER_ENCODED):
             return False
+        signed_date, moment = _dated(date)
+        is_untimely = moment is None or abs(time.time() - moment) > self._skew_seconds
         link = raw_path.strip(b"/")
-        names = link.split(b"/")
-        is_feed = len(names) % 2 == 1
+        parent, _, kind = link.rpartition(b"/")
+        is_feed = link.count(b"/") % 2 == 0
         if is_feed:
-            if (method, raw_path, token, date) in self._proven:
-                self._check_clock(date.decode("latin-1"))
+            if not is_untimely and (method, raw_path, token, date) in self._proven:
                 return True
-            kind, link = names[-1], link.rpartition(b"/")[0]
+            link = parent
         else:
-            kind = names[-2]
-        verb = _VERBS.get(method) or method.lower().encode()
-        text = b"%b\n%b\n%b\n%b\n\n" % (verb, kind, link, date.lower())
+            kind = parent.rpartition(b"/")[2]
+        text = b"\n".join((_VERBS.get(method) or method.lower().encode(), kind, link, signed_date, b"", b""))
         given = (
             token[_MASTER_ENCODED_BYTES:].replace(b"%3D", b"=").replace(b"%2F", b"/").replace(b"%2B", b"+")
         )
@@ -121,7 +123,8 @@ class Authenticator:
                 break
         else:
             return False
-        self._check_clock(date.decode("latin-1"))
+        if is_untimely:
+            self._check_clock(date.decode("latin-1"))
         if is_feed:
             if len(self._proven) >= _PROVEN_MAX:
                 self._proven.clear()
@@ -181,7 +184,7 @@ class Authenticator:
             raise errors.UNAUTHORIZED(
                 reason="The date of the request is missing or not in the RFC 1123 form; send x-ms-date."
             )
-        if abs(time.time() - moment) > self._limits.clock_skew_minutes * 60:
+        if abs(time.time() - moment) > self._skew_seconds:
             raise CLOCK_SKEW(given=date, now=formatdate(usegmt=True), minutes=self._limits.clock_skew_minutes)
 
     # -- identity tokens -------------------------------------------------------------------------
@@ -247,6 +250,12 @@ def _moment(date: str) -> float | None:
         return parsedate_to_datetime(date).timestamp()
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
+
+
+@lru_cache(maxsize=256)
+def _dated(date: bytes) -> tuple[bytes, float | None]:
+    """A date header as it is signed, and the time that it means."""
+    return date.lower(), _moment(date.decode("latin-1"))
 
 
 def _from_base64url(text: str) -> bytes:

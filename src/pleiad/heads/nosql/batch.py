@@ -11,7 +11,7 @@ from pleiad.heads.nosql.batch_entry import result_of
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.encoding import TEXT_ROOM
 from pleiad.heads.nosql.items import container_of
-from pleiad.heads.nosql.render import items_answer
+from pleiad.heads.nosql.render import items_answer, undone_answer
 from pleiad.partition.partition import Partition
 from pleiad.server.http.message import Response
 
@@ -35,9 +35,12 @@ async def execute(call: Call) -> Response:
         result_of(entry, each, container, call.wants_minimal)
         for entry, each in zip(entries, answer.answers, strict=True)
     ]
-    status, body = 207 if answer.has_failure else 200, form.write(results)
+    has_failure = answer.has_failure
+    status = 207 if has_failure or any(each.status == 304 for each in results) else 200
+    body = form.write(results)
     call.answer_bytes = len(body)
-    return items_answer(status, call, container, answer.partition, answer.charge_ru, call.key, body)
+    told = undone_answer if has_failure and is_atomic else items_answer
+    return told(status, call, container, answer.partition, answer.charge_ru, call.key, body)
 
 
 async def _done(

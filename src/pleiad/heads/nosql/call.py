@@ -10,10 +10,10 @@ from typing import Protocol
 from pleiad.engine.access import Caller, Grant, Target
 from pleiad.engine.consistency import Consistency, weakened
 from pleiad.engine.container import Container
-from pleiad.engine.desk import Destination
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS, Conditions
 from pleiad.engine.session import Session
+from pleiad.engine.visit import Destination
 from pleiad.errors import PleiadError
 from pleiad.heads.http.call import HttpCall
 from pleiad.heads.nosql import key_header, session_token

@@ -151,7 +151,10 @@ def _answer(
 
 
 def _entry(container: Container, version: Version) -> bytes:
-    """One change: the item now, the item before where there was one, and what happened."""
+    """One change: the item now, what happened, and where it was deleted the item before.
+
+    Of a replacement the service tells by which LSN the version before it goes, and clients take no more than that.
+    """
     metadata: dict[str, Any] = {
         "operationType": version.verb.value,
         "lsn": version.lsn,
@@ -169,8 +172,9 @@ def _entry(container: Container, version: Version) -> bytes:
         assert image is not None
         current = container.render(image)
     entry = b'{"current":' + current
-    before = previous_image(version)
-    if before is not None:
+    if version.verb is Verb.DELETE:
+        before = previous_image(version)
+        assert before is not None
         entry += b',"previous":' + container.render(before)
     return entry + b',"metadata":' + orjson.dumps(metadata) + b"}"
 

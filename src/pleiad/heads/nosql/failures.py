@@ -22,8 +22,9 @@ CONTAINER_GONE = ErrorRow(
 )
 VERSIONS_START = ErrorRow(
     Reason.INVALID,
-    "The change feed mode 'All Versions and Deletes' starts from now (If-None-Match: *) or from a continuation, not "
-    "from {origin}.",
+    "FullFidelity Change Feed must have valid If-None-Match header. You must read the change feed from within the "
+    "retention period. The change feed mode 'All Versions and Deletes' starts from now (If-None-Match: *) or from a "
+    "continuation, not from {origin}.",
 )
 DIRECT_MODE = ErrorRow(
     Reason.INVALID,
@@ -68,6 +69,7 @@ _SUBSTATUS: Mapping[ErrorRow, int] = {
     errors.FAULT_SPLITTING: 1007,
 }
 _WORDS: Mapping[ErrorRow, str] = {
+    errors.ITEM_NOT_FOUND: f"Entity with the specified id does not exist in the system. {errors.ITEM_NOT_FOUND.text}",
     errors.CROSS_PARTITION_DISABLED: "Cross partition query is required but disabled. Please set "
     "x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, or revise your query to "
     "avoid this exception.",
@@ -80,6 +82,11 @@ _WORDS: Mapping[ErrorRow, str] = {
     errors.BAD_PLACE: "The value '{token}' specified for the header 'If-None-Match' is invalid.{hint}",
 }
 """The same facts in the words that clients of the service look for."""
+_REPLICA_WORDS: Mapping[ErrorRow, str] = {
+    errors.ITEM_NOT_FOUND: errors.ITEM_NOT_FOUND.text,
+    errors.ITEM_EXISTS: "Resource with specified id or name already exists.",
+}
+"""Where a replica of the service, which direct mode talks to, has other words than its gateway."""
 
 
 def substatus_of(error: PleiadError) -> int:
@@ -94,3 +101,8 @@ def code_of(error: PleiadError) -> str:
 def message_of(error: PleiadError) -> str:
     words = _WORDS.get(error.row)
     return error.message if words is None else words.format(**error.facts)
+
+
+def replica_message_of(error: PleiadError) -> str:
+    words = _REPLICA_WORDS.get(error.row)
+    return message_of(error) if words is None else words.format(**error.facts)

@@ -24,6 +24,7 @@ from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.call import AnswerForm, Call
 from pleiad.heads.nosql.callers import HeaderCallers
 from pleiad.heads.nosql.encoding import BINARY_START, OFFER, WISH
+from pleiad.heads.nosql.point_read import PointReads
 from pleiad.heads.nosql.render import HTTP_LINES
 from pleiad.heads.nosql.routes import routes
 from pleiad.heads.nosql.users import UserOperations
@@ -73,6 +74,8 @@ class NoSqlHead:
             assert isinstance(account, Route)
             self.routes = {**self.routes, **page.routes(), "": {"GET": page.beside(account)}}
         self._by_length = _by_length(self.routes)
+        self.point_reads = PointReads(desk, authenticator, self._known_hosts, self.call_of)
+        """The short way of most requests."""
 
     def admit(
         self, request: Request, form: AnswerForm = HTTP_LINES, activity_id: str = ""
@@ -84,7 +87,7 @@ class NoSqlHead:
         began_at = perf_counter()
         activity_id = activity_id or self._activity_id(request)
         try:
-            call = self._call(request, began_at, form, activity_id)
+            call = self.call_of(request, began_at, form, activity_id)
             if self._authenticator.proves_master_key(request.method, call.raw_path, request.headers):
                 request.proof = self._authenticator.master_proof
                 return None
@@ -112,10 +115,14 @@ class NoSqlHead:
         Another transport than HTTP has a form and an activity id of its own. A guard is asked before the operation
         runs, when its caller is known to be allowed to run it.
         """
+        if form is HTTP_LINES and request.method == "GET":
+            said = self.point_reads.answer(request)
+            if said is not None:
+                return said if isinstance(said, Response) else unless_cut(said)
         began_at = perf_counter()
         activity_id = activity_id or self._activity_id(request)
         try:
-            call = self._call(request, began_at, form, activity_id)
+            call = self.call_of(request, began_at, form, activity_id)
             route = self._route(call)
             call.operation = route.operation
             if request.proof is self._authenticator.master_proof or self._authenticator.proves_master_key(
@@ -126,11 +133,12 @@ class NoSqlHead:
             return self._refused(request, began_at, form.failure(error, activity_id))
         work = route.handler if self._is_plain(call) else partial(self._unusual, route.handler)
         if guard is not None:
-            work = partial(_guarded, guard, work)
+            work = partial(guarded, guard, work)
         answer = self._desk.serve_soon(call, work, form.failure)
-        return answer if isinstance(answer, Response) else _unless_cut(answer)
+        return answer if isinstance(answer, Response) else unless_cut(answer)
 
-    def _call(self, request: Request, began_at: float, form: AnswerForm, activity_id: str) -> Call:
+    def call_of(self, request: Request, began_at: float, form: AnswerForm, activity_id: str) -> Call:
+        """The call that a request is."""
         target = request.target
         # `find`, since `in` takes what it looks for in bytes for a number first, and makes an exception of it.
         raw_path = target if target[:1] == b"/" and target.find(b"?") < 0 else _path_of(request)
@@ -173,7 +181,7 @@ class NoSqlHead:
         encoding.check_wish(request.headers)
         grown_bytes = await self._read_binary(request) if encoding.is_binary(request.body) else 0
         with encoding.TEXT_ROOM.taken(grown_bytes, self._limits):
-            if operation.is_metadata:
+            if operation.is_metadata or (operation.is_admin and operation is not Operation.ADD_WORKLOAD):
                 await call.read_large_object()
             said = handler(call)
             answer = said if isinstance(said, Response) else await said
@@ -230,14 +238,16 @@ def _segments_of(raw_path: bytes) -> list[str]:
         raise errors.BAD_REQUEST(reason="The path is not UTF-8.") from None
 
 
-async def _unless_cut(answer: Coroutine[Any, Any, Response]) -> Response:
+async def unless_cut(answer: Coroutine[Any, Any, Response]) -> Response:
+    """What the desk gives, in the server's words where a fault wants the connection closed."""
     try:
         return await answer
     except Cut:
         raise ConnectionCut from None
 
 
-def _guarded(guard: Guard, work: Handler[Call], call: Call) -> Response | Coroutine[Any, Any, Response]:
+def guarded(guard: Guard, work: Handler[Call], call: Call) -> Response | Coroutine[Any, Any, Response]:
+    """What a call gives whose guard lets it pass."""
     checking = guard(call)
     return work(call) if checking is None else _after(checking, work, call)
 

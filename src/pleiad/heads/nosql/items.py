@@ -9,11 +9,11 @@ from pleiad import errors
 from pleiad.engine import items, items_by_number, logical_delete, session
 from pleiad.engine.container import Container
 from pleiad.engine.feed import listing
-from pleiad.engine.items import NO_CONDITIONS, ItemAnswer, Key, Reading
+from pleiad.engine.items import ItemAnswer, Key, Reading
 from pleiad.engine.script import execution
 from pleiad.engine.transaction import ItemOperation, ItemVerb
 from pleiad.heads.nosql import key_header, session_token
-from pleiad.heads.nosql.call import CONDITIONS, CONSISTENCIES, LANES, MINIMAL, Call
+from pleiad.heads.nosql.call import LANES, MINIMAL, Call
 from pleiad.heads.nosql.failures import CONTAINER_RID_MISMATCH
 from pleiad.heads.nosql.render import feed_body, items_answer
 from pleiad.item import rid as rids
@@ -22,14 +22,12 @@ from pleiad.partition.governor import NORMAL
 from pleiad.server.http.failures import BAD_HEADER, ROUTE_NOT_FOUND
 from pleiad.server.http.message import Response
 
-_READ_OPTIONS = CONDITIONS | LANES | CONSISTENCIES
-"""Headers that say how an item is to be read."""
-_MEANT = b"x-ms-cosmos-intended-collection-rid"
-_SESSION_TOKEN = b"x-ms-session-token"
+MEANT = b"x-ms-cosmos-intended-collection-rid"
+SESSION_TOKEN = b"x-ms-session-token"
 _DIRECTIVE = b"x-ms-indexing-directive"
 _DIRECTIVES = ("", "default", "include", "exclude", "0", "1", "2")
 """By name, as most clients write them, and by number, as the Python client does."""
-_EXCLUDE_LINKS = b"x-ms-exclude-system-properties"
+EXCLUDE_LINKS = b"x-ms-exclude-system-properties"
 _PRE_TRIGGERS = b"x-ms-documentdb-pre-trigger-include"
 _POST_TRIGGERS = b"x-ms-documentdb-post-trigger-include"
 
@@ -38,22 +36,22 @@ def opened(call: Call) -> Container | None:
     """The container a request names, when it is at work and surely the one meant: without a wait."""
     names, headers = call.segments, call.request.headers
     container = call.engine.at_work.by_path.get((names[1], names[3]))
-    meant = headers.get(_MEANT)
+    meant = headers.get(MEANT)
     if container is None or (meant and meant != container.rid_bytes):
         return None
-    if headers.get(_SESSION_TOKEN):
-        session_token.read(call.text(_SESSION_TOKEN))
+    if headers.get(SESSION_TOKEN):
+        session_token.read(call.text(SESSION_TOKEN))
     return container
 
 
 async def container_of(call: Call) -> Container:
     """The container a request names, if it is still the one the client means."""
     names, headers = call.segments, call.request.headers
-    if headers.get(_SESSION_TOKEN):
-        session_token.read(call.text(_SESSION_TOKEN))
+    if headers.get(SESSION_TOKEN):
+        session_token.read(call.text(SESSION_TOKEN))
     at_work = call.engine.at_work.by_path.get((names[1], names[3]))
     container = at_work or await call.engine.container(names[1], names[3])
-    meant = headers.get(_MEANT)
+    meant = headers.get(MEANT)
     if meant and meant.decode("latin-1") != container.resource.rid:
         raise CONTAINER_RID_MISMATCH(
             id=container.resource.id, found=container.resource.rid, given=meant.decode("latin-1")
@@ -101,24 +99,21 @@ def read(call: Call) -> Response | Coroutine[Any, Any, Response]:
     container, segments = opened(call), call.segments
     if container is None or segments[3] == container.resource.rid:
         return _read_after_a_look(call)
-    if _READ_OPTIONS.isdisjoint(call.request.headers):
-        key, multiplier = key_of(call), call.engine.consistency.read_multiplier
-        answer = items.read_soon(container, segments[5], key, NO_CONDITIONS, (), multiplier)
-    else:
-        key, answer = _begin_read(call, container, segments[5])
+    key, answer = _begin_read(call, container, segments[5])
     if isinstance(answer, ItemAnswer):
         return _answer(304 if answer.not_modified else 200, call, container, answer, key)
-    return _read_later(call, container, key, answer)
+    return end_read(call, container, key, answer)
 
 
 async def _read_after_a_look(call: Call) -> Response:
     """The answer to a read whose container or item has to be looked for."""
     container = opened(call) or await container_of(call)
     id = await item_id(call, container, call.session(call.consistency()))
-    return await _read_later(call, container, *_begin_read(call, container, id))
+    return await end_read(call, container, *_begin_read(call, container, id))
 
 
-async def _read_later(call: Call, container: Container, key: Key | None, reading: Reading) -> Response:
+async def end_read(call: Call, container: Container, key: Key | None, reading: Reading) -> Response:
+    """The answer to a read that was begun."""
     answer = reading if isinstance(reading, ItemAnswer) else await reading
     return _answer(304 if answer.not_modified else 200, call, container, answer, key)
 
@@ -304,7 +299,7 @@ def _answer(status: int, call: Call, container: Container, answer: ItemAnswer, k
     is_minimal = call.method != "GET" and call.request.headers.get(b"prefer") == MINIMAL
     bodiless = answer.not_modified or is_minimal
     body = b"" if bodiless else container.render(row)
-    if body and _EXCLUDE_LINKS in call.request.headers and call.flag(_EXCLUDE_LINKS):
+    if body and EXCLUDE_LINKS in call.request.headers and call.flag(EXCLUDE_LINKS):
         body = _without_links(body)
     etag = container.etag(row)
     return items_answer(status, call, container, partition, charge_ru, key, body, etag=etag, item_lsn=row.lsn)

@@ -20,7 +20,7 @@ from pleiad.heads.nosql.failures import code_of, message_of, substatus_of
 from pleiad.heads.nosql.resource_json import ascii_path, path_of, to_json
 from pleiad.partition.partition import Partition
 from pleiad.server.http.failures import status_of
-from pleiad.server.http.message import Response, render_headers
+from pleiad.server.http.message import Request, Response, render_headers
 
 
 def items_answer(
@@ -42,6 +42,30 @@ def items_answer(
     return Response(status, told, body)
 
 
+def undone_answer(
+    status: int,
+    call: Call,
+    container: Container,
+    partition: Partition,
+    charge_ru: float,
+    key: Key | None,
+    body: bytes,
+) -> Response:
+    """The answer of a batch of which nothing was done: where it would have been, and like any failure no owner."""
+    call.charge_ru, call.container, call.key_spent, call.partition = charge_ru, container, key, partition
+    lsn, number = partition.lsn, container.resource.number
+    pairs = [
+        ("Content-Type", "application/json"),
+        ("x-ms-request-charge", f"{charge_ru:.2f}"),
+        ("x-ms-activity-id", call.activity_id),
+        ("x-ms-session-token", session_token.written(partition.range_id, number, lsn)),
+        ("lsn", str(lsn)),
+        ("x-ms-documentdb-partitionkeyrangeid", partition.range_id),
+        ("x-ms-request-duration-ms", f"{(perf_counter() - call.began_at) * 1000:.3f}"),
+    ]
+    return Response(status, call.form.of_pairs(pairs), body)
+
+
 class HttpLines:
     """The form of HTTP: header lines, from one template."""
 
@@ -55,34 +79,27 @@ class HttpLines:
         item_lsn: int,
         more: Pairs,
     ) -> bytes:
-        range_id, lsn, resource = partition.range_id, partition.lsn, container.resource
-        lines = _partition_lines(
-            range_id,
-            partition.size_bytes_seen,
-            partition.items_seen,
-            container.path,
-            resource.rid,
-            container.limits.physical_partition_bytes,
-        )
-        block = (
-            f"Content-Type: application/json\r\n"
-            f"x-ms-request-charge: {charge_ru:.2f}\r\n"
-            f"x-ms-activity-id: {call.activity_id}\r\n"
-            f"x-ms-session-token: {range_id}:{resource.number}#{lsn}\r\n"
-            f"lsn: {lsn}\r\n"
-            f"{lines}"
-            f"x-ms-request-duration-ms: {(perf_counter() - call.began_at) * 1000:.3f}\r\n"
-        )
+        block = _items_lines(container, partition, charge_ru, call.activity_id, call.began_at)
         if etag:
-            request = call.request
-            origin = _origin(request.secure, request.headers.get(b"host", b""))
-            block += (
-                f"etag: {etag}\r\nx-ms-item-lsn: {item_lsn}\r\n"
-                f"Content-Location: {origin}{call.raw_path.decode('latin-1')}\r\n"
-            )
+            block += _item_lines(call.request, call.raw_path, etag, item_lsn)
         if more:
             block += _lines(more)
         return block.encode("latin-1")
+
+    def of_read(
+        self,
+        request: Request,
+        activity_id: str,
+        began_at: float,
+        container: Container,
+        partition: Partition,
+        charge_ru: float,
+        etag: str,
+        item_lsn: int,
+    ) -> bytes:
+        """What the answer to a point read tells that gives its item."""
+        block = _items_lines(container, partition, charge_ru, activity_id, began_at)
+        return (block + _item_lines(request, request.target, etag, item_lsn)).encode("latin-1")
 
     def of_pairs(self, pairs: Pairs) -> bytes:
         return render_headers(pairs)
@@ -93,6 +110,39 @@ class HttpLines:
 
 
 HTTP_LINES = HttpLines()
+
+
+def _items_lines(
+    container: Container, partition: Partition, charge_ru: float, activity_id: str, began_at: float
+) -> str:
+    """What every answer about items tells."""
+    range_id, lsn, resource = partition.range_id, partition.lsn, container.resource
+    lines = _partition_lines(
+        range_id,
+        partition.size_bytes_seen,
+        partition.items_seen,
+        container.path,
+        resource.rid,
+        container.limits.physical_partition_bytes,
+    )
+    return (
+        f"Content-Type: application/json\r\n"
+        f"x-ms-request-charge: {charge_ru:.2f}\r\n"
+        f"x-ms-activity-id: {activity_id}\r\n"
+        f"x-ms-session-token: {range_id}:{resource.number}#{lsn}\r\n"
+        f"lsn: {lsn}\r\n"
+        f"{lines}"
+        f"x-ms-request-duration-ms: {(perf_counter() - began_at) * 1000:.3f}\r\n"
+    )
+
+
+def _item_lines(request: Request, raw_path: bytes, etag: str, item_lsn: int) -> str:
+    """What an answer tells of its one item."""
+    origin = _origin(request.secure, request.headers.get(b"host", b""))
+    return (
+        f"etag: {etag}\r\nx-ms-item-lsn: {item_lsn}\r\n"
+        f"Content-Location: {origin}{raw_path.decode('latin-1')}\r\n"
+    )
 
 
 def partition_pairs(

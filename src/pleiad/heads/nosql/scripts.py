@@ -15,6 +15,7 @@ from pleiad.heads.nosql.resource_json import KINDS
 from pleiad.server.http.message import Response
 
 SEGMENTS = ("sprocs", "triggers", "udfs")
+_ECHO = "__.sys.echo"
 _LOG_HEADER_CHARS_MAX = 7_000
 """Usual HTTP clients read header lines of 8 KB."""
 
@@ -49,7 +50,7 @@ async def list_or_query(call: Call) -> Response:
 
 async def execute(call: Call) -> Response:
     """Runs a stored procedure with the arguments in the body."""
-    procedure = _find(call)
+    procedure = _echo(call) if call.segments[5] == _ECHO else _find(call)
     container = await container_of(call)
     is_logging = call.flag(b"x-ms-documentdb-script-enable-logging")
     answer = await execution.execute(
@@ -65,6 +66,12 @@ async def execute(call: Call) -> Response:
     more = (("x-ms-documentdb-script-log-results", _log_text(answer.log)),) if is_logging else ()
     partition, charge_ru = answer.partition, answer.charge.ru
     return items_answer(200, call, container, partition, charge_ru, call.key, answer.body, more=more)
+
+
+def _echo(call: Call) -> Resource:
+    """The procedure that every container of the service has: it answers with its argument."""
+    source = "function (value) { getContext().getResponse().setBody(value); }"
+    return Resource(Kind.STORED_PROCEDURE, "", _container(call).rid, _ECHO, 0, 0, "", {"body": source})
 
 
 def _answer(status: int, call: Call, cost: charge.Charge, script: Resource) -> Response:

@@ -29,6 +29,8 @@ from pleiad.server.http.message import Response
 _MODES = ("read", "all")
 _RESOURCE = re.compile(r"/?dbs/[^/]+/colls/[^/]+(/docs/[^/]+)?/?")
 _CREATED = ".created"
+_KEY_VALUES_MAX = 100
+"""More than any key has: what is longer is not looked at, which would take long."""
 _EXPIRY = b"x-ms-documentdb-expiry-seconds"
 
 
@@ -136,7 +138,7 @@ def _properties(kind: Kind, body: dict[str, Any], created: int) -> dict[str, Any
 
 def _checked_key(given: Any) -> list[Any]:
     """The partition key of a permission. What is none is refused: taken for no key, it would open every key."""
-    if not isinstance(given, list) or not given:
+    if not isinstance(given, list) or not 0 < len(given) <= _KEY_VALUES_MAX:
         raise errors.BAD_REQUEST(
             reason="'resourcePartitionKey' must be a list with the values of one partition key; leave it out for all."
         )

@@ -9,6 +9,7 @@ import logging
 import time
 
 from pleiad import errors
+from pleiad.catalog.resource import Kind
 from pleiad.engine.engine import Engine
 from pleiad.job.advice.run import AdviceError, AdviceRun
 from pleiad.job.advice.task import AdvicePlan, AdviceProgress, AdviceState, MadeReport
@@ -55,6 +56,8 @@ class Advices:
         if missing:
             raise errors.BAD_REQUEST(reason=missing)
         found = await self._engine.container(database, container)
+        if self._task is not None and self._is_of_deleted():
+            await self._stop(self._task)
         running = self.running
         if running is not None:
             raise errors.ADVICE_UNDER_WAY(container=f"{running.database}/{running.container}")
@@ -74,6 +77,12 @@ class Advices:
         self._task = asyncio.create_task(self._make(rid, AdviceRun(self._engine, found, progress)))
         self._task.add_done_callback(self._ended)
         return progress
+
+    def _is_of_deleted(self) -> bool:
+        """Whether the container of what is being made is gone, so that nobody can cancel it."""
+        return (
+            self._running is not None and self._engine.catalog.by_rid(Kind.CONTAINER, self._running) is None
+        )
 
     async def cancel(self, rid: str) -> AdviceProgress:
         """Ends the making of an advice; a report of before stays."""

@@ -69,9 +69,10 @@ class AdviceRun:
     async def run(self) -> MadeReport:
         """The report; AdviceError says why there is none. Whoever cancels it ends the process too."""
         limits = self._engine.limits
+        starting = asyncio.ensure_future(asyncio.to_thread(_started, limits.advice_memory_bytes))
         try:
             async with asyncio.timeout(limits.advice_seconds):
-                self._process = await asyncio.to_thread(_started, limits.advice_memory_bytes)
+                self._process = await asyncio.shield(starting)
                 listening = asyncio.create_task(self._listen())
                 try:
                     await self._feed(listening)
@@ -84,12 +85,18 @@ class AdviceRun:
                 "`pleiad advise` has no such limit."
             ) from None
         finally:
-            self._end()
+            ending = asyncio.ensure_future(self._end(starting))
+            while not ending.done():
+                # Who cancels it once more waits as well: another one begins only when this process is gone.
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.shield(ending)
 
-    def _end(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._threads.submit(_reaped, self._process)
+    async def _end(self, starting: asyncio.Future[subprocess.Popen[bytes]]) -> None:
+        """Ends the process, also one that is only being started."""
+        with contextlib.suppress(OSError):  # where it could not be started there is nothing to end
+            process = await starting
+            process.kill()
+            await asyncio.to_thread(_reaped, process)
         self._threads.shutdown(wait=False)
 
     async def _in_thread(self, call: Callable[[], _T]) -> _T:

@@ -39,6 +39,11 @@ def find_backup(place: Path) -> tuple[Path, Manifest]:
 
 def restore(folder: Path, manifest: Manifest, data: Path, tell: Tell) -> CheckReport:
     """Puts a backup in place as a data directory; BackupError says why it is not."""
+    for parent in data.resolve().parents:
+        if (parent / files.BACKUP_FILE).exists():
+            raise BackupError(
+                f"{data} is inside the backup {parent}: the data would be removed with that one day"
+            )
     try:
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = _lock(data)

@@ -15,7 +15,7 @@ from pleiad.item.body import SYSTEM_PROPERTIES
 from pleiad.keys.definition import KeyDefinition, split_path
 from pleiad.limits import Limits
 
-SHARE_DEFAULT: Final = 0.2
+SHARE_DEFAULT: Final = 0.1
 _SHARE_MIN: Final = 0.01
 _SETS_MAX: Final = 20
 _SHARED: Final = "shared"

@@ -19,7 +19,7 @@ from pleiad.partition.partition import Partition
 from pleiad.store.move import PAGE_ROWS_FIRST
 from pleiad.store.rows import ItemKey, Row, Version
 
-PAGE_ROWS_MAX = 500
+PAGE_ROWS_MAX = 100
 _PAGE_BYTES = 1 << 20
 
 

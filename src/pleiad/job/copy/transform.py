@@ -14,7 +14,7 @@ import orjson
 from pleiad.catalog.container import unique_keys_of
 from pleiad.engine.container import Container
 from pleiad.errors import PleiadError
-from pleiad.item.body import dump, dump_exact, load, parse_exact, splice
+from pleiad.item.body import check_names, dump, dump_exact, load, parse_exact, splice
 from pleiad.item.ttl import check_item_ttl
 from pleiad.job.copy.plan import expression_query
 from pleiad.job.digest import compact
@@ -126,7 +126,12 @@ class Transform:
         limit = self._target.limits.item_bytes
         if len(body) > limit:
             raise Unfit(f"with what is set in it, it is larger than {size_text(limit)}")
-        return body, load(body)
+        made = load(body)
+        try:
+            check_names(body, made)
+        except PleiadError as error:
+            raise Unfit(error.message) from None
+        return body, made
 
     def name_of(self, row: Row) -> str:
         """An item of the source as people find it."""

@@ -60,7 +60,9 @@ def read_rows(file: IO[bytes], delimiter: str, text_columns: Collection[str]) ->
     rows = csv.reader(lines, delimiter=delimiter)
     line = 1
     try:
-        columns = [tuple(name.split(_DOT)) for name in _header(next(rows, []))]
+        names = next(rows, [])
+        _refuse_open(lines, line)
+        columns = [tuple(name.split(_DOT)) for name in _header(names)]
         kept = [_is_text(steps, text_columns) for steps in columns]
         number = 0
         while True:
@@ -70,6 +72,7 @@ def read_rows(file: IO[bytes], delimiter: str, text_columns: Collection[str]) ->
             if row is None:
                 return
             if row:
+                _refuse_open(lines, line)
                 number += 1
                 yield _entry(number, line, row, columns, kept)
     except csv.Error as error:
@@ -79,11 +82,15 @@ def read_rows(file: IO[bytes], delimiter: str, text_columns: Collection[str]) ->
 
 
 class _Lines:
-    """The lines of a file, as long as those of one row stay within bounds: packed, any length takes no room at all."""
+    """The lines of a file, as long as those of one row stay within bounds: packed, any length takes no room at all.
+
+    Behind the last one comes an empty one: a row that takes it in has not ended with the file.
+    """
 
     def __init__(self, letters: io.TextIOWrapper) -> None:
         self._letters = letters
         self.row_characters = 0
+        self.is_over = False
 
     def __iter__(self) -> Iterator[str]:
         while text := self._letters.readline(TEXT_BYTES_MAX):
@@ -91,6 +98,14 @@ class _Lines:
             if self.row_characters >= TEXT_BYTES_MAX:
                 raise csv.Error(f"a row is longer than {TEXT_BYTES_MAX:,} characters")
             yield text
+        self.is_over = True
+        yield "\n"
+
+
+def _refuse_open(lines: _Lines, line: int) -> None:
+    """A cell that is never closed has all that follows it in it: rows, and nobody would notice."""
+    if lines.is_over and lines.row_characters:
+        raise ItemFileError(f"line {line}: the row that begins here has a quote that is never closed")
 
 
 def _header(names: list[str]) -> list[str]:

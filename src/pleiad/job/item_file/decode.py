@@ -37,7 +37,7 @@ class TextDecoder:
             if text.isascii() and b"\\" not in text:
                 try:
                     return decode_part(text)
-                except failures:
+                except (failures, RecursionError):
                     pass
             return orjson.loads(text)
 

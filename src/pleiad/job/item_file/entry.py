@@ -11,6 +11,9 @@ import orjson
 TEXT_BYTES_MAX = 8 * 1024 * 1024
 """The longest text of one item that is looked at: more than any server takes, and little memory."""
 _SHOWN_BYTES = 200
+_BRACKETS_SHALLOW = 200
+"""With no more of them nothing is nested too deeply to be written again."""
+_TOO_DEEP = "a value is nested too deeply"
 
 
 class ItemFileError(Exception):
@@ -40,6 +43,8 @@ def entry_of_text(
         return Entry(number, line, text, None, f"not JSON: {error.msg} at character {error.pos + 1}")
     if not isinstance(value, dict):
         return Entry(number, line, text, None, f"an item is a JSON object, and this is {_kind(value)}")
+    if text.count(b"[") + text.count(b"{") > _BRACKETS_SHALLOW and _is_too_deep(text):
+        return Entry(number, line, text, None, _TOO_DEEP)
     return Entry(number, line, text, value)
 
 
@@ -48,8 +53,19 @@ def entry_of_value(number: int, line: int, value: dict[str, Any]) -> Entry:
     try:
         return Entry(number, line, orjson.dumps(value), value)
     except orjson.JSONEncodeError as error:
-        problem = "the text is not UTF-8" if "UTF-8" in str(error) else "a value is nested too deeply"
+        problem = "the text is not UTF-8" if "UTF-8" in str(error) else _TOO_DEEP
         return Entry(number, line, _shown(value), None, problem)
+
+
+def _is_too_deep(text: bytes) -> bool:
+    """Whether a text can be read and not be written again, for which there are fewer levels, as on servers."""
+    try:
+        orjson.dumps(orjson.loads(text))
+    except orjson.JSONEncodeError:
+        return True
+    except orjson.JSONDecodeError:
+        return False  # a number beyond all doubles under a name that was left out
+    return False
 
 
 def with_id(entry: Entry, family: UUID) -> Entry:

@@ -151,9 +151,14 @@ def array_min(array: Any) -> Any:
 
 
 @register(_FAMILY, "OBJECTTOARRAY", 1, 3)
-def object_to_array(value: Any, key_name: Any = "k", value_name: Any = "v") -> Any:
-    """One object for each property, with the property's name and value under the names given."""
-    key_name = "k" if key_name is UNDEFINED else key_name
+def object_to_array(value: Any, key_name: Any = UNDEFINED, *value_names: Any) -> Any:
+    """One object for each property, with the property's name and value under the names given.
+
+    The last name that is given may be undefined, and is then the usual one.
+    """
+    if key_name is UNDEFINED and not value_names:
+        key_name = "k"
+    value_name = value_names[0] if value_names else UNDEFINED
     value_name = "v" if value_name is UNDEFINED else value_name
     if type(value) is not dict or type(key_name) is not str or type(value_name) is not str:
         return UNDEFINED

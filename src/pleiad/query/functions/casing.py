@@ -52,4 +52,4 @@ def lower(text: str) -> str:
 
 def fold(text: str) -> str:
     """The text with its case removed, for comparisons that ignore case."""
-    return upper(text)
+    return text.upper() if text.isascii() else upper(text)

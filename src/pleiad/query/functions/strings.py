@@ -14,6 +14,7 @@ from pleiad.query.functions.numbers import whole, wrapped
 from pleiad.query.functions.registry import (
     ARRAY_ELEMENTS_MAX,
     CHARS_OF_A_STEP,
+    LARGE,
     check_array_elements,
     check_text_chars,
     register,
@@ -40,13 +41,21 @@ def concat(*texts: Any) -> Any:
 
 
 def _compare(test: Callable[[str, str], bool]) -> Callable[..., Any]:
+    last = ("", "")  # a part and what it is without case: mostly a constant, the same for every item
+
     def call(text: Any, part: Any, ignore_case: Any = False) -> Any:
+        nonlocal last
         if type(text) is not str or type(part) is not str:
             return UNDEFINED
         if ignore_case is False:
             return test(text, part)
         if ignore_case is True:
-            return test(casing.fold(text), casing.fold(part))
+            known, folded = last
+            if known is not part:
+                folded = casing.fold(part)
+                if len(part) <= LARGE:
+                    last = (part, folded)
+            return test(text.upper() if text.isascii() else casing.fold(text), folded)
         return UNDEFINED
 
     return call

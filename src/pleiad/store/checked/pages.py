@@ -9,7 +9,7 @@ from pleiad.item.ttl import is_expired
 from pleiad.keys.range import EpkRange
 from pleiad.store.checked.breach import CALLER, demand
 from pleiad.store.moves import Export, ExportMark
-from pleiad.store.rows import ItemKey, LogicalPartition, Row, Verb, Version
+from pleiad.store.rows import Glance, ItemKey, LogicalPartition, Row, Verb, Version
 from pleiad.store.selection import OrderPosition, PathOrder, Selection
 
 PAGES = "11"
@@ -105,6 +105,17 @@ def check_selected(rows: Iterable[Row], selection: Selection) -> None:
         demand(inside, PAGES, f"the row {row} of none of the ranges")
     dead = [row for row in found if is_expired(row.ts, row.ttl, selection.default_ttl, selection.now)]
     demand(not dead, EXPIRY, f"rows whose time is over were selected: {dead}")
+
+
+def check_glances(glances: Sequence[Glance], names: Sequence[str], after: int, limit: int) -> None:
+    """Glances are rows above a number in their order, each with a size and a text or nothing for every name."""
+    numbers = [glance[0] for glance in glances]
+    demand(len(glances) <= limit, PAGES, f"{len(glances)} rows of at most {limit}")
+    demand(all(a < b for a, b in pairwise((after, *numbers))), PAGES, f"rows not in order behind {after}")
+    for _, size_bytes, *texts in glances:
+        is_right = size_bytes > 0 and len(texts) == len(names)
+        is_right = is_right and all(text is None or isinstance(text, str) for text in texts)
+        demand(is_right, PAGES, f"{size_bytes} bytes and {texts} for the properties {names}")
 
 
 def check_ranges(selection: Selection, ranges_max: int) -> None:

@@ -15,6 +15,7 @@ from pleiad.store.checked.writes import Known
 from pleiad.store.moves import CaughtUp, Division, Export, ExportMark, Totals, TotalsChange
 from pleiad.store.rows import (
     APPLIED,
+    Glance,
     ItemKey,
     LogicalPartition,
     Mutation,
@@ -171,6 +172,15 @@ class CheckedSegment:
         pages.check_rows(rows, selection.span, after, limit)
         pages.check_selected(rows, selection)
         return rows
+
+    async def glance(
+        self, selection: Selection, names: Sequence[str], after: int, limit: int
+    ) -> Sequence[Glance]:
+        pages.check_limit(limit)
+        pages.check_ranges(selection, self.ranges_max)
+        found = await self._asked(self.inner.glance(selection, names, after, limit))
+        pages.check_glances(found, names, after, limit)
+        return found
 
     async def ordered(
         self, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int

@@ -13,7 +13,10 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import orjson
 
 SqlValue = Any
 
@@ -81,6 +84,12 @@ def _mapped(value: Any) -> Any:
     if isinstance(value, dict):
         return {to_text(name): _mapped(member) for name, member in value.items()}
     return value
+
+
+def texts_of(body: bytes, names: Sequence[str]) -> list[str | None]:
+    """The JSON text of each property, None where there is none, of a body that PostgreSQL cannot read itself."""
+    value = orjson.loads(body)
+    return [orjson.dumps(value[name]).decode() if name in value else None for name in names]
 
 
 def member(path: tuple[str, ...]) -> Sql:

@@ -33,6 +33,7 @@ from pleiad.store.postgres.snapshot import PostgresSnapshot
 from pleiad.store.predicate import merged_selection
 from pleiad.store.problems import OUT_OF_SERVICE
 from pleiad.store.rows import (
+    Glance,
     ItemKey,
     LogicalPartition,
     Mutation,
@@ -314,6 +315,12 @@ class PostgresSegment:
     async def select(self, selection: Selection, after: int, limit: int) -> Sequence[Row]:
         selection = merged_selection(selection)
         return await self._search(lambda: self._selecting.select(selection, after, limit), [])
+
+    async def glance(
+        self, selection: Selection, names: Sequence[str], after: int, limit: int
+    ) -> Sequence[Glance]:
+        selection = merged_selection(selection)
+        return await self._search(lambda: self._selecting.glance(selection, names, after, limit), [])
 
     async def ordered(
         self, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int

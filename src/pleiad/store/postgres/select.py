@@ -20,7 +20,7 @@ from pleiad.keys.range import WHOLE
 from pleiad.store.checksum import DamagedRowError, content_checksum, row_checksum
 from pleiad.store.path_index import PathIndex
 from pleiad.store.postgres.arrays import ByteaArray, byteas
-from pleiad.store.postgres.json_sql import DOCUMENT, Sql, from_text, member, to_text
+from pleiad.store.postgres.json_sql import DOCUMENT, Sql, from_text, member, texts_of, to_text
 from pleiad.store.postgres.predicate_sql import (
     Entries,
     all_of,
@@ -32,10 +32,12 @@ from pleiad.store.postgres.predicate_sql import (
     tag_of,
 )
 from pleiad.store.predicate import RANK_BOOLEAN, RANK_NUMBER, RANK_STRING, ROW_COLUMNS, is_addressable
-from pleiad.store.rows import Row, Verb, Version
+from pleiad.store.rows import Glance, Row, Verb, Version
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Predicate, Selection
 
 FEW_MATCHES = 2_000
+NAMES_READ_MAX = 2
+"""PostgreSQL reads a body anew for each property: for more of them, to send the body takes less."""
 ROW_COLUMNS_COUNT = 10
 ROW = (
     "item.number, item.epk, item.id, item.lsn, item.ts, item.ttl, item.size_bytes, item.terms, item.body, "
@@ -108,16 +110,38 @@ class Selecting:
 
     async def select(self, selection: Selection, after: int, limit: int) -> list[Row]:
         """Rows of a selection above a document number, in the order of their numbers."""
+        return [row_of(row) for row in await self._found(selection, Sql(ROW), after, limit)]
+
+    async def glance(
+        self, selection: Selection, names: Sequence[str], after: int, limit: int
+    ) -> list[Glance]:
+        """Numbers, sizes and some properties of the rows of a selection."""
+        asked = [to_text(name) for name in names] if len(names) <= NAMES_READ_MAX else []
+        text = "CASE WHEN item.doc IS NULL THEN convert_from(item.body, 'UTF8')::json -> %s::text END"
+        body = "CASE WHEN item.doc IS NOT NULL THEN item.body END" if asked else "item.body"
+        columns = Sql(
+            f"item.number, item.size_bytes, {body}" + f", ({text})::text" * len(asked), tuple(asked)
+        )
+        found = await self._found(selection, columns, after, limit)
+        return [
+            (number, size_bytes, *(texts if body is None else texts_of(body, names)))
+            for number, size_bytes, body, *texts in found
+        ]
+
+    async def _found(
+        self, selection: Selection, columns: Sql, after: int, limit: int
+    ) -> Sequence[tuple[Any, ...]]:
+        """Columns of the rows of a selection above a document number, in the order of their numbers."""
         plan = await self._plan(selection)
         source, where = self._source(plan, selection)
         number = "entry.number" if plan.walk is not None else "item.number"
-        found = await self._fetch(
+        return await self._fetch(
             Sql(
-                f"SELECT {ROW} FROM {source} WHERE {where.text} AND {number} > %s ORDER BY {number} LIMIT %s",
-                (*where.params, after, limit),
+                f"SELECT {columns.text} FROM {source} WHERE {where.text} AND {number} > %s "
+                f"ORDER BY {number} LIMIT %s",
+                (*columns.params, *where.params, after, limit),
             )
         )
-        return [row_of(row) for row in found]
 
     async def count(self, selection: Selection, count_only: bool) -> tuple[int, int]:
         """How many rows a selection has and the sum of their sizes, which is 0 with `count_only`."""

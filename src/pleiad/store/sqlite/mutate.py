@@ -36,6 +36,7 @@ _FIND_WITHOUT_BODY = (
     "SELECT number, lsn, ts, ttl, size_bytes, terms, x'' FROM item WHERE epk = ?1 AND id = ?2"
 )
 _INSERT = "INSERT INTO item VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+_INSERT_NEW = f"{_INSERT} ON CONFLICT(epk, id) DO NOTHING"
 _UPDATE = (
     "UPDATE item SET lsn = ?2, ts = ?3, ttl = ?4, size_bytes = ?5, terms = ?6, body = ?7, checksum = ?8 "
     "WHERE number = ?1"
@@ -98,6 +99,7 @@ class Applier:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._execute: Execute = connection.cursor().execute
+        self._changes = connection.changes
         self._versions = VersionLog(self._execute)
         self.watch: Watch | None = None
         self.deleted: list[int] | None = None
@@ -148,6 +150,10 @@ class Applier:
 
     def _mutate(self, counters: Counters, write: PartitionWrite, mutation: Mutation) -> Outcome:
         """Applies one mutation under the LSN after the counters', which its caller then raises."""
+        if mutation.verb is Verb.CREATE:
+            created = self._create(counters, write, mutation)
+            if created is not None:
+                return created
         old = self._find(mutation)
         if old is not None and is_expired(old.ts, old.ttl, write.default_ttl, write.now):
             self._expire(counters, write, old)
@@ -173,6 +179,33 @@ class Applier:
         if write.partition_bytes and growth > 0 and counters.size_bytes + growth > write.partition_bytes:
             return Outcome(Result.PARTITION_FULL, old=old)
         return self._put(counters, write, mutation, old)
+
+    def _create(self, counters: Counters, write: PartitionWrite, mutation: Mutation) -> Outcome | None:
+        """A create as nearly all are: of an id that is new, which the index tells while the row is inserted.
+
+        None, and nothing has changed, where an item has the id, expired or not, or where there is more to look at.
+        """
+        size_bytes = counters.size_bytes + mutation.size_bytes
+        if (
+            mutation.unique_values
+            or 0 < write.logical_partition_bytes < size_bytes
+            or 0 < write.partition_bytes < size_bytes
+        ):
+            return None
+        lsn = counters.lsn + 1
+        row = mutation.row_after(counters.partition << SEQUENCE_BITS | counters.next_sequence, lsn, write.now)
+        body = stored_body(self._execute, mutation.body)
+        self._execute(_INSERT_NEW, (*row[:8], body, checksum_of(row, body)))
+        if not self._changes():
+            return None
+        if write.keep_versions:
+            self._versions.note_put(write, mutation, body, lsn, row.number, is_new=True)
+        counters.next_sequence += 1
+        counters.items += 1
+        counters.size_bytes = size_bytes
+        if self.watch is not None:
+            self.watch.note(mutation.epk, 1, mutation.size_bytes)
+        return Outcome(Result.CREATED, lsn, row)
 
     def _is_taken(self, counters: Counters, write: PartitionWrite, epk: bytes, id: str) -> bool:
         """Whether a live row has the id an item is to be renamed to."""

@@ -4,8 +4,9 @@ Segments that ask while a round waits for the disk take part in the next one, so
 them, and as many writes share a round over many segments as in one. A store that does not sync needs no thread: it
 commits at once.
 
-A round of one or two files has each of them synced by its own COMMIT. In a round of more, the COMMITs sync nothing and
-one call syncs the file system, where that is known to sync as `fsync` does.
+A round of one or two files has each of them synced by its own COMMIT. In a round of more, the COMMITs may sync nothing
+and one call syncs the file system, where that is known to sync as `fsync` does. That call waits also for what others
+wrote to the file system, so what both ways took lately decides between them.
 
 Invariants
 - A member is told of the end of its commit after everything is on disk that the round had to put there.
@@ -15,6 +16,7 @@ Invariants
 from __future__ import annotations
 
 import asyncio
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple
@@ -23,7 +25,10 @@ from pleiad.store.sqlite.file_system import FileSystem, UnsyncedError
 from pleiad.store.sqlite.threads import DiskThreads
 
 SHARED_FILES_MIN = 3
-"""From this many files on, one sync of the file system is cheaper than one for each of them."""
+"""From this many files on, one sync of the file system may be cheaper than one for each of them."""
+_DEARER_WAY_ROUNDS = 32
+"""So often the way that was dearer is gone again, to see whether it still is."""
+_NEWEST_SHARE = 1 / 8
 
 
 class Commit(NamedTuple):
@@ -44,6 +49,37 @@ class Member(ABC):
         others may the commit leave that to the round."""
 
 
+class SyncCosts:
+    """What rounds took lately: a file that is synced alone, and all files together."""
+
+    def __init__(self) -> None:
+        self._alone_seconds: float | None = None
+        self._together_seconds: float | None = None
+        self._choices = 0
+
+    def together_pays(self, files: int) -> bool:
+        """Whether a round of so many files should sync them together."""
+        if files < SHARED_FILES_MIN:
+            return False
+        alone, together = self._alone_seconds, self._together_seconds
+        if alone is None or together is None:
+            return together is None
+        self._choices += 1
+        is_cheaper = together < files * alone
+        return is_cheaper != (self._choices % _DEARER_WAY_ROUNDS == 0)
+
+    def note(self, files: int, is_together: bool, seconds: float) -> None:
+        """Takes what a round took."""
+        if is_together:
+            self._together_seconds = _average(self._together_seconds, seconds)
+        else:
+            self._alone_seconds = _average(self._alone_seconds, seconds / files)
+
+
+def _average(before: float | None, newest: float) -> float:
+    return newest if before is None else before + _NEWEST_SHARE * (newest - before)
+
+
 class CommitRounds:
     """The rounds of one store; without a file system that can be synced as a whole, every commit syncs itself."""
 
@@ -51,6 +87,7 @@ class CommitRounds:
         self._threads = threads
         self._durable = durable
         self._file_system = file_system
+        self._costs = SyncCosts()
         self._joined: list[Member] = []
         self._is_running = False
 
@@ -67,7 +104,7 @@ class CommitRounds:
 
     def _begin(self) -> None:
         members, self._joined = self._joined, []
-        may_share = self._file_system is not None and len(members) >= SHARED_FILES_MIN
+        may_share = self._file_system is not None and self._costs.together_pays(len(members))
         commits = [commit for member in members if (commit := member.begin_commit(may_share)) is not None]
         failures: list[BaseException | None] = []
         if commits and self._durable:
@@ -80,6 +117,13 @@ class CommitRounds:
 
     def _commit(self, commits: list[Commit], failures: list[BaseException | None]) -> None:
         """Ends the transactions, and syncs what they left to that."""
+        began = time.perf_counter()
+        self._end_transactions(commits, failures)
+        if commits:
+            is_together = not all(commit.is_synced for commit in commits)
+            self._costs.note(len(commits), is_together, time.perf_counter() - began)
+
+    def _end_transactions(self, commits: list[Commit], failures: list[BaseException | None]) -> None:
         for commit in commits:
             try:
                 commit.run()

@@ -15,7 +15,7 @@ import apsw
 from pleiad import errors
 from pleiad.keys.range import EpkRange
 from pleiad.store.moves import CaughtUp, Division, Export, ExportMark, Totals, TotalsChange
-from pleiad.store.rows import ItemKey, LogicalPartition, PartitionState, Row, Version, WholeRow
+from pleiad.store.rows import Glance, ItemKey, LogicalPartition, PartitionState, Row, Version, WholeRow
 from pleiad.store.segments import Segment, SegmentDroppedError
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 from pleiad.store.sqlite import changes as changing
@@ -165,6 +165,12 @@ class SqliteSegment(SegmentFile):
     @guarded
     async def select(self, selection: Selection, after: int, limit: int) -> Sequence[Row]:
         return await selecting.select(self._reading, selection, after, limit)
+
+    @guarded
+    async def glance(
+        self, selection: Selection, names: Sequence[str], after: int, limit: int
+    ) -> Sequence[Glance]:
+        return await selecting.glance(self._reading, selection, names, after, limit)
 
     @guarded
     async def ordered(

@@ -14,7 +14,6 @@ Where the pieces come from, the cheapest first:
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ import apsw
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.store.path_index import State
 from pleiad.store.predicate import ROW_COLUMNS, merged_selection
-from pleiad.store.rows import Row
+from pleiad.store.rows import Glance, Row
 from pleiad.store.selection import IndexedPath, Predicate, Selection
 from pleiad.store.sqlite.json_sql import json_path
 from pleiad.store.sqlite.path_index import PathIndexes, SqliteIndex
@@ -47,6 +46,7 @@ _PIECE_NUMBERS = 1_000
 _PIECE_NUMBERS_MAX = 20_000
 _PIECE_SECONDS = 0.003
 """How long others wait for a piece of a scan, about."""
+_PIECE_GLANCES = 2_000
 PIECE_ENTRIES = 500
 _SHORT_ROWS_MAX = 1_000
 _PIECE_ENTRIES_COUNTED = 20_000
@@ -95,33 +95,41 @@ async def select(read: Read, selection: Selection, after: int, limit: int) -> li
         and (found_rows := _rows_of_one_value(read, selection, after, limit)) is not None
     ):
         return found_rows
-    rows: list[Row] = []
-    columns, row_of = _columns(selection.names)
+    return await _found(read, selection, Sql(ROW), checked_row, after, limit)
+
+
+async def glance(
+    read: Read, selection: Selection, names: Sequence[str], after: int, limit: int
+) -> list[Glance]:
+    """Numbers, sizes and some properties of the rows of a selection."""
+    columns = Sql(
+        "item.number, size_bytes" + ", body -> ?" * len(names), tuple(json_path((name,)) for name in names)
+    )
+    return await _found(read, selection, columns, None, after, limit)
+
+
+async def _found(
+    read: Read,
+    selection: Selection,
+    columns: Sql,
+    row_of: Callable[[Any], Any] | None,
+    after: int,
+    limit: int,
+) -> list[Any]:
+    """Columns of the rows of a selection above a document number, or what is made of them."""
+    rows: list[Any] = []
     walk = _Walk(read, merged_selection(selection), after)
+    if row_of is None:
+        walk.numbers = _PIECE_GLANCES
     while limit > len(rows) and (piece := walk.next_piece()) is not None:
         found: Any = piece.connection.execute(
             f"SELECT {columns.text} FROM item NOT INDEXED WHERE {piece.where.text} ORDER BY number LIMIT ?",
             (*columns.params, *piece.where.params, limit - len(rows)),
         )
-        rows += map(row_of, found)
+        rows += found if row_of is None else map(row_of, found)
         if len(rows) < limit:
             await walk.rest()
     return rows
-
-
-def _columns(names: Sequence[str]) -> tuple[Sql, Callable[[Any], Row]]:
-    """What is read of each row, and what makes a row of it.
-
-    Single properties go without the checksum, which is that of the whole row, as the values in indexes do.
-    """
-    if not names:
-        return Sql(ROW), checked_row
-    members = " || ".join(["coalesce(? || (body -> ?), '')"] * len(names))
-    columns = (
-        f"item.number, epk, '', 0, ts, ttl, size_bytes, 0, CAST('{{' || substr({members}, 2) || '}}' AS BLOB)"
-    )
-    params = [text for name in names for text in (f",{json.dumps(name)}:", json_path((name,)))]
-    return Sql(columns, tuple(params)), Row._make
 
 
 def _rows_of_one_value(read: Read, selection: Selection, after: int, limit: int) -> list[Row] | None:
@@ -141,18 +149,17 @@ def _rows_of_one_value(read: Read, selection: Selection, after: int, limit: int)
     is_whole = span.min == WHOLE.min and span.max == WHOLE.max
     bounds = () if is_whole else (span.min, span.max)
     age = () if default_ttl is None else (default_ttl, default_ttl, selection.now)
-    columns, row_of = _columns(selection.names)
-    text = _one_value_text(columns.text, index.table, not is_whole, default_ttl is not None)
-    found: Any = reading.execute(text, (*columns.params, *entry, after, *bounds, *age, limit)).fetchall()
-    return list(map(row_of, found))
+    text = _one_value_text(index.table, not is_whole, default_ttl is not None)
+    found: Any = reading.execute(text, (*entry, after, *bounds, *age, limit)).fetchall()
+    return list(map(checked_row, found))
 
 
 @lru_cache(maxsize=256)
-def _one_value_text(columns: str, table: str, has_bounds: bool, has_age: bool) -> str:
+def _one_value_text(table: str, has_bounds: bool, has_age: bool) -> str:
     bounds = " AND epk >= ? AND epk < ?" if has_bounds else ""
     age = " AND (coalesce(ttl, ?) <= 0 OR ts + coalesce(ttl, ?) > ?)" if has_age else ""
     return (
-        f"SELECT {columns} FROM {table} AS entry CROSS JOIN item ON item.number = entry.number WHERE rank = ? "
+        f"SELECT {ROW} FROM {table} AS entry CROSS JOIN item ON item.number = entry.number WHERE rank = ? "
         f"AND value = ? AND entry.number > ?{bounds}{age} ORDER BY entry.number LIMIT ?"
     )
 
@@ -288,7 +295,7 @@ class _Walk:
         self._after: int | None = after
         self._plan: RowPlan | None = None
         self._tests: list[Sql] = []
-        self._numbers = _PIECE_NUMBERS
+        self.numbers = _PIECE_NUMBERS
         self._began_at = 0.0
 
     def next_piece(self) -> _Piece | None:
@@ -313,9 +320,9 @@ class _Walk:
             return
         seconds = time.perf_counter() - self._began_at
         if seconds > _PIECE_SECONDS:
-            self._numbers = max(1, self._numbers // 2)
+            self.numbers = max(1, self.numbers // 2)
         elif seconds < _PIECE_SECONDS / 3:
-            self._numbers = min(2 * self._numbers, _PIECE_NUMBERS_MAX)
+            self.numbers = min(2 * self.numbers, _PIECE_NUMBERS_MAX)
         await asyncio.sleep(0)
 
     def _bounds(
@@ -338,7 +345,7 @@ class _Walk:
         if found[0] is None:
             return None, None
         # Numbers are dense within a partition, so a span of numbers holds about as many rows and never more.
-        upto = found[0] + self._numbers - 1
+        upto = found[0] + self.numbers - 1
         return Sql("number BETWEEN ? AND ?", (found[0], upto)), upto
 
 

@@ -8,14 +8,18 @@ Invariants
 - A known token has its type or one of the same form (text and bytes, signed and unsigned), is read as its own type
   says, and comes once.
 - Nothing is read behind the last byte, and values together are no longer than the bytes they came in.
+
+The requests of a client differ in little but their values: the same tokens in the same order, most of the same length.
+A table remembers such layouts by the length of the whole, and reads what has one of them in one step, to the same end.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from pleiad.wire.rntbd import BadFrame, UnwritableToken
@@ -29,6 +33,10 @@ TOKENS_MAX = 1_024
 """What a frame may have: several times what any table knows, so that reading one is short work."""
 
 _HEAD_BYTES = 3
+_LAYOUTS_MAX = 256
+_LAYOUT_BYTES_MAX = 1_024
+_UNLIKE_PER_LAYOUT = 8
+"""To remember a layout costs as much as to read a few frames, so not each is remembered that is seen."""
 
 
 class TokenType(IntEnum):
@@ -108,6 +116,27 @@ def token(token_id: int, kind: TokenType) -> int:
     return described
 
 
+class _Layout:
+    """The places of values in bytes that have known tokens of known lengths in a known order."""
+
+    __slots__ = ("fields", "heads", "ids", "names", "texts", "values")
+
+    def __init__(
+        self,
+        form: str,
+        heads: tuple[bytes, ...],
+        values: Sequence[tuple[int, int]],
+        texts: Sequence[tuple[bytes, int]],
+    ) -> None:
+        self.fields = struct.Struct(form).unpack_from
+        """What stands before each value, its length too, and the value, in turns."""
+        self.heads = heads
+        self.ids = [token_id for token_id, _ in values]
+        self.values: Callable[[Any], Any] = itemgetter(*[place for _, place in values])
+        self.names = [name for name, _ in texts]
+        self.texts: Callable[[Any], Any] = itemgetter(*[place for _, place in texts])
+
+
 class TokenTable:
     """The codec of one table."""
 
@@ -124,6 +153,10 @@ class TokenTable:
         self._known: dict[bytes, tuple[int, int, Unpack | None, bytes | None]] = {}
         apart = apart or {}
         self._packers: dict[int, Callable[..., bytes]] = {}
+        self._layouts: dict[int, _Layout] = {}
+        """By the number of bytes they are of."""
+        self._unlike = 0
+        """How many were read that had none of them."""
         for token_id, kind in types.items():
             number = _NUMBERS.get(kind) or _LENGTHS.get(kind)
             unpack = None if number is None else struct.Struct("<" + number).unpack_from
@@ -142,8 +175,22 @@ class TokenTable:
 
     def read(self, data: bytes, at: int, texts: dict[bytes, bytes] | None = None) -> dict[int, TokenValue]:
         """The known tokens from a place to the end of the bytes; what is read apart is put into `texts`."""
-        found: dict[int, TokenValue] = {}
         texts = {} if texts is None else texts
+        layout = self._layouts.get(len(data) - at)
+        if layout is not None:
+            fields = layout.fields(data, at)
+            if fields[::2] == layout.heads:
+                texts.update(zip(layout.names, layout.texts(fields), strict=True))
+                return dict(zip(layout.ids, layout.values(fields), strict=True))
+        found = self._read_each(data, at, texts)
+        self._unlike += 1
+        if self._unlike % _UNLIKE_PER_LAYOUT == 0 and len(data) <= _LAYOUT_BYTES_MAX:
+            self._remember(data, at)
+        return found
+
+    def _read_each(self, data: bytes, at: int, texts: dict[bytes, bytes]) -> dict[int, TokenValue]:
+        """The same, one token after the other."""
+        found: dict[int, TokenValue] = {}
         known = self._known.get
         end = len(data)
         count = unknown = 0
@@ -180,6 +227,32 @@ class TokenTable:
         if count - unknown != len(found) + len(texts):
             raise BadFrame("a token comes more than once")
         return found
+
+    def _remember(self, data: bytes, at: int) -> None:
+        """Keeps the layout of tokens that were found to be good, if all of them are known."""
+        start, end, form = at, len(data), "<"
+        heads: list[bytes] = []
+        values: list[tuple[int, int]] = []
+        texts: list[tuple[bytes, int]] = []
+        while at < end:
+            description = self._known.get(data[at : at + _HEAD_BYTES])
+            if description is None:
+                return
+            token_id, size, _, name = description
+            value_at, after = _extent(data, at + _HEAD_BYTES, size)
+            form += f"{value_at - at}s{_NUMBERS.get(self.types[token_id]) or f'{after - value_at}s'}"
+            place = 2 * len(heads) + 1
+            heads.append(data[at:value_at])
+            if name is None:
+                values.append((token_id, place))
+            else:
+                texts.append((name, place))
+            at = after
+        if len(values) < 2 or len(texts) < 2:  # one place alone is not given as a tuple
+            return
+        if len(self._layouts) >= _LAYOUTS_MAX:
+            self._layouts.clear()
+        self._layouts[end - start] = _Layout(form, tuple(heads), values, texts)
 
     def _step_over(self, data: bytes, at: int) -> int:
         """Where a token of an id that is not known ends."""

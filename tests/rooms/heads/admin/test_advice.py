@@ -207,6 +207,21 @@ def test_there_is_one_at_a_time_and_a_cancelled_one_leaves_no_process(slow: Slow
     assert made(slow.admin, ("shop", "b"))["state"] == "done"
 
 
+def test_whoever_begins_and_cancels_again_and_again_has_one_process_at_most(slow: Slow) -> None:
+    slow.spend("a")
+    for _ in range(5):
+        slow.admin.start_advice("shop", "a", {})
+        assert slow.admin.cancel_advice("shop", "a")["advice"]["state"] == "cancelled"
+        assert slow.processes() == 0
+
+
+def test_an_advice_on_a_container_that_is_gone_is_in_the_way_of_no_other(slow: Slow) -> None:
+    slow.spend("a")
+    slow.admin.start_advice("shop", "a", {})
+    slow.client.get_database_client("shop").delete_container("a")
+    assert made(slow.admin, ("shop", "b"))["state"] == "done"
+
+
 def test_a_server_that_stops_takes_the_process_with_it(slow: Slow) -> None:
     slow.spend("a")
     slow.admin.start_advice("shop", "a", {})

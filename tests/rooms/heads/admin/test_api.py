@@ -306,6 +306,23 @@ def test_a_body_that_is_no_object_is_refused(server: RunningServer, body: bytes)
     assert send(server, "POST", "/_pleiad/v1/faults", body)[0] == 400
 
 
+@pytest.mark.parametrize("blanks", [0, 100_000])
+def test_a_large_body_is_answered_like_a_small_one(
+    server: RunningServer, admin: Admin, container: ContainerProxy, blanks: int
+) -> None:
+    """Large ones are read beside the loop; the lines of a workload record, which are no JSON object, are not."""
+    database, name = names(container)
+    path, filling = f"/_pleiad/v1/dbs/{database}/colls/{name}", b" " * blanks
+    assert send(server, "POST", "/_pleiad/v1/faults", b'{"fault":"429"}' + filling)[0] == 201
+    server.faults.clear()
+    for body in (b"[]", b"{", b'{"fault":[]}'):
+        assert send(server, "POST", "/_pleiad/v1/faults", body + filling)[0] == 400
+    query = b'{"query":"SELECT * FROM c"}'
+    assert send(server, "POST", f"{path}/explain", query + filling)[0] == 200
+    lines = b'{"at":1,"operation":"read"}\n' * (1 + blanks // 20)
+    assert admin.add_workload(database, name, lines) == 1 + blanks // 20
+
+
 def test_names_with_blanks_and_slashes_are_signed_as_they_are(
     server: RunningServer, client: CosmosClient
 ) -> None:

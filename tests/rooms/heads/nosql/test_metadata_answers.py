@@ -186,3 +186,17 @@ def test_the_account_is_told_for_versions_of_the_protocol_only(wire: Any) -> Non
     for version in ("2015-01-01", "2018-12-30", "latest", "20200715", "1"):
         answer = wire.send("GET", [], headers={"x-ms-version": version})
         assert (answer.status, "x-ms-version" in answer.message) == (400, True)
+
+
+def test_the_head_of_a_container_is_what_a_read_tells_without_the_body(place: Any, wire: Any) -> None:
+    read, asked = wire.send("GET", place.path), wire.send("HEAD", place.path)
+    assert (asked.status, asked.body) == (200, b"")
+    for name in ("etag", "x-ms-content-path", "x-ms-alt-content-path", "x-ms-request-charge"):
+        assert asked.headers[name] == read.headers[name]
+    assert wire.send("HEAD", [*place.path[:-1], "nothing"]).status == 404
+
+
+def test_the_account_is_in_the_region_that_programs_for_the_emulator_name(wire: Any) -> None:
+    account = wire.send("GET", []).json
+    assert [each["name"] for each in account["writableLocations"]] == ["South Central US"]
+    assert account["readableLocations"] == account["writableLocations"]

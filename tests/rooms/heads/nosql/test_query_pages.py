@@ -115,6 +115,17 @@ def test_the_last_page_of_an_order_in_one_logical_partition_has_no_token_though_
             assert [answer.json["_count"] for answer in found] == counts
 
 
+def test_the_last_page_of_an_order_in_a_physical_partition_has_no_token_though_it_is_full(
+    filled: Any,
+) -> None:
+    ranges = filled.wire.send("GET", [*filled.path, "pkranges"]).json["PartitionKeyRanges"]
+    text, counts = "SELECT VALUE c.id FROM c ORDER BY c.n", []
+    for each in ranges:
+        found = pages(filled, text, 1, None, x_ms_documentdb_partitionkeyrangeid=each["id"])
+        counts.append([answer.json["_count"] for answer in found])
+    assert sorted(counts) == [[0]] * 3 + [[1] * 2, [1] * 4]
+
+
 @pytest.mark.parametrize("text", [*TEXTS, *NAMED])
 def test_the_token_of_a_query_over_partitions_is_a_json_text_with_its_range(filled: Any, text: str) -> None:
     token = pages(filled, text, 2)[0].headers["x-ms-continuation"]

@@ -191,3 +191,31 @@ def test_what_a_script_answers_is_json_whatever_it_sets(place: Place) -> None:
     text = done.body.decode()
     assert json.loads(text)["d"] == "1970-01-01T00:00:00.000Z"
     assert "\\ud800" in text
+
+
+def test_a_trigger_without_its_time_or_operation_is_told_what_is_missing(place: Place) -> None:
+    whole = {"id": "t", "body": "function () {}", "triggerType": "Pre", "triggerOperation": "All"}
+    for name in ("body", "triggerType", "triggerOperation"):
+        body = {key: value for key, value in whole.items() if key != name}
+        answer = place.wire.send("POST", [*place.path, "triggers"], body)
+        missing = f"the required properties - '{name}; ' - are missing"
+        assert (answer.status, missing in answer.message) == (400, True)
+
+
+def test_every_container_has_the_procedure_that_answers_with_its_argument(place: Place) -> None:
+    path = [*place.path, "sprocs", "__.sys.echo"]
+    answer = place.wire.send("POST", path, ["foobar"], None, ["any"])
+    assert (answer.status, answer.json) == (200, "foobar")
+    assert place.wire.send("GET", path).status == 404, "it is nobody's to read or change"
+
+
+def test_the_option_by_which_scripts_have_items_indexed_must_be_one_there_is(place: Place) -> None:
+    source = """function (action) {
+      __.createDocument(__.getSelfLink(), { id: action, pk: "a" }, { indexAction: action }, function (error) {
+        if (error) throw error;
+      });
+    }"""
+    place.wire.send("POST", [*place.path, "sprocs"], {"id": "p", "body": source})
+    path = [*place.path, "sprocs", "p"]
+    assert place.wire.send("POST", path, ["exclude"], None, ["a"]).status == 200
+    assert place.wire.send("POST", path, ["Invalid Value"], None, ["a"]).status == 400

@@ -26,12 +26,21 @@ def test_a_bad_partition_key_path_is_refused_in_the_service_s_words(path: str, p
 
 def test_what_is_not_there_and_what_does_not_hold_have_the_service_s_words(place: Any, wire: Any) -> None:
     assert place.read("none", ["a"]).message.startswith(
+        "Entity with the specified id does not exist in the system. "
         "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"
     )
     place.create({"id": "1", "pk": "a"}, ["a"])
+    again = place.create({"id": "1", "pk": "a"}, ["a"])
+    assert again.message.startswith("Entity with the specified id already exists in the system.")
     path = [*place.path, "docs", "1"]
     stale = wire.send("PUT", path, {"id": "1", "pk": "a"}, {"If-Match": '"other"'}, ["a"])
-    assert (stale.status, "One of the specified pre-condition is not met" in stale.message) == (412, True)
+    words = "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed"
+    assert (stale.status, stale.message.startswith(words)) == (412, True)
+    deep = {"operations": [{"op": "add", "path": "/none/x", "value": 1}]}
+    assert (
+        "'none'. Learn more: https://aka.ms/cosmosdbpatchdocs"
+        in wire.send("PATCH", path, deep, key=["a"]).message
+    )
     patch = {"operations": [{"op": "replace", "path": "/none", "value": 1}]}
     assert "no path found beyond:" in wire.send("PATCH", path, patch, key=["a"]).message
     unmet = wire.send("PATCH", path, {"condition": "FROM c WHERE c.n = 1", **patch}, key=["a"])

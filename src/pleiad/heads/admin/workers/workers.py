@@ -21,10 +21,10 @@ from typing import Any
 import orjson
 
 from pleiad.engine.access import MASTER, Caller, Grant, Target
-from pleiad.engine.desk import Destination
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import Key
 from pleiad.engine.shared_counts import SharedCounts
+from pleiad.engine.visit import Destination
 from pleiad.errors import PleiadError
 from pleiad.heads.http.call import HttpCall
 from pleiad.heads.http.route import Handler

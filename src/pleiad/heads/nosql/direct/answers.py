@@ -14,11 +14,14 @@ from functools import lru_cache
 from time import perf_counter
 from typing import cast
 
+import orjson
+
 from pleiad import errors
 from pleiad.engine.container import Container
 from pleiad.errors import PleiadError
 from pleiad.heads.nosql.call import Call, Pairs
 from pleiad.heads.nosql.direct.place import Place
+from pleiad.heads.nosql.failures import replica_message_of
 from pleiad.heads.nosql.render import failure_body, failure_pairs, partition_pairs
 from pleiad.partition.partition import Partition
 from pleiad.server.http.failures import status_of
@@ -115,7 +118,7 @@ _LSN_1, _LSN_2, _LSN_3, _LSN_4, _LSN_5 = map(_head, _LSNS)
 _CHARGE = _head(Token.REQUEST_CHARGE)
 _DURATION = _head(Token.BACKEND_REQUEST_DURATION_MILLISECONDS)
 _STANDING = struct.Struct("<" + "3sq" * len(_LSNS))
-_STANDING_AND_COST = struct.Struct("<" + "3sq" * len(_LSNS) + "3sd" * 2)
+_COST = struct.Struct("<3sd3sd")
 _ITEM_LSNS = struct.Struct("<3sq3sq")
 _ITEM_LSN, _ITEM_LOCAL_LSN = _head(Token.ITEM_LSN), _head(Token.ITEM_LOCAL_LSN)
 _NUMBER = struct.Struct("<3sI")
@@ -138,23 +141,22 @@ class FrameForm(Place):
         item_lsn: int,
         more: Pairs,
     ) -> bytes:
-        resource, lsn = container.resource, partition.lsn
-        told = _partition_tokens(
-            partition.range_id,
-            partition.size_bytes_seen,
-            partition.items_seen,
-            container.path,
-            resource.rid,
-            container.limits.physical_partition_bytes,
-        ) + _SESSION_TOKEN(b"%d#%d" % (resource.number, lsn))
-        lsn = lsn or 1
-        told += _STANDING_AND_COST.pack(
-            _LSN_1, lsn, _LSN_2, lsn, _LSN_3, lsn, _LSN_4, lsn, _LSN_5, lsn,
-            _CHARGE, round(charge_ru, 2), _DURATION, (perf_counter() - call.began_at) * 1000,
-        )  # fmt: skip
+        told = _items_tokens(container, partition, charge_ru, call.began_at)
         if etag:
-            told += _ETAG(etag.encode()) + _ITEM_LSNS.pack(_ITEM_LSN, item_lsn, _ITEM_LOCAL_LSN, item_lsn)
+            told += _item_tokens(etag, item_lsn)
         return told + _tokens(more) if more else told
+
+    def of_read(
+        self,
+        began_at: float,
+        container: Container,
+        partition: Partition,
+        charge_ru: float,
+        etag: str,
+        item_lsn: int,
+    ) -> bytes:
+        """What the answer to a point read tells that gives its item."""
+        return _items_tokens(container, partition, charge_ru, began_at) + _item_tokens(etag, item_lsn)
 
     def of_pairs(self, pairs: Pairs) -> bytes:
         names = dict(pairs)
@@ -165,22 +167,58 @@ class FrameForm(Place):
         if partition is not None and container is not None and _SESSION_HEADER not in names:
             lsn = partition.lsn
             told += _SESSION_TOKEN(b"%d#%d" % (container.resource.number, lsn))
-        lsn = lsn or 1
-        return told + _STANDING.pack(_LSN_1, lsn, _LSN_2, lsn, _LSN_3, lsn, _LSN_4, lsn, _LSN_5, lsn)
+        return told + _standing(lsn)
 
     def failure(self, error: PleiadError, activity_id: str) -> Response:
         pairs = failure_pairs(error, activity_id)
         told = self.of_pairs(pairs)
         if _SUBSTATUS_HEADER not in dict(pairs):
             told += _NO_SUBSTATUS
-        return Response(status_of(error), told, failure_body(error, activity_id))
+        return Response(status_of(error), told, _failure_words(error, activity_id))
+
+
+def _failure_words(error: PleiadError, activity_id: str) -> bytes:
+    """The words of a failure as a replica of the service has them, before a gateway gives them a code.
+
+    Those of a query text are JSON already; what is added for a client's own work is as over HTTP.
+    """
+    if error.query_plan is not None:
+        return failure_body(error, activity_id)
+    words = replica_message_of(error)
+    return words.encode() if words.startswith('{"') else orjson.dumps({"Errors": [words]})
 
 
 def written(frame: Frame, response: Response) -> bytes:
     """The frame that answers another, of a response in the form of frames."""
+    return written_of(frame, response.status, response.headers, response.body)
+
+
+def written_of(frame: Frame, status: int, told: bytes, body: bytes) -> bytes:
+    """The same of its parts."""
     number = cast(int, frame.tokens.get(RequestToken.TRANSPORT_REQUEST_ID, 0))
-    told = _NUMBER.pack(_NUMBER_HEAD, number) + response.headers
-    return response_of(response.status, frame.activity_id, told, response.body)
+    return response_of(status, frame.activity_id, _NUMBER.pack(_NUMBER_HEAD, number) + told, body)
+
+
+def _items_tokens(container: Container, partition: Partition, charge_ru: float, began_at: float) -> bytes:
+    """What every answer about items tells."""
+    lsn = partition.lsn
+    told = _standing_tokens(
+        partition.range_id,
+        partition.size_bytes_seen,
+        partition.items_seen,
+        container.path,
+        container.resource.rid,
+        container.limits.physical_partition_bytes,
+        container.resource.number,
+        lsn,
+    )
+    duration_ms = (perf_counter() - began_at) * 1000
+    return told + _COST.pack(_CHARGE, round(charge_ru, 2), _DURATION, duration_ms)
+
+
+def _item_tokens(etag: str, item_lsn: int) -> bytes:
+    """What an answer tells of its one item."""
+    return _ETAG(etag.encode()) + _ITEM_LSNS.pack(_ITEM_LSN, item_lsn, _ITEM_LOCAL_LSN, item_lsn)
 
 
 def _tokens(pairs: Pairs) -> bytes:
@@ -198,8 +236,15 @@ def _tokens(pairs: Pairs) -> bytes:
 
 
 @lru_cache(maxsize=1024)
-def _partition_tokens(
-    range_id: str, size_bytes: int, items: int, path: str, rid: str, room_bytes: int
+def _standing_tokens(
+    range_id: str, size_bytes: int, items: int, path: str, rid: str, room_bytes: int, number: int, lsn: int
 ) -> bytes:
-    """The tokens that are the same in all answers of a physical partition for a while."""
-    return _ONE_REPLICA + _tokens(partition_pairs(range_id, size_bytes, items, path, rid, room_bytes))
+    """The tokens that are the same in all answers of a physical partition until something is written to it."""
+    told = _ONE_REPLICA + _tokens(partition_pairs(range_id, size_bytes, items, path, rid, room_bytes))
+    return told + _SESSION_TOKEN(b"%d#%d" % (number, lsn)) + _standing(lsn)
+
+
+def _standing(lsn: int) -> bytes:
+    """How far a physical partition is; never 0, for which clients would ask again."""
+    lsn = lsn or 1
+    return _STANDING.pack(_LSN_1, lsn, _LSN_2, lsn, _LSN_3, lsn, _LSN_4, lsn, _LSN_5, lsn)

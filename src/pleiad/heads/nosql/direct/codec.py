@@ -103,12 +103,17 @@ class DirectCodec(PlainCodec):
     # -- reading -----------------------------------------------------------------------------------
 
     def read(self, data: bytes) -> tuple[list[Asked], bytes]:
+        asked: list[Asked] = []
+        if self._next is _Part.LENGTH and not self._held and self.context is not None:
+            size = len(data)
+            if HEAD_BYTES <= size <= self._frame_bytes_max and _LENGTH_AT(data)[0] == size:
+                self._take_frame(data, asked)  # what nearly every read of the socket gives
+                return asked, b""
         if self._held:
             self._held += data
             if len(self._held) < self._wanted_bytes:
                 return [], b""
             data, self._held = bytes(self._held), bytearray()
-        asked: list[Asked] = []
         reply = b""
         at = 0
         size = len(data)

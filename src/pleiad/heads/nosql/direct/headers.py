@@ -6,7 +6,7 @@ no header for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import cast
 
 from pleiad.wire.rntbd.activity_id import activity_id_text
@@ -104,6 +104,7 @@ _WORDS: Mapping[int, tuple[bytes, Mapping[int, bytes]]] = {
 """Tokens that number words. A number without a word is told as it is, for the head to refuse."""
 
 _PAGE_SIZE_OF_SERVER = 0xFFFFFFFF
+_FORMATS_HEADER = b"x-ms-cosmos-supported-serialization-formats"
 _FORMATS = {1: b"JsonText", 2: b"CosmosBinary", 4: b"HybridRow"}
 
 Writer = Callable[[TokenValue], tuple[bytes, bytes]]
@@ -134,7 +135,7 @@ def _page_size(value: TokenValue) -> tuple[bytes, bytes]:
 
 def _formats(value: TokenValue) -> tuple[bytes, bytes]:
     names = [name for bit, name in _FORMATS.items() if cast(int, value) & bit]
-    return b"x-ms-cosmos-supported-serialization-formats", b",".join(names)
+    return _FORMATS_HEADER, b",".join(names)
 
 
 def _correlated(value: TokenValue) -> tuple[bytes, bytes]:
@@ -151,5 +152,14 @@ HEADERS: Mapping[int, Writer] = {
     Token.CORRELATED_ACTIVITY_ID: _correlated,
 }
 """What writes the header of each token that has one."""
+
+
+def tokens_of(names: Set[bytes]) -> frozenset[int]:
+    """The tokens of these headers that do not hold the bytes of the header."""
+    named = {**_FLAGS, **_NUMBERS, **{token: name for token, (name, _) in _WORDS.items()}}
+    named[Token.SUPPORTED_SERIALIZATION_FORMATS] = _FORMATS_HEADER
+    return frozenset([token for token, name in named.items() if name in names])
+
+
 REQUEST_TABLE = REQUEST_TOKENS.with_texts_apart(_TEXTS)
 """Reads frames of which most headers are there already, since their tokens hold the same bytes."""

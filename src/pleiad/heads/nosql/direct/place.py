@@ -7,7 +7,7 @@ request by key. A request by key that was told 1002 would fail in the program.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 
 from pleiad import errors
 from pleiad.engine.container import Container
@@ -39,18 +39,24 @@ class Place:
 
     def check(self, call: Call) -> Awaitable[None] | None:
         """Raises when the client knows the container or its ranges as they are no more, at once or when awaited."""
-        names, address = call.segments, self._address
+        names = call.segments
         if len(names) < 4 or names[2] != "colls":
             return None
         container = call.engine.at_work.by_path.get((names[1], names[3]))
-        if container is not None and address is not None:
-            partition = container.map.by_range_id(address.range_id)
-            rid = container.rid_bytes
-            is_known = call.request.headers.get(_CONTAINER_RID, rid) == rid
-            if is_known and partition is not None and address.container_rid == container.resource.rid:
-                self.container, self.partition = container, partition
-                return None
+        if container is not None and self.is_in(container, call.request.headers):
+            return None
         return self._look(call)
+
+    def is_in(self, container: Container, headers: Mapping[bytes, bytes]) -> bool:
+        """Whether the client knows a container as it is now, with the range it addresses."""
+        address, rid = self._address, container.rid_bytes
+        if address is None or address.container_rid != container.resource.rid:
+            return False
+        partition = container.map.by_range_id(address.range_id)
+        if partition is None or headers.get(_CONTAINER_RID, rid) != rid:
+            return False
+        self.container, self.partition = container, partition
+        return True
 
     async def _look(self, call: Call) -> None:
         if await self._outdated(call) is None:

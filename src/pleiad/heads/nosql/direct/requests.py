@@ -119,6 +119,18 @@ _ENCODED = re.compile(rb"[%/?\x00-\x1f\x7f]")
 """What a name in a path cannot have as it is."""
 
 
+_ITEM_NAMES = itemgetter(Token.DATABASE_NAME, Token.COLLECTION_NAME, Token.DOCUMENT_NAME)
+
+
+def plain_item_path(tokens: Mapping[int, TokenValue]) -> bytes | None:
+    """The path of an item whose names stand in a path as they are; None where they do not, or are not all there."""
+    try:
+        names: Any = _ITEM_NAMES(tokens)
+    except KeyError:
+        return None
+    return None if _ENCODED.search(b"".join(names)) else b"/dbs/%b/colls/%b/docs/%b" % names
+
+
 def to_request(frame: Frame, peer: str) -> Request:
     """The request that a frame stands for."""
     resource, operation, _, tokens, payload, texts = frame
