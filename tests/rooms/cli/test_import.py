@@ -15,6 +15,8 @@ from azure.cosmos import CosmosClient, PartitionKey
 from click.testing import CliRunner, Result
 
 from pleiad.cli.main import cli
+from pleiad.client.bulk import OPERATIONS_MAX
+from pleiad.client.import_items import ImportOptions
 from pleiad.limits import Limits
 from pleiad.testing.start import RunningServer
 from tests.stores import StartServer
@@ -258,13 +260,14 @@ def test_a_file_that_is_broken_in_the_middle_comes_in_up_to_there(
 def test_an_import_waits_for_request_units_and_says_what_held_it_back(
     start_server: StartServer, tmp_path: Path
 ) -> None:
-    items = [{"id": str(number), "city": f"c{number}", "text": "x" * 500} for number in range(500)]
-    file = lines(tmp_path / "a.jsonl", items)
+    # Twice as many as all connections may have under way at once before the first of them is charged.
+    count = 2 * ImportOptions().connections * OPERATIONS_MAX
+    file = lines(tmp_path / "a.jsonl", [{"id": str(number), "city": f"c{number}"} for number in range(count)])
     with start_server(throttle="enforce") as slow:
-        result = run(slow, file, "town/slow", "--partition-key", "/city")
+        result = run(slow, file, "town/slow", "--partition-key", "/city", "--throughput", "1000")
         assert result.exit_code == 0, result.output
         assert "`pleiad throughput town/slow RU` gives it more" in result.stderr
-        assert len(items_of(slow, "slow")) == 500
+        assert len(items_of(slow, "slow")) == count
 
 
 def test_an_import_goes_no_faster_than_it_may(server: RunningServer, tmp_path: Path, name: str) -> None:

@@ -6,7 +6,10 @@ seconds would open and close their files all the time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pleiad.engine.container import Container
+from pleiad.engine.steady import over_moves
 from pleiad.partition.partition import Partition
 from pleiad.store.rows import PartitionState
 
@@ -26,6 +29,15 @@ class Census:
             known = self._known[place] = await partition.state()
         return known
 
+    async def states(self, container: Container) -> Sequence[tuple[Partition, PartitionState]]:
+        """The live partitions of a container with their counters, in the order of their ranges."""
+        return await _states(container, self)
+
     def forget_all_but(self, places: set[tuple[str, int]]) -> None:
         """Forgets the partitions that are no more; a place is the container's rid and the partition's id."""
         self._known = {place: state for place, state in self._known.items() if place in places}
+
+
+@over_moves
+async def _states(container: Container, census: Census) -> Sequence[tuple[Partition, PartitionState]]:
+    return [(each, await census.state(container, each)) for each in list(container.map.partitions)]

@@ -118,9 +118,8 @@ async def _add_partitions(made: Page, engine: Engine) -> None:
         split_count, merge_count = changes_of(engine.catalog.history(container.resource.rid))
         splits.append((names, split_count))
         merges.append((names, merge_count))
-        for partition in list(container.map.partitions):
+        for partition, state in await engine.watch.census.states(container):
             labels = {**names, "partition": partition.range_id}
-            state = await engine.watch.census.state(container, partition)
             items.append((labels, state.items))
             sizes.append((labels, state.size_bytes))
             loads.append((labels, partition.governor.snapshot()))

@@ -13,6 +13,7 @@ from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.reshape.progress import Progress
 from pleiad.engine.reshape.prospects import Prospect, prospects_of
+from pleiad.engine.steady import over_moves
 from pleiad.engine.traffic import HotKey
 from pleiad.engine.watch.balance import Balance, HotValue, Load, balance_of
 from pleiad.engine.watch.chronicle import stretch_of
@@ -55,8 +56,7 @@ async def container_to_json(engine: Engine, container: Container, hottest: int) 
 
 async def states_of(engine: Engine, container: Container) -> dict[int, PartitionState]:
     """The counters of the live partitions, by id."""
-    census = engine.watch.census
-    return {each.id: await census.state(container, each) for each in list(container.map.partitions)}
+    return {partition.id: state for partition, state in await engine.watch.census.states(container)}
 
 
 def throughput_of(engine: Engine, container: Container) -> dict[str, Any]:
@@ -201,8 +201,10 @@ def space_of(container: Container, partition: Partition) -> list[float]:
 # -- logical partitions ------------------------------------------------------------------------------------
 
 
-async def largest(container: Container, partitions: list[Partition], count: int) -> list[dict[str, Any]]:
+@over_moves
+async def largest(container: Container, count: int) -> list[dict[str, Any]]:
     """The largest logical partitions, counted anew."""
+    partitions = list(container.map.partitions)
     found = await asyncio.gather(*(each.largest_logical_partitions(count) for each in partitions))
     limit = container.limits.logical_partition_bytes
     answers: list[dict[str, Any]] = [

@@ -18,9 +18,8 @@ async def read(call: HttpCall) -> Response:
     container = await container_of(call)
     hottest_count = whole_parameter(call, "hottest", TOP_DEFAULT, TOP_MAX)
     largest_count = whole_parameter(call, "largest", TOP_DEFAULT, TOP_MAX)
-    partitions = list(container.map.partitions)
     answer = await container_to_json(call.engine, container, hottest_count)
-    answer["largest"] = await largest(container, partitions, largest_count) if largest_count else []
+    answer["largest"] = await largest(container, largest_count) if largest_count else []
     return json_answer(call, answer)
 
 

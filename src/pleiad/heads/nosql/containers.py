@@ -6,6 +6,7 @@ from typing import Any
 
 from pleiad import charge
 from pleiad.catalog.resource import Kind, Resource
+from pleiad.engine import counted
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.metadata import feed_answer, scripts_kept, throughput_of
 from pleiad.heads.nosql.render import described, resource_answer
@@ -92,7 +93,6 @@ def _find(call: Call) -> Resource:
 async def _statistics(call: Call) -> list[dict[str, Any]]:
     """The size of each physical partition."""
     container = await call.engine.container(call.segments[1], call.segments[3])
-    states = [await partition.state() for partition in container.map.partitions]
     return [
         {
             "id": str(state.partition),
@@ -100,14 +100,14 @@ async def _statistics(call: Call) -> list[dict[str, Any]]:
             "documentCount": state.items,
             "partitionKeys": [],
         }
-        for state in states
+        for state in await counted.states(container)
     ]
 
 
 async def _quota(call: Call) -> dict[str, str]:
     """Sizes in KB, as the service reports them."""
     container = await call.engine.container(call.segments[1], call.segments[3])
-    states = [await partition.state() for partition in container.map.partitions]
+    states = await counted.states(container)
     items = sum(state.items for state in states)
     size_kb = sum(state.size_bytes for state in states) // 1024
     quota, usage = scripts_kept(call, container.resource.rid)

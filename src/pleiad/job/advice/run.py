@@ -24,6 +24,7 @@ import orjson
 
 from pleiad.catalog.resource import Kind
 from pleiad.catalog.throughput import from_offer_content
+from pleiad.engine import counted
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.feed import listing
@@ -158,8 +159,7 @@ class AdviceRun:
 
     async def _send_items(self, listening: asyncio.Task[MadeReport]) -> None:
         progress, container = self.progress, self._container
-        states = [await partition.state() for partition in container.map.partitions]
-        progress.total = sum(state.items for state in states)
+        progress.total = sum(state.items for state in await counted.states(container))
         multiplier = self._engine.consistency.read_multiplier
         token = ""
         asked_at = time.monotonic()

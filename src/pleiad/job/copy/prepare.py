@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Sequence
 from pleiad import errors
 from pleiad.catalog.copy_marks import Closed, Closing, closed_of, followed_by, with_closed, with_follower
 from pleiad.catalog.resource import Kind, Resource
+from pleiad.engine import counted
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.reshape.failure import ChangedElsewhereError
@@ -103,7 +104,7 @@ class Preparation:
         """Closes a container that is there."""
         catalog = self._engine.catalog
         container = await self._engine.openings.open(target)
-        self._refuse_items(sum([(await partition.state()).items for partition in container.map.partitions]))
+        self._refuse_items(sum(state.items for state in await counted.states(container)))
 
         def closing() -> Sequence[tuple[Resource, Resource]]:
             current = catalog.by_rid(Kind.CONTAINER, target.rid) or target

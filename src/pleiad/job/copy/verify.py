@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 from pleiad.engine.container import Container
+from pleiad.engine.steady import over_moves
 from pleiad.job.copy.apply import Applier
 from pleiad.job.copy.failure import ITEMS_NAMED_MAX, CopyFailedError
 from pleiad.job.copy.transform import Placed
@@ -99,6 +100,7 @@ def _digest(placed: Placed) -> int:
     return int.from_bytes(blake2b(text, digest_size=_CHECKSUM_BYTES).digest(), "big")
 
 
+@over_moves
 async def live_count(container: Container, other_ttl: int | None, now: int) -> int:
     """How many items of a container have expired neither by its own time to live nor by another one."""
     count = 0

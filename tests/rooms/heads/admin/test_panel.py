@@ -12,6 +12,7 @@ from azure.cosmos import ContainerProxy, CosmosClient, PartitionKey
 from pleiad.cli.partition_view import Look, view
 from pleiad.engine.watch import chronicle
 from pleiad.limits import Limits
+from pleiad.partition.partition import Partition
 from tests.waiting import wait_until
 
 from .conftest import Running
@@ -235,6 +236,28 @@ def test_the_cause_of_a_split_is_its_throughput_or_its_size(run: Run) -> None:
     history = {each["id"]: each["cause"] for each in account.of_container("partitions")["history"]}
     assert history["0"] == "throughput"
     assert "storage" in history.values()
+
+
+@pytest.mark.parametrize("step", ["state", "largest_logical_partitions"])
+def test_what_a_container_holds_is_told_though_its_rows_move_meanwhile(
+    run: Run, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    account = Account(run())
+    account.write(20)
+    engine, counted = account.running.node.engine, getattr(Partition, step)
+
+    async def counted_late(partition: Partition, *arguments: Any) -> Any:
+        monkeypatch.setattr(Partition, step, counted)
+        await engine.split(await engine.container("d", "c"), "0")
+        await engine.keeper.settled()
+        return await counted(partition, *arguments)
+
+    monkeypatch.setattr(Partition, step, counted_late)
+    if step == "state":
+        told = account.container.read(populate_partition_key_range_statistics=True)
+        assert sum(each["documentCount"] for each in told["statistics"]) == 20
+    assert len(account.of_container("partitions?largest=100")["largest"]) == 20
+    assert len(account.of_container("partitions")["partitions"]) == 2
 
 
 # -- heat ----------------------------------------------------------------------------------------------------
