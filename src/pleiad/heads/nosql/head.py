@@ -25,8 +25,9 @@ from pleiad.heads.nosql.call import AnswerForm, Call
 from pleiad.heads.nosql.callers import HeaderCallers
 from pleiad.heads.nosql.encoding import BINARY_START, OFFER, WISH
 from pleiad.heads.nosql.point_read import PointReads
-from pleiad.heads.nosql.render import HTTP_LINES
+from pleiad.heads.nosql.render import HTTP_LINES, SIMPLE_TOKEN_LINES
 from pleiad.heads.nosql.routes import routes
+from pleiad.heads.nosql.session_token import VECTORS_SINCE
 from pleiad.heads.nosql.users import UserOperations
 from pleiad.server.http.failures import METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND
 from pleiad.server.http.message import ConnectionCut, Request, Response
@@ -78,7 +79,7 @@ class NoSqlHead:
         """The short way of most requests."""
 
     def admit(
-        self, request: Request, form: AnswerForm = HTTP_LINES, activity_id: str = ""
+        self, request: Request, form: AnswerForm | None = None, activity_id: str = ""
     ) -> Response | None:
         """The gate of the server: whether a request may send its body, by who asks and not yet by what for.
 
@@ -86,6 +87,7 @@ class NoSqlHead:
         """
         began_at = perf_counter()
         activity_id = activity_id or self._activity_id(request)
+        form = form or _http_form(request.headers)
         try:
             call = self.call_of(request, began_at, form, activity_id)
             if self._authenticator.proves_master_key(request.method, call.raw_path, request.headers):
@@ -106,7 +108,7 @@ class NoSqlHead:
     def answer(
         self,
         request: Request,
-        form: AnswerForm = HTTP_LINES,
+        form: AnswerForm | None = None,
         activity_id: str = "",
         guard: Guard | None = None,
     ) -> Response | Coroutine[Any, Any, Response]:
@@ -115,6 +117,7 @@ class NoSqlHead:
         Another transport than HTTP has a form and an activity id of its own. A guard is asked before the operation
         runs, when its caller is known to be allowed to run it.
         """
+        form = form or _http_form(request.headers)
         if form is HTTP_LINES and request.method == "GET":
             said = self.point_reads.answer(request)
             if said is not None:
@@ -210,6 +213,13 @@ class NoSqlHead:
         return route.choose(call) if isinstance(route, Choice) else route
 
 
+def _http_form(headers: Mapping[bytes, bytes]) -> AnswerForm:
+    """The form in which the client of a request over HTTP reads answers; without a version it knows the newest."""
+    version = headers.get(_VERSION)
+    return SIMPLE_TOKEN_LINES if version and version < VECTORS_SINCE else HTTP_LINES
+
+
+_VERSION = b"x-ms-version"
 _ITEM_PATH = re.compile(rb"/+dbs/[^/]+/colls/[^/]+/docs/[^/?]*\?")
 
 
