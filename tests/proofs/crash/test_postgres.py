@@ -35,7 +35,7 @@ from pleiad.limits import Limits
 from pleiad.store.postgres.store import PostgresStore
 from tests.postgres_server import PostgresServer
 from tests.proofs.crash.gateways import COUNTERS, Follower, Gateway, Ledger, Mover, Verdict, Worker, Writer
-from tests.waiting import until, wait_until
+from tests.waiting import SECONDS_MAX, until, wait_until
 
 TURNS = int(os.environ.get("PLEIAD_CRASH_KILLS", "7"))
 STOPPED_SECONDS = 10.0
@@ -226,7 +226,7 @@ def run_turns(drill: Drill, workers: list[Worker], stop: threading.Event, ledger
     finally:
         stop.set()
         for worker in workers:
-            worker.join(60)
+            worker.join(SECONDS_MAX)
     assert not any(worker.is_alive() for worker in workers)
 
 

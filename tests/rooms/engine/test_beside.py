@@ -6,6 +6,7 @@ import asyncio
 import threading
 
 from pleiad.engine.beside import LARGE_BYTES, beside
+from tests.waiting import SECONDS_MAX
 
 
 async def test_work_on_a_large_body_leaves_the_loop_to_others_and_on_a_small_one_does_not() -> None:
@@ -21,7 +22,7 @@ async def test_work_on_a_large_body_leaves_the_loop_to_others_and_on_a_small_one
 
     def work() -> str:
         # Only ends when others had their turns meanwhile.
-        assert go_on.wait(60)
+        assert go_on.wait(SECONDS_MAX)
         return threading.current_thread().name
 
     small = await beside(LARGE_BYTES, lambda: threading.current_thread().name)
