@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SERVES := $(VENV)/.serves
 READY := $(VENV)/.ready
+COMPILED := build/compiled
 INSTALL := pip install --disable-pip-version-check --editable
 
 # Tests start many servers, each of which would compile all modules anew where the environment tells Python to keep none.
@@ -37,10 +38,20 @@ help:  ## this list
 run: $(SERVES)  ## serve on http(s)://localhost:8081 with a small sample to look at
 	$(BIN)/pleiad serve --data data --sample
 
-test: $(READY)  ## the test suite without the long proofs
+# In a fresh checkout each of the four processes of the tests would compile all of them: two do it for all first.
+COLLECT := $(BIN)/python -m pytest --collect-only -qq
+
+$(COMPILED): $(READY)
+	@echo "Compiling the tests."
+	@mkdir -p build
+	@$(COLLECT) tests/rooms/[a-p]* >/dev/null & \
+	$(COLLECT) tests/rooms/[q-z]* tests/proofs tests/clients tests/test_*.py conformance >/dev/null; wait
+	@touch $@
+
+test: $(COMPILED)  ## the test suite without the long proofs
 	$(BIN)/python -m pytest -m "not long" -n 4 --dist loadfile --no-loadscope-reorder
 
-test-postgres: $(READY)  ## the same with PostgreSQL as the store wherever a test opens one
+test-postgres: $(COMPILED)  ## the same with PostgreSQL as the store wherever a test opens one
 	$(BIN)/python -m pytest -m "not long" -n 4 --dist loadfile --no-loadscope-reorder --store postgres
 
 lint: $(READY)  ## style, types, and the direction of imports between rooms

@@ -30,12 +30,12 @@ from pleiad.engine.sweeper import sweep
 from pleiad.engine.throughput import shared_budget
 from pleiad.engine.throughput.shared_budget import LEASE_SECONDS, fair_part
 from pleiad.errors import PleiadError
-from pleiad.limits import Limits
 from pleiad.partition.governor import CHUNK, NORMAL, SYSTEM, Governor, Lane, Throttle
 from pleiad.server.http.failures import status_of
 from pleiad.store.postgres.store import PostgresStore
 from tests.postgres_server import PostgresServer
 from tests.rooms.engine.test_throttling import Clock
+from tests.stores import PATIENT
 from tests.waiting import SECONDS_MAX, until
 
 RATE = 1_000.0
@@ -51,7 +51,7 @@ def slow_leases(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def opened(stack: AsyncExitStack, dsn: str, throttle: Throttle) -> Engine:
-    engine = Engine(await PostgresStore.open(dsn), Limits(), throttle=throttle)
+    engine = Engine(await PostgresStore.open(dsn), PATIENT, throttle=throttle)
     await engine.open()
     stack.push_async_callback(engine.close)
     return engine

@@ -21,11 +21,11 @@ from pleiad.engine.phase import Phase
 from pleiad.engine.reshape.failure import ChangedElsewhereError
 from pleiad.errors import REQUEST_TIMEOUT, PleiadError
 from pleiad.keys.range import WHOLE
-from pleiad.limits import Limits
 from pleiad.store.postgres.connections import ConnectionSettings
 from pleiad.store.postgres.store import PostgresStore
 from tests.postgres_proxy import proxy_of
 from tests.postgres_server import PostgresServer
+from tests.stores import PATIENT
 from tests.waiting import SECONDS_MAX, until
 
 IDS = {f"i{n}" for n in range(40)}
@@ -46,7 +46,7 @@ async def rehome(engine: Engine, container: Container) -> None:
 
 
 async def opened(stack: AsyncExitStack, dsn: str) -> Engine:
-    engine = Engine(await PostgresStore.open(dsn), Limits())
+    engine = Engine(await PostgresStore.open(dsn), PATIENT)
     await engine.open()
     stack.push_async_callback(engine.close)
     return engine
