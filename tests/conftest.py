@@ -25,7 +25,7 @@ settings.register_profile(
 settings.register_profile("explore", settings.get_profile("pleiad"), derandomize=False, max_examples=2_000)
 settings.load_profile("pleiad")
 
-_FOLDERS_FIRST = ("tests/proofs/", "tests/clients/")
+_FOLDERS_FIRST = ("tests/test_", "tests/proofs/", "tests/clients/")
 _claims = pytest.StashKey[dict[str, tuple[str, ...]]]()
 _outcomes = pytest.StashKey[dict[str, str]]()
 

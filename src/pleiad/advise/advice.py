@@ -12,13 +12,14 @@ from pleiad.advise.assess import Assessment, assess
 from pleiad.advise.candidates import propose
 from pleiad.advise.demand import Basis, Demands, read_charges, write_charges
 from pleiad.advise.disqualify import reasons_against
+from pleiad.advise.found import RowsOf
 from pleiad.advise.growth import top_values, what_ifs
 from pleiad.advise.key import Key
 from pleiad.advise.rank import Judged, ranked, verdict_of
 from pleiad.advise.report import Candidate, Confidence, Prices, Report, Workload
 from pleiad.advise.sentences import physical_text, reasons_for, summary_of
 from pleiad.advise.setting import Setting
-from pleiad.advise.simulate import COUNTS, P99, RowsOf
+from pleiad.advise.simulate import COUNTS, P99
 from pleiad.advise.table import Table
 from pleiad.advise.words import about, counted, percent, rate
 from pleiad.limits import Limits

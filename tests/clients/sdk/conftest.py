@@ -18,7 +18,7 @@ from pleiad.limits import Limits
 from pleiad.node import Node, Settings
 from pleiad.store.rows import LogicalPartition
 from tests.coroutines import LoopThread
-from tests.stores import StoreOf
+from tests.stores import PATIENT, StoreOf
 
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ class Laboratory:
 
 @pytest.fixture(scope="session")
 def laboratory(lasting_store: StoreOf) -> Iterator[Laboratory]:
-    made = Laboratory(Limits(), lasting_store())
+    made = Laboratory(PATIENT, lasting_store())
     yield made
     made.close()
 

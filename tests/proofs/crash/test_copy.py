@@ -140,7 +140,7 @@ class Copier(threading.Thread):
             ended.update(admin.copy(under_way[0]["id"]))
             return ended["state"] in ("done", "failed", "cancelled")
 
-        assert wait_until(is_over, 120)
+        assert wait_until(is_over)
         if ended["state"] == "done":
             self.done += 1
         else:
@@ -164,7 +164,7 @@ def check(server: RunningServer, known: dict[str, set[int | None]]) -> None:
 
 def end(writers: list[Writer], copier: Copier) -> None:
     """Lets everybody come to an end, when the container was exchanged twice more."""
-    assert wait_until(lambda: copier.done >= 2 or copier.problems, 120)
+    assert wait_until(lambda: copier.done >= 2 or copier.problems)
     copier.must_stop = True
     for writer in writers:
         writer.must_stop = True

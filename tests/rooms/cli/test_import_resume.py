@@ -20,7 +20,7 @@ from pleiad.client.admin import Admin
 from pleiad.client.connection import Connection
 from pleiad.testing.start import RunningServer
 from tests.stores import StartServer
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 ITEMS = 4_000
 
@@ -121,7 +121,7 @@ def test_an_interrupted_import_says_that_it_can_go_on(start_server: StartServer,
         try:
             with importing(server, *command(file)) as process:
                 process.send_signal(signal.SIGINT)
-                _, told = process.communicate(timeout=60)
+                _, told = process.communicate(timeout=SECONDS_MAX)
         finally:
             signal.signal(signal.SIGINT, before)
         assert process.returncode == 1
@@ -139,7 +139,7 @@ def test_a_server_that_is_killed_is_told_and_the_import_goes_on_with_the_next(
         make_container(server)
         with importing(server, *command(file)) as process:
             os.kill(server.process_id, signal.SIGKILL)
-            _, told = process.communicate(timeout=120)
+            _, told = process.communicate(timeout=SECONDS_MAX)
         assert process.returncode == 1
         assert "nothing listens at" in told or "no answer from" in told
         assert "the same command goes on from here" in told

@@ -22,7 +22,7 @@ from pleiad.keys.range import WHOLE
 from pleiad.partition.map import PartitionMap
 from pleiad.server.http.failures import status_of
 from pleiad.store.rows import Row
-from tests.waiting import until
+from tests.waiting import SECONDS_MAX, until
 
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]
 PK = ("p",)
@@ -211,7 +211,7 @@ async def test_the_sweeper_lets_go_of_a_partition_that_was_split_meanwhile(
         (parent,) = container.map.partitions
         await opened.reshaper.split(container, parent.range_id)
         children, container.map = container.map, PartitionMap([parent])
-        assert await asyncio.wait_for(sweep(container), 10) == 0
+        assert await asyncio.wait_for(sweep(container), SECONDS_MAX) == 0
         container.map = children
         assert await sweep(container) == 4
 

@@ -86,7 +86,9 @@ async def fill(w: Any, count: int) -> None:
         await w.put(item)
 
 
-@pytest.mark.parametrize(("page_items", "count"), [(3, 150), (10**6, 700)])
+@pytest.mark.parametrize(
+    ("page_items", "count"), [(3, 150), (10**6, 700), pytest.param(3, 700, marks=pytest.mark.long)]
+)
 async def test_looking_at_some_properties_is_looking_at_whole_items(
     world: Any, monkeypatch: pytest.MonkeyPatch, page_items: int, count: int
 ) -> None:

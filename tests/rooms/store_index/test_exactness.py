@@ -42,7 +42,8 @@ pytestmark = pytest.mark.every_store
 NOW = 10_000
 SEGMENTS = itertools.count()
 MISSING = object()
-EXAMPLES = int(os.environ.get("PLEIAD_INDEX_EXAMPLES", "30"))
+EXAMPLES = 30
+LONG_EXAMPLES = int(os.environ.get("PLEIAD_INDEX_EXAMPLES", "200"))
 
 NAMES = [
     "a",
@@ -340,15 +341,27 @@ def cases(draw: st.DrawFn) -> Case:
     )
 
 
+IN_ONE_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+
+
 @given(case=cases())
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(IN_ONE_FOLDER, max_examples=EXAMPLES)
 async def test_a_selection_gives_the_same_rows_as_the_model_in_every_state_of_its_indexes(
     open_store: OpenStore, eager: IndexSettings, tmp_path: Path, case: Case
 ) -> None:
+    await check_case(open_store, eager, tmp_path, case)
+
+
+@pytest.mark.long
+@given(case=cases())
+@settings(IN_ONE_FOLDER, max_examples=LONG_EXAMPLES)
+async def test_a_selection_gives_the_same_rows_as_the_model_in_many_more_cases(
+    open_store: OpenStore, eager: IndexSettings, tmp_path: Path, case: Case
+) -> None:
+    await check_case(open_store, eager, tmp_path, case)
+
+
+async def check_case(open_store: OpenStore, eager: IndexSettings, directory: Path, case: Case) -> None:
     selection = case.selection
 
     async def work(segment: Segment) -> None:
@@ -381,4 +394,4 @@ async def test_a_selection_gives_the_same_rows_as_the_model_in_every_state_of_it
         patch.object(order, "PIECE_ENTRIES", case.piece),
         patch.object(postgres_select, "FEW_MATCHES", case.piece),
     ):
-        await with_segment(open_store, eager, tmp_path, work)
+        await with_segment(open_store, eager, directory, work)
