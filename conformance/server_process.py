@@ -22,7 +22,7 @@ from tests.postgres_server import PostgresServer
 
 EMULATOR_PORT = 8081
 EMULATOR_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 240.0
 STOP_TIMEOUT_S = 10.0
 
 
@@ -84,9 +84,9 @@ def answers(port: int, *, tls: bool, host: str = "127.0.0.1") -> bool:
         context = ssl.create_default_context()
         context.check_hostname = False  # the certificate of a local server is self-signed
         context.verify_mode = ssl.CERT_NONE
-        connection = http.client.HTTPSConnection(host, port, timeout=3, context=context)
+        connection = http.client.HTTPSConnection(host, port, timeout=30, context=context)
     else:
-        connection = http.client.HTTPConnection(host, port, timeout=3)
+        connection = http.client.HTTPConnection(host, port, timeout=30)
     try:
         connection.request("GET", "/")
         connection.getresponse().read()

@@ -65,7 +65,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files first: one that begins when the others are done would hold up a run of several processes.
 
-    Proofs are few and long, clients wait for servers, and rooms are many and short.
+    Those of the root build and run whole programs, proofs are few and long, clients wait for servers, and rooms are
+    many and short.
     """
     items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in _FOLDERS_FIRST])
 

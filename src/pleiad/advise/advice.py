@@ -28,6 +28,7 @@ PHYSICAL_MIN = 4
 """On fewer partitions keys hardly differ, so they are judged on so many at least: where growth leads."""
 THROUGHPUT_DEFAULT = 10_000.0
 _SECONDS_OF_A_DAY = 86_400
+_PATHS_TOLD = 12
 _SPREAD_ROWS_MAX = 500_000
 _REQUESTS_HIGH, _REQUESTS_MEDIUM = 10_000, 1_000
 _ITEMS_HIGH, _ITEMS_MEDIUM = 100_000, 2_000
@@ -101,7 +102,7 @@ def _keys(table: Table, demands: Demands, options: AdviceOptions) -> list[Key]:
             if column is None or column.kinds.missing == column.kinds.total:
                 raise NothingToAdviseError(
                     f"no item has a value at {' or '.join(key.paths)}; there are "
-                    + ", ".join([path for path in table.columns if path.startswith("/")][:12])
+                    + ", ".join(table.paths[:_PATHS_TOLD])
                 )
     return list(dict.fromkeys(options.candidates))
 

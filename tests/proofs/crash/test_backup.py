@@ -27,10 +27,11 @@ from pleiad.job.backup.shelf import Shelf
 from pleiad.store.sqlite.schema import SchemaError
 from pleiad.store.sqlite.store import SqliteStore
 from pleiad.testing.start import RunningServer, start
+from tests.proofs.crash.seeds import chosen_seed
 from tests.waiting import SECONDS_MAX, wait_until
 
 KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "2"))
-SEED = int(os.environ.get("PLEIAD_CRASH_SEED", "0")) or random.SystemRandom().getrandbits(32)
+SEED = chosen_seed()
 BODY = "x" * 20_000
 ITEMS = 300
 

@@ -30,11 +30,12 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 from pleiad.client.admin import Admin
 from pleiad.client.connection import Connection, ConnectionFailedError
 from pleiad.testing.start import RunningServer
+from tests.proofs.crash.seeds import chosen_seed
 from tests.stores import StartServer
 from tests.waiting import wait_until
 
 KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "2"))
-SEED = int(os.environ.get("PLEIAD_CRASH_SEED", "0")) or random.SystemRandom().getrandbits(32)
+SEED = chosen_seed()
 ITEMS = 400
 WRITERS = 2
 KEYS = ("/pk", "/t")
