@@ -118,6 +118,7 @@ def running_server(
     store: str = "sqlite",
     throttle: str = "observe",
     read_only_key: str | None = None,
+    region_host: str | None = None,
     sample_in: Path | None = None,
 ) -> Iterator[ServerProcess]:
     """Start an empty server, or one with the sample in a directory, yield it once it answers, and stop it at the end.
@@ -130,6 +131,8 @@ def running_server(
     command += ["--throttle", throttle, "--store", store]
     if read_only_key is not None:
         command += ["--read-only-key", read_only_key]
+    if region_host is not None:
+        command += ["--region-host", region_host]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 
-from pleiad.engine.beside import LARGE_BYTES, beside
+import pytest
+
+from pleiad.engine.beside import LARGE_BYTES, TURN_SECONDS, beside
 from tests.waiting import SECONDS_MAX
 
 
@@ -30,3 +33,13 @@ async def test_work_on_a_large_body_leaves_the_loop_to_others_and_on_a_small_one
     assert small == threading.main_thread().name
     assert large.startswith("large-bodies")
     assert turns == 3
+
+
+async def test_others_have_their_turn_every_millisecond_while_a_large_body_is_worked_on() -> None:
+    before = sys.getswitchinterval()
+    assert before > TURN_SECONDS
+    assert await beside(LARGE_BYTES + 1, sys.getswitchinterval) == pytest.approx(TURN_SECONDS)
+    with pytest.raises(ZeroDivisionError):
+        await beside(LARGE_BYTES + 1, lambda: 1 // 0)
+    assert sys.getswitchinterval() == before
+    assert await beside(LARGE_BYTES, sys.getswitchinterval) == before

@@ -272,7 +272,7 @@ async def check(segment: Segment, selection: Selection, is_ready: bool) -> None:
     names = [*{name: None for row in rows for name in orjson.loads(row.body)}, "none"][:NAMES_MAX]
     for limit in (2, 100):
         assert await select_all(segment, selection, limit) == expected
-        for few in (names, names[-NAMES_READ_MAX:], names[:1]):
+        for few in (names, names[-NAMES_READ_MAX:], names[:1], ()):
             assert await glance_all(segment, selection, few, limit) == [seen(row, few) for row in expected]
     sizes = sum(row.size_bytes for row in expected)
     assert await segment.count(selection) == (len(expected), sizes)
