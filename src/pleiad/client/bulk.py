@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from pleiad.client.admin import RequestRefusedError
-from pleiad.client.connection import Connection
+from pleiad.client.connection import Answer, Connection
 from pleiad.client.containers import FoundContainer, accepted
 from pleiad.item.body import strip_system
 
@@ -94,10 +94,17 @@ class BulkWriter:
     def _send(self, headers: dict[str, str], body: bytes, count: int) -> list[dict[str, Any]]:
         path = (*self._link, "docs")
         answer = self._connection.request("POST", path, "docs", self._link, headers, body)
-        results = accepted(answer)
+        results = _results(answer)
         if not isinstance(results, list) or len(results) != count:
             raise RequestRefusedError(answer.status, "the answer is not one of bulk; is it a Pleiad server?")
         return results
+
+
+def _results(answer: Answer) -> Any:
+    try:
+        return orjson.loads(answer.body) if answer.is_success else accepted(answer)
+    except orjson.JSONDecodeError:
+        return accepted(answer)
 
 
 def _ending(result: dict[str, Any]) -> Ending:

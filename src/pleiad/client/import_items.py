@@ -114,6 +114,7 @@ class ItemImport:
         is_resumed: bool = False,
     ) -> None:
         self.options = options
+        self._batch_items = options.batch_items
         self.make_writer = make_writer
         self.is_resumed = is_resumed
         """Whether an earlier run may have written some of it."""
@@ -226,8 +227,7 @@ class ItemImport:
         batch = self._open.get(place)
         if batch is not None:
             is_full = (
-                len(batch.items) >= self.options.batch_items
-                or batch.size_bytes + len(item.body) > BATCH_BYTES_MAX
+                len(batch.items) >= self._batch_items or batch.size_bytes + len(item.body) > BATCH_BYTES_MAX
             )
             if is_full or item.id in batch.ids:
                 self._flush(place)
@@ -239,8 +239,8 @@ class ItemImport:
         batch.ids.add(item.id)
         batch.size_bytes += len(item.body)
         self._open_bytes += len(item.body)
-        oldest = next(iter(self._open))
-        is_old = item.number - self._open[oldest].items[0].number >= _OPEN_ENTRIES_MAX
+        oldest, waiting = next(iter(self._open.items()))
+        is_old = item.number - waiting.items[0].number >= _OPEN_ENTRIES_MAX
         if is_old or self._open_bytes > _OPEN_BYTES_MAX:
             self._flush(oldest)
 

@@ -7,7 +7,7 @@ is one moment of the logical partition, and no change of an item it reads or pat
 
 Bulk is many single operations that share a request and, since they run at once, a group commit. Nothing ties them
 together, but that operations on one item are done in the order of the request. Where all of them are writes of whole
-items, those of a physical partition are given to its store together, which costs far less than one by one.
+items, they go to `bulk_writes`, which costs far less than one by one.
 
 Invariants of a transaction:
 - all rows it may look at are read at once, as of one moment, before its first operation;
@@ -28,35 +28,34 @@ from typing import NamedTuple
 
 from pleiad import charge, errors
 from pleiad.engine import items, session
-from pleiad.engine.beside import LARGE_BYTES
+from pleiad.engine.bulk_writes import write_together
 from pleiad.engine.container import Container
-from pleiad.engine.items import NO_CONDITIONS, ItemAnswer, Key, NewItem
+from pleiad.engine.items import NO_CONDITIONS, ItemAnswer, Key
 from pleiad.engine.patch_turns import patch_turn
 from pleiad.engine.session import Session
 from pleiad.engine.transaction import (
     VERBS,
     AllowedOperation,
+    Answer,
     ItemOperation,
     ItemVerb,
     Plan,
     Refusal,
     Transaction,
+    charged_ru,
     plan_operation,
-    plan_small_write,
 )
 from pleiad.errors import PleiadError
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
 from pleiad.query.pace import Pace
-from pleiad.store.rows import NO_PRECONDITION, Mutation, Outcome, Result
+from pleiad.store.rows import Outcome
 from pleiad.store.segments import SegmentDroppedError
 
 __all__ = ["Answer", "BatchAnswer", "ItemOperation", "ItemVerb", "charged_ru", "run_bulk", "run_transaction"]
 
 _ATTEMPTS = 100
 _WHOLE_WRITES = frozenset({ItemVerb.CREATE, ItemVerb.UPSERT, ItemVerb.REPLACE})
-
-Answer = ItemAnswer | PleiadError
 
 
 class BatchAnswer(NamedTuple):
@@ -73,11 +72,6 @@ class BatchAnswer(NamedTuple):
     @property
     def has_failure(self) -> bool:
         return any(isinstance(answer, PleiadError) for answer in self.answers)
-
-
-def charged_ru(answer: Answer) -> float:
-    """The request units of one operation, done or failed."""
-    return (answer.charge_ru or 0.0) if isinstance(answer, PleiadError) else answer.charge.ru
 
 
 # -- bulk --------------------------------------------------------------------------------------------
@@ -97,22 +91,18 @@ async def run_bulk(
     `partition` is the one the client sent them to; the keys alone decide where they go. Without `continue_on_error`
     they run one after the other, and those behind the first failure do not run. Each is admitted by itself.
     """
+    if continue_on_error and _WHOLE_WRITES.issuperset([each.kind for each in operations]):
+        return _bulk_answer(container, partition, await write_together(container, operations, lane))
     with ExitStack() as paces:
         plans: list[Plan] = []
         whole = paces.enter_context(Pace.of_request(container.limits))
         for each in operations:
-            if each.kind in _WHOLE_WRITES and len(each.body) <= LARGE_BYTES:
-                plans.append(plan_small_write(container, each))
-                await whole.rest()
-                continue
             # They run side by side, so each has a pace of its own, and all have one deadline.
             pace = paces.enter_context(whole.beside())
             plans.append(await plan_operation(container, each.key, each, pace))
             await pace.rest()
         answers: list[Answer] = []
-        if continue_on_error and all(each.kind in _WHOLE_WRITES for each in operations):
-            answers = await _written_together(container, plans, lane)
-        elif continue_on_error:
+        if continue_on_error:
             answers = await _in_order_by_item(container, plans, seen, multiplier, lane)
         else:
             for plan in plans:
@@ -120,10 +110,15 @@ async def run_bulk(
                     answers.append(errors.FAILED_DEPENDENCY())
                 else:
                     answers.append(await _single(container, plan, seen, multiplier, lane))
+    _refuse_surplus_reads(container, operations, answers)
+    return _bulk_answer(container, partition, answers)
+
+
+def _bulk_answer(container: Container, partition: Partition | None, answers: list[Answer]) -> BatchAnswer:
+    """The ends of the operations, told by the partition they were sent to, or by that of the first one done."""
     if partition is None:
         done = (answer.partition for answer in answers if isinstance(answer, ItemAnswer))
         partition = next(done, container.map.partitions[0])
-    _refuse_surplus_reads(container, operations, answers)
     return BatchAnswer(partition, answers)
 
 
@@ -140,72 +135,6 @@ def _refuse_surplus_reads(
         if size_bytes > limit and operations[index].kind is ItemVerb.READ:
             too_large = errors.BATCH_RESPONSE_TOO_LARGE(limit=limit)
             answers[index] = items.failed(container, answer.partition, too_large, answer.charge)
-
-
-async def _written_together(container: Container, plans: Sequence[Plan], lane: Lane) -> list[Answer]:
-    """Writes whole items, those of each physical partition in one piece, in the order of the request."""
-    answers: dict[int, Answer] = {}
-    groups: dict[Partition, list[tuple[int, NewItem, Mutation]]] = {}
-    for index, plan in enumerate(plans):
-        if plan.error is not None:
-            answers[index] = plan.error
-            continue
-        assert plan.item is not None
-        partition = container.map.find(plan.epk)
-        try:
-            partition.admit(lane)
-        except PleiadError as error:
-            answers[index] = error
-            continue
-        groups.setdefault(partition, []).append((index, plan.item, _mutation(container, plan, plan.item)))
-    done = await asyncio.gather(
-        *(_written_to(container, partition, group, lane) for partition, group in groups.items())
-    )
-    for each in done:
-        answers.update(each)
-    return [answers[index] for index in range(len(plans))]
-
-
-def _mutation(container: Container, plan: Plan, item: NewItem) -> Mutation:
-    kind, id, *_ = plan.operation
-    demanded = NO_PRECONDITION if kind is ItemVerb.CREATE else plan.demanded
-    mutation = items.mutation_of(container, VERBS[kind], item, plan.epk, demanded)
-    return mutation if item.id == id else mutation._replace(id=id, new_id=item.id)
-
-
-async def _written_to(
-    container: Container, partition: Partition, group: list[tuple[int, NewItem, Mutation]], lane: Lane
-) -> dict[int, Answer]:
-    """How the writes of one partition ended; each that the whole could not decide is tried alone."""
-    outcomes: Sequence[Outcome | PleiadError | None]
-    try:
-        outcomes = await container.commit(partition, [mutation for _, _, mutation in group], int(time.time()))
-        if outcomes[0].result is Result.GONE:
-            outcomes = [None] * len(group)
-    except SegmentDroppedError:
-        outcomes = [None] * len(group)
-    except PleiadError as error:
-        # After UNAVAILABLE nothing was written, and the reason may lie in one of them. Another failure is that of each:
-        # what may have been written is not written again.
-        outcomes = [None if error.row is errors.UNAVAILABLE else error] * len(group)
-
-    async def answer(item: NewItem, mutation: Mutation, outcome: Outcome | PleiadError | None) -> Answer:
-        if isinstance(outcome, PleiadError):
-            return outcome
-        try:
-            return await items.written(container, partition, item, mutation, outcome)
-        except PleiadError as error:
-            return error
-
-    ends = [(item, mutation, outcome) for (_, item, mutation), outcome in zip(group, outcomes, strict=True)]
-    if outcomes[0] is None:
-        # Side by side, so that they share a commit, in their order.
-        done = await asyncio.gather(*(answer(*end) for end in ends))
-    else:
-        done = [await answer(*end) for end in ends]
-    for each in done:
-        partition.governor.spend(charged_ru(each), lane)
-    return {index: each for (index, _, _), each in zip(group, done, strict=True)}
 
 
 async def _in_order_by_item(
@@ -242,7 +171,7 @@ def _places(container: Container, plan: Plan) -> list[tuple[bytes, str]]:
 async def _single(container: Container, plan: Plan, seen: Session, multiplier: int, lane: Lane) -> Answer:
     if plan.error is not None:
         return plan.error
-    kind, id, _, conditions, key = plan.operation
+    kind, id, _, conditions, key, _ = plan.operation
     try:
         if plan.item is not None:
             renamed = id if kind is ItemVerb.REPLACE else None

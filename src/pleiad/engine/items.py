@@ -409,19 +409,24 @@ def _patched(container: Container, planned: PlannedPatch, row: Row) -> NewItem:
     return measure(container, bodies.dump_exact(patched), container.limits)
 
 
-def measure(container: Container, raw: bytes, limits: Limits) -> NewItem:
-    """Checks an item from a client and measures what storing it takes."""
+def measure(container: Container, raw: bytes, limits: Limits, value: dict[str, Any] | None = None) -> NewItem:
+    """Checks an item from a client and measures what storing it takes.
+
+    `value` is what the text says, where it was read already and `bodies.is_plain` holds.
+    """
     if len(raw) > limits.item_bytes:
         raise errors.ITEM_TOO_LARGE(size=len(raw), limit=limits.item_bytes)
-    raw, value, written = bodies.read(raw, limits)
+    written = raw
+    if value is None:
+        raw, value, written = bodies.read(raw, limits)
     id = check_item_id(value.get("id"), limits)
     ttl = check_item_ttl(value, limits) if "ttl" in value else None
-    stored = raw.strip()
+    stored = raw if raw is written else raw.strip()
     if not bodies.SYSTEM_PROPERTIES.isdisjoint(value):
         stored = bodies.stored_body(raw, value)
         bodies.strip_system(value)
         written = bodies.dump(value)
-    if stored != written or WHOLE_FRACTION.search(written) is not None:
+    if stored != written or (written.find(b".0") >= 0 and WHOLE_FRACTION.search(written) is not None):
         shortest = in_shortest_form(stored, value, container.key)
         if shortest is not stored:
             stored, value = shortest, bodies.load(shortest)

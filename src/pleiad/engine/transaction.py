@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pleiad import charge, errors
 from pleiad.charge import Charge
 from pleiad.engine import items
 from pleiad.engine.beside import beside
 from pleiad.engine.container import Container
-from pleiad.engine.items import NO_CONDITIONS, Conditions, Key, NewItem, PlannedPatch
+from pleiad.engine.items import NO_CONDITIONS, Conditions, ItemAnswer, Key, NewItem, PlannedPatch
 from pleiad.errors import PleiadError
 from pleiad.partition.partition import Partition
 from pleiad.query.pace import Pace
@@ -76,6 +76,17 @@ class ItemOperation(NamedTuple):
     body: bytes = b""
     conditions: Conditions = NO_CONDITIONS
     key: Key | None = None
+    value: dict[str, Any] | None = None
+    """What the body of a write says, where it was read already and is plain (`item.body.is_plain`)."""
+
+
+Answer = ItemAnswer | PleiadError
+"""How one of several operations ended."""
+
+
+def charged_ru(answer: Answer) -> float:
+    """The request units of one operation, done or failed."""
+    return (answer.charge_ru or 0.0) if isinstance(answer, PleiadError) else answer.charge.ru
 
 
 class Plan(NamedTuple):
@@ -86,8 +97,6 @@ class Plan(NamedTuple):
     item: NewItem | None = None
     patch: PlannedPatch | None = None
     error: PleiadError | None = None
-    epk: bytes = b""
-    """Where the item of a write belongs."""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -107,29 +116,12 @@ async def plan_operation(container: Container, key: Key | None, operation: ItemO
         if kind is ItemVerb.READ or kind is ItemVerb.DELETE:
             return Plan(operation, demanded)
         item = await beside(len(operation.body), items.measure, container, operation.body, container.limits)
-        return _planned_write(container, key, operation, demanded, item)
+        container.key_of(item.value, key)
+        if kind is not ItemVerb.REPLACE:
+            operation = operation._replace(id=item.id)
+        return Plan(operation, demanded, item)
     except PleiadError as error:
         return Plan(operation, demanded, error=error)
-
-
-def plan_small_write(container: Container, operation: ItemOperation) -> Plan:
-    """The same for a create, upsert or replace with a key and a small body, without a wait."""
-    demanded = items.precondition(container, operation.conditions)
-    try:
-        item = items.measure(container, operation.body, container.limits)
-        return _planned_write(container, operation.key, operation, demanded, item)
-    except PleiadError as error:
-        return Plan(operation, demanded, error=error)
-
-
-def _planned_write(
-    container: Container, key: Key | None, operation: ItemOperation, demanded: Precondition, item: NewItem
-) -> Plan:
-    epk = container.epk_of(container.key_of(item.value, key))
-    if operation.kind is not ItemVerb.REPLACE:
-        kind, _, body, conditions, own_key = operation
-        operation = ItemOperation(kind, item.id, body, conditions, own_key)
-    return Plan(operation, demanded, item, epk=epk)
 
 
 class AllowedOperation(NamedTuple):

@@ -152,6 +152,11 @@ def _is_plainly_named(raw: bytes, written: bytes) -> bool:
     return raw.find(b"\\") < 0 and (raw == written or raw.count(b'"') == written.count(b'"'))
 
 
+def is_plain(written: bytes, limits: Limits) -> bool:
+    """Whether `read` would give the text of an object that `dump` has written back as it is."""
+    return written.find(b"\\") < 0 and _is_plainly_shallow(written, limits.item_depth)
+
+
 def parse(raw: bytes, limits: Limits) -> tuple[bytes, dict[str, Any]]:
     """The item in a request body, as its text and for looking at; ``stored_body`` is what to keep."""
     return read(raw, limits)[:2]

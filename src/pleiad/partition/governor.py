@@ -296,14 +296,18 @@ class Governor:
         if level <= 0 or lane is not self._plain:
             self._decide(lane, now)
 
-    def spend(self, ru: float, lane: Lane = NORMAL) -> None:
-        """Takes the charge of an admitted request, done or failed."""
+    def lets_all_in(self, lane: Lane = NORMAL) -> bool:
+        """Whether whoever comes at the moment of the request that was admitted last is let in without a count."""
+        return self._level > 0 and lane is self._plain
+
+    def spend(self, ru: float, lane: Lane = NORMAL, requests: int = 1) -> None:
+        """Takes the charge of an admitted request, done or failed, or of several that were admitted at one moment."""
         if lane is not self._plain:
             if lane.is_system:
                 return
             if lane.bucket in self._buckets:
                 self._buckets[lane.bucket].level -= ru
-        self._requests += 1
+        self._requests += requests
         self._used += ru
         # A request that enforcing would have refused costs nothing there, so observing does not count it as debt.
         if self._enforced or self._level > 0:

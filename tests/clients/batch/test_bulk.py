@@ -195,3 +195,55 @@ def test_an_item_as_large_as_it_may_be_passes_through_bulk(
     around = len(json.dumps({"id": "x", "pk": "a", "pad": ""}))
     largest = create("a", pad="x" * (2 * MB - around))
     assert wire.bulk(container.container_link, [largest]).statuses == [201]
+
+
+ODD_ITEMS = [
+    b'{"id":"plain","pk":"k","n":1,"list":[1,{"a":2.5}]}',
+    b'{"id":"whole","pk":"k","n":1.0,"z":-0.0}',
+    b'{"id":"escaped","pk":"k","t":"a\\"b\\\\u0041"}',
+    b'{"id":"nul","pk":"k","a\\u0000b":1}',
+    b'{"id":"twice","pk":"k","n":1,"n":2}',
+    b'{"id":"long","pk":"k","n":123456789012345678901234567890,"d":0.10,"e":1e2}',
+    b'{"id":"letters","pk":"k","t":"\\u00e9 \xc3\xa9"}',
+    b'{"id":"system","pk":"k","_etag":"x","_ts":1,"_self":"y"}',
+    b'{"id":7,"pk":"k"}',
+    b'{"pk":"k"}',
+    b'{"id":"elsewhere","pk":"other"}',
+    b'{"id":"ttl","pk":"k","ttl":-7}',
+    b'{"id":"deep","pk":"k","a":' + b"[" * 127 + b"]" * 127 + b"}",
+    b'{"id":"deeper","pk":"k","a":' + b"[" * 130 + b"]" * 130 + b"}",
+    b'{"id":"brackets","pk":"k","t":"' + b"[" * 200 + b'"}',
+    b'{"id":"large","pk":"k","t":"' + b"x" * (40 * 1024) + b'"}',
+    b"[1]",
+    b"3",
+]
+
+
+@pytest.mark.parametrize("kind", ["Create", "Upsert", "Replace"])
+@pytest.mark.parametrize("key", [b'["k"]', b'"[\\"k\\"]"', b'"k"', b"[1]", b"[]"])
+def test_a_bulk_request_ends_the_same_however_its_text_is_spaced(
+    wire: BatchWire, pleiad_database: DatabaseProxy, kind: str, key: bytes
+) -> None:
+    ends: list[list[Any]] = []
+    for between in (b"", b" "):
+        link = pleiad_database.create_container(f"c{len(ends)}", PartitionKey("/pk")).container_link
+        told: list[Any] = []
+        for items in [*([each] for each in ODD_ITEMS), ODD_ITEMS[:3], [ODD_ITEMS[0]] * 2]:
+            operation = b'{"operationType":"%b","partitionKey":%b,"id":"plain","resourceBody":%b%b}'
+            texts = [operation % (kind.encode(), key, between, item) for item in items]
+            reply = wire.bulk(link, b"[" + b",".join(texts) + b"]")
+            told.append((reply.status, [_without_marks(each) for each in _entries(reply.json)]))
+        ends.append(told)
+        container = pleiad_database.get_container_client(link.rsplit("/", 1)[1])
+        told.append([_without_marks({"resourceBody": each}) for each in container.read_all_items()])
+    assert ends[0] == ends[1]
+
+
+def _entries(told: Any) -> list[dict[str, Any]]:
+    return told if isinstance(told, list) else [{"refused": told["code"]}]
+
+
+def _without_marks(entry: dict[str, Any]) -> dict[str, Any]:
+    """What is told of an operation but for what no two writes share."""
+    body = {name: value for name, value in entry.get("resourceBody", {}).items() if name[0] != "_"}
+    return {name: value for name, value in entry.items() if name != "eTag"} | {"resourceBody": body}

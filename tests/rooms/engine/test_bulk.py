@@ -16,6 +16,8 @@ from pleiad.engine.batch import ItemOperation, ItemVerb
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.errors import PleiadError
+from pleiad.heads.nosql import batch_text
+from pleiad.item import body
 from pleiad.partition.partition import Partition
 from pleiad.store.rows import Mutation, Outcome, Result
 from pleiad.store.segments import SegmentDroppedError
@@ -32,8 +34,8 @@ async def new_container(engine: Engine) -> Container:
 
 
 def operation(verb: ItemVerb, id: str, pk: str, n: int) -> ItemOperation:
-    body = orjson.dumps({"id": id, "pk": pk, "n": n})
-    return ItemOperation(verb, id if verb is ItemVerb.REPLACE else "", body, key=(pk,))
+    text = orjson.dumps({"id": id, "pk": pk, "n": n})
+    return ItemOperation(verb, id if verb is ItemVerb.REPLACE else "", text, key=(pk,))
 
 
 async def value(container: Container, id: str, pk: str) -> Any:
@@ -122,3 +124,25 @@ async def test_what_may_have_been_written_is_not_written_again(
         )
         assert statuses(answer) == [errors.REQUEST_TIMEOUT] * 5
         assert tried == [5]
+
+
+async def test_the_items_of_a_compact_request_are_read_once(
+    engine: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with engine() as opened:
+        container = await new_container(opened)
+        texts = [
+            b'{"operationType":"Create","partitionKey":["k%d"],"resourceBody":{"id":"i","pk":"k%d","n":%d}}'
+            % (n, n, n)
+            for n in range(5)
+        ]
+        raw = b"[" + b",".join(texts) + b"]"
+        entries = await batch_text.read(raw, None, container, container.limits)
+
+        def read_again(*_: Any) -> Any:
+            raise AssertionError("an item was read again")
+
+        monkeypatch.setattr(body, "read", read_again)
+        answer = await batch.run_bulk(container, [entry.operation for entry in entries])
+        assert statuses(answer) == [True] * 5
+        assert [await value(container, "i", f"k{n}") for n in range(5)] == list(range(5))

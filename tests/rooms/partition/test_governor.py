@@ -133,6 +133,21 @@ def test_observing_refuses_nothing_and_counts_what_enforcing_would_have_refused(
     assert lenient.snapshot().refused == 0
 
 
+def test_requests_of_one_moment_are_let_in_together_and_observed_as_they_would_be_charged() -> None:
+    strict, lenient = governor(Clock(), 400), governor(Clock(), 400, enforced=False)
+    for asked in (strict, lenient):
+        asked.admit()
+        assert asked.lets_all_in()
+        assert not asked.lets_all_in(LOW)
+        asked.spend(1_000, NORMAL, 100)
+        assert not asked.lets_all_in()
+        figures = asked.snapshot()
+        assert (figures.requests, figures.ru, figures.level_ru) == (100, 1_000, -600)
+    assert ask(strict, 10) is not None
+    assert ask(lenient, 10) is None
+    assert lenient.snapshot().over_budget == 1
+
+
 def test_the_work_of_the_system_itself_is_neither_refused_nor_counted() -> None:
     clock = Clock()
     asked = governor(clock, 400)

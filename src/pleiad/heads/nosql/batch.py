@@ -31,8 +31,9 @@ async def execute(call: Call) -> Response:
     with TEXT_ROOM.taken(grown_bytes, limits):
         answer = await _done(call, container, operations, is_atomic)
     call.work = BatchWork(operations, is_atomic, answer.answers)
+    all_minimal = call.wants_minimal
     results = [
-        result_of(entry, each, container, call.wants_minimal)
+        result_of(entry, each, container, all_minimal)
         for entry, each in zip(entries, answer.answers, strict=True)
     ]
     has_failure = answer.has_failure

@@ -12,13 +12,15 @@ from typing import Any
 import orjson
 
 from pleiad import errors
-from pleiad.engine.batch import ItemVerb
+from pleiad.engine.batch import ItemOperation, ItemVerb
 from pleiad.engine.beside import beside
 from pleiad.engine.container import Container
-from pleiad.engine.items import Key
+from pleiad.engine.items import NO_CONDITIONS, Key
+from pleiad.errors import PleiadError
+from pleiad.heads.http import key_text
 from pleiad.heads.nosql.batch_entry import KINDS, Entry, Fields, Result, check_count, entry_of, invalid
 from pleiad.item import scan
-from pleiad.item.body import count_members, load, with_names_once
+from pleiad.item.body import count_members, is_plain, load, with_names_once
 from pleiad.limits import Limits
 
 # An item may nest as deep as its limit; it stands in an operation in an array, a patched value three deeper.
@@ -27,7 +29,13 @@ _BODY_LAST = re.compile(
     rb'\{"operationType":"[A-Za-z]++","partitionKey":(?:\[[^\[\]{}"\\]*+\]|\[?"[^"\\]*+"\]?),"resourceBody":'
 )
 """The start of an operation with a plain key; what follows is the body, where the operation has no fourth field."""
+_WHOLE_WRITES = {kind.value: kind for kind in (ItemVerb.CREATE, ItemVerb.UPSERT, ItemVerb.REPLACE)}
+_PLAIN_FIELDS = frozenset({"operationType", "partitionKey", "resourceBody", "id"})
 _STARTS = {kind: b'{"operationType":"%b","resourceBody":' % kind.value.encode() for kind in ItemVerb}
+
+
+class _NotPlainError(Exception):
+    """A request has more to look at than plain writes have."""
 
 
 async def read(raw: bytes, key: Key | None, container: Container, limits: Limits) -> list[Entry]:
@@ -40,6 +48,8 @@ def _read(raw: bytes, key: Key | None, container: Container, limits: Limits) -> 
     if not isinstance(entries, list):
         raise errors.BAD_REQUEST(reason="A batch must be a JSON array of operations.")
     check_count(len(entries), limits.batch_operations)
+    if key is None and (writes := _plain_writes(raw, entries, limits)) is not None:
+        return writes
     once = with_names_once(raw, count_members(entries, limits.item_depth + _DEPTH_AROUND_VALUE))
     if once is not raw:
         _check_fields_once(entries, scan.elements(raw))
@@ -48,6 +58,44 @@ def _read(raw: bytes, key: Key | None, container: Container, limits: Limits) -> 
         entry_of(index, _fields(index, entry, texts[index]), key, container)
         for index, entry in enumerate(entries)
     ]
+
+
+def _plain_writes(raw: bytes, entries: list[Any], limits: Limits) -> list[Entry] | None:
+    """The operations of a request as most bulk is: writes of whole items, each with its own key, in compact text.
+
+    Of a text that is what is written for its value, the texts of its parts are what is written for theirs, and nobody
+    has to look for them or to read them again. None, where there is something else to look at.
+    """
+    try:
+        if orjson.dumps(entries) != raw:
+            return None
+        return [_plain_write(entry, limits) for entry in entries]
+    except (_NotPlainError, PleiadError, orjson.JSONEncodeError):
+        return None
+
+
+def _plain_write(entry: Any, limits: Limits) -> Entry:
+    if entry.__class__ is not dict or not _PLAIN_FIELDS.issuperset(entry):
+        raise _NotPlainError
+    kind, key, value = entry.get("operationType"), entry.get("partitionKey"), entry.get("resourceBody")
+    verb, id = _WHOLE_WRITES.get(kind) if kind.__class__ is str else None, entry.get("id", "")
+    if verb is None or value.__class__ is not dict or id.__class__ is not str:
+        raise _NotPlainError
+    if verb is ItemVerb.REPLACE:
+        if not id:
+            raise _NotPlainError
+    else:
+        id = ""
+    if key.__class__ is list and len(key) == 1 and key[0].__class__ is str:
+        own_key: Key = (key[0],)
+    elif key.__class__ is str:
+        own_key = key_text.read(key if key.lstrip().startswith("[") else orjson.dumps([key]).decode())
+    else:
+        raise _NotPlainError
+    body = orjson.dumps(value)
+    if not is_plain(body, limits):
+        raise _NotPlainError
+    return Entry(ItemOperation(verb, id, body, NO_CONDITIONS, own_key, value), False)
 
 
 def _check_fields_once(entries: list[Any], texts: list[bytes]) -> None:

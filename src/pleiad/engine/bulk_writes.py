@@ -1,0 +1,174 @@
+"""Whole items that one bulk request writes: each by itself, those of a physical partition given to its store together.
+
+Invariants:
+- each item is checked, admitted, decided and charged by itself, and none fails because of another;
+- items of one physical partition are written in the order of the request;
+- what may have been written is not written again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pleiad import charge, errors
+from pleiad.engine import items
+from pleiad.engine.beside import LARGE_BYTES, beside
+from pleiad.engine.container import Container
+from pleiad.engine.items import ItemAnswer, NewItem
+from pleiad.engine.transaction import VERBS, Answer, ItemOperation, ItemVerb, charged_ru
+from pleiad.errors import PleiadError
+from pleiad.partition.governor import Lane
+from pleiad.partition.partition import Partition
+from pleiad.query.pace import Pace
+from pleiad.store.rows import NO_PRECONDITION, Mutation, Outcome, Result
+from pleiad.store.segments import SegmentDroppedError
+
+_new = tuple.__new__
+
+
+class _Write(NamedTuple):
+    """The write of one item, and its place in the request."""
+
+    position: int
+    item: NewItem
+    mutation: Mutation
+
+
+_Groups = dict[Partition, list[_Write]]
+
+
+async def write_together(
+    container: Container, operations: Sequence[ItemOperation], lane: Lane
+) -> list[Answer]:
+    """How creates, upserts and replaces of whole items ended, in the order of the request."""
+    answers: dict[int, Answer] = {}
+    groups = await _planned(container, operations, answers)
+    await asyncio.gather(
+        *(_write(container, partition, group, lane, answers) for partition, group in groups.items())
+    )
+    return [answers[index] for index in range(len(operations))]
+
+
+async def _planned(
+    container: Container, operations: Sequence[ItemOperation], answers: dict[int, Answer]
+) -> _Groups:
+    """What is to be written to each physical partition; what is wrong in itself is answered."""
+    groups: _Groups = {}
+    limits = container.limits
+    worked_bytes = 0
+    with Pace.of_request(limits) as pace:
+        for index, operation in enumerate(operations):
+            body = operation.body
+            try:
+                if len(body) > LARGE_BYTES:
+                    item = await beside(len(body), items.measure, container, body, limits, operation.value)
+                else:
+                    item = items.measure(container, body, limits, operation.value)
+                    worked_bytes += len(body)
+                epk, partition = container.place_of_item(item.value, operation.key)
+            except PleiadError as error:
+                answers[index] = error
+            else:
+                write = _new(_Write, (index, item, _mutation(container, operation, item, epk)))
+                if partition in groups:
+                    groups[partition].append(write)
+                else:
+                    groups[partition] = [write]
+            if worked_bytes > LARGE_BYTES:
+                worked_bytes = 0
+                await pace.rest()
+    return groups
+
+
+def _mutation(container: Container, operation: ItemOperation, item: NewItem, epk: bytes) -> Mutation:
+    kind = operation.kind
+    if kind is ItemVerb.CREATE:
+        return items.mutation_of(container, VERBS[kind], item, epk, NO_PRECONDITION)
+    demanded = items.precondition(container, operation.conditions)
+    mutation = items.mutation_of(container, VERBS[kind], item, epk, demanded)
+    if kind is ItemVerb.REPLACE and item.id != operation.id:
+        return mutation._replace(id=operation.id, new_id=item.id)
+    return mutation
+
+
+async def _write(
+    container: Container, partition: Partition, group: list[_Write], lane: Lane, answers: dict[int, Answer]
+) -> None:
+    """Answers the writes of one partition; each that the whole could not decide is tried alone."""
+    group = _admitted(partition, group, lane, answers)
+    if not group:
+        return
+    outcomes: Sequence[Outcome | PleiadError | None]
+    try:
+        outcomes = await container.commit(partition, [write.mutation for write in group], int(time.time()))
+        if outcomes[0].result is Result.GONE:
+            outcomes = [None] * len(group)
+    except SegmentDroppedError:
+        outcomes = [None] * len(group)
+    except PleiadError as error:
+        # After UNAVAILABLE nothing was written, and the reason may lie in one of them. Another failure is that of each:
+        # what may have been written is not written again.
+        outcomes = [None if error.row is errors.UNAVAILABLE else error] * len(group)
+    if outcomes[0] is None:
+        # Side by side, so that they share a commit, in their order.
+        done: Sequence[Answer] = await asyncio.gather(
+            *(_end(container, partition, item, mutation, None) for _, item, mutation in group)
+        )
+    else:
+        done = await _ends(container, partition, group, outcomes)
+    for (index, _, _), answer in zip(group, done, strict=True):
+        answers[index] = answer
+    partition.governor.spend(sum(map(charged_ru, done)), lane, len(done))
+
+
+def _admitted(
+    partition: Partition, group: list[_Write], lane: Lane, answers: dict[int, Answer]
+) -> list[_Write]:
+    """Those of a group that the partition lets in; the others are answered."""
+    admitted = []
+    for write in group:
+        try:
+            partition.admit(lane)
+        except PleiadError as error:
+            answers[write.position] = error
+            continue
+        if write is group[0] and partition.governor.lets_all_in(lane):
+            return group
+        admitted.append(write)
+    return admitted
+
+
+async def _ends(
+    container: Container,
+    partition: Partition,
+    group: list[_Write],
+    outcomes: Sequence[Outcome | PleiadError | None],
+) -> list[Answer]:
+    """The ends of writes that were committed together."""
+    done: list[Answer] = []
+    for (_, item, mutation), outcome in zip(group, outcomes, strict=True):
+        if outcome.__class__ is Outcome and outcome.result is Result.CREATED:
+            cost = charge.create(item.size_bytes, item.terms)
+            done.append(_new(ItemAnswer, (partition, cost, outcome.row, True, False, None)))
+        else:
+            done.append(await _end(container, partition, item, mutation, outcome))
+    return done
+
+
+async def _end(
+    container: Container,
+    partition: Partition,
+    item: NewItem,
+    mutation: Mutation,
+    outcome: Outcome | PleiadError | None,
+) -> Answer:
+    """The end of a write that ended like that; without an outcome it is committed now, alone."""
+    if isinstance(outcome, PleiadError):
+        return outcome
+    try:
+        return await items.written(container, partition, item, mutation, outcome)
+    except PleiadError as error:
+        return error
