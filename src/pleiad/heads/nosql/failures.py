@@ -69,7 +69,10 @@ _SUBSTATUS: Mapping[ErrorRow, int] = {
     errors.FAULT_SPLITTING: 1007,
 }
 _WORDS: Mapping[ErrorRow, str] = {
-    errors.ITEM_NOT_FOUND: f"Entity with the specified id does not exist in the system. {errors.ITEM_NOT_FOUND.text}",
+    # The gateway names what it asked a replica for behind all it says; some clients tell a missing item by it from what
+    # is missing above it.
+    errors.ITEM_NOT_FOUND: "Entity with the specified id does not exist in the system. "
+    f"{errors.ITEM_NOT_FOUND.text} ResourceType: Document",
     errors.CROSS_PARTITION_DISABLED: "Cross partition query is required but disabled. Please set "
     "x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, or revise your query to "
     "avoid this exception.",

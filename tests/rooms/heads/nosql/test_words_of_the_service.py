@@ -25,10 +25,14 @@ def test_a_bad_partition_key_path_is_refused_in_the_service_s_words(path: str, p
 
 
 def test_what_is_not_there_and_what_does_not_hold_have_the_service_s_words(place: Any, wire: Any) -> None:
-    assert place.read("none", ["a"]).message.startswith(
+    missing = place.read("none", ["a"]).message
+    assert missing.startswith(
         "Entity with the specified id does not exist in the system. "
         "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"
     )
+    assert "ResourceType: Document" in missing
+    nowhere = wire.send("GET", [*place.path[:3], "none", "docs", "none"], key=["a"])
+    assert (nowhere.status, "ResourceType: Document" in nowhere.message) == (404, False)
     place.create({"id": "1", "pk": "a"}, ["a"])
     again = place.create({"id": "1", "pk": "a"}, ["a"])
     assert again.message.startswith("Entity with the specified id already exists in the system.")
