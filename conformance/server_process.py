@@ -22,7 +22,7 @@ from tests.postgres_server import PostgresServer
 
 EMULATOR_PORT = 8081
 EMULATOR_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 240.0
 STOP_TIMEOUT_S = 10.0
 
 
@@ -84,9 +84,9 @@ def answers(port: int, *, tls: bool, host: str = "127.0.0.1") -> bool:
         context = ssl.create_default_context()
         context.check_hostname = False  # the certificate of a local server is self-signed
         context.verify_mode = ssl.CERT_NONE
-        connection = http.client.HTTPSConnection(host, port, timeout=3, context=context)
+        connection = http.client.HTTPSConnection(host, port, timeout=30, context=context)
     else:
-        connection = http.client.HTTPConnection(host, port, timeout=3)
+        connection = http.client.HTTPConnection(host, port, timeout=30)
     try:
         connection.request("GET", "/")
         connection.getresponse().read()
@@ -118,6 +118,7 @@ def running_server(
     store: str = "sqlite",
     throttle: str = "observe",
     read_only_key: str | None = None,
+    region_host: str | None = None,
     sample_in: Path | None = None,
 ) -> Iterator[ServerProcess]:
     """Start an empty server, or one with the sample in a directory, yield it once it answers, and stop it at the end.
@@ -130,6 +131,8 @@ def running_server(
     command += ["--throttle", throttle, "--store", store]
     if read_only_key is not None:
         command += ["--read-only-key", read_only_key]
+    if region_host is not None:
+        command += ["--region-host", region_host]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,

@@ -33,7 +33,7 @@ from conformance.server_process import EMULATOR_KEY, free_port, running_server, 
 from pleiad.sample import sample_containers
 
 PAGE_FILE = Path(__file__).resolve().parent.parent / "docs" / "start.md"
-RUN_TIMEOUT_S = 120
+RUN_TIMEOUT_S = 300
 
 
 @dataclass(frozen=True, slots=True)

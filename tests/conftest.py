@@ -25,7 +25,7 @@ settings.register_profile(
 settings.register_profile("explore", settings.get_profile("pleiad"), derandomize=False, max_examples=2_000)
 settings.load_profile("pleiad")
 
-_FOLDERS_FIRST = ("tests/proofs/", "tests/clients/")
+_FOLDERS_FIRST = ("tests/test_", "tests/proofs/", "tests/clients/")
 _claims = pytest.StashKey[dict[str, tuple[str, ...]]]()
 _outcomes = pytest.StashKey[dict[str, str]]()
 
@@ -65,7 +65,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files first: one that begins when the others are done would hold up a run of several processes.
 
-    Proofs are few and long, clients wait for servers, and rooms are many and short.
+    Those of the root build and run whole programs, proofs are few and long, clients wait for servers, and rooms are
+    many and short.
     """
     items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in _FOLDERS_FIRST])
 

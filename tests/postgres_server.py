@@ -25,8 +25,9 @@ from typing import Any
 
 import psycopg
 
+from tests.waiting import SECONDS_MAX
+
 _UNPRIVILEGED = 65534
-_START_SECONDS = 30.0
 _DURABLE = {"listen_addresses": "", "log_min_messages": "fatal", "log_min_error_statement": "panic"}
 _SETTINGS = {
     **_DURABLE,
@@ -123,7 +124,7 @@ class PostgresServer:
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes_max, hard)),
             **_unprivileged(),
         )
-        end = time.monotonic() + _START_SECONDS
+        end = time.monotonic() + SECONDS_MAX
         while True:
             try:
                 psycopg.connect(self.dsn("postgres")).close()
@@ -137,7 +138,7 @@ class PostgresServer:
         """Ends the server: SIGINT disconnects everybody, SIGQUIT leaves recovery to the next start."""
         assert self._process is not None
         self._process.send_signal(how)
-        self._process.wait(_START_SECONDS)
+        self._process.wait(SECONDS_MAX)
 
     def kill(self) -> None:
         """Kills every process of the server, as if all of its memory were gone at once."""
@@ -145,7 +146,7 @@ class PostgresServer:
         processes = self.freeze()
         for process_id in processes:
             os.kill(process_id, signal.SIGKILL)
-        self._process.wait(_START_SECONDS)
+        self._process.wait(SECONDS_MAX)
         while any(map(_is_running, processes)):
             time.sleep(0.01)
 

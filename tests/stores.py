@@ -36,6 +36,8 @@ SegmentNames = Callable[[Path], set[str]]
 StartServer = Callable[..., contextlib.AbstractContextManager[RunningServer]]
 """`with start_server(data=directory, ...) as server:` is `pleiad.start` on the store of the run."""
 
+PATIENT = Limits(operation_seconds=60.0)
+"""Under these no operation ends by time on a busy machine, for tests that are not about that."""
 SEGMENT_NAMES = "SELECT substr(nspname, 8) FROM pg_namespace WHERE nspname LIKE 'pleiad\\_%'"
 _KINDS = {"sqlite": ["sqlite"], "postgres": ["postgres"], "both": ["sqlite", "postgres"]}
 
@@ -159,10 +161,10 @@ def store_of(databases: _Databases | None) -> StoreOf:
 
 
 def _patient(options: dict[str, Any]) -> dict[str, Any]:
-    """Options under which no operation ends by time on a busy machine, for tests that are not about that."""
+    """The options of a server, patient where they say nothing of limits."""
     if options.get("child_process"):  # takes its limits by name
         return options
-    return {"limits": Limits(operation_seconds=60.0), **options}
+    return {"limits": PATIENT, **options}
 
 
 @pytest.fixture

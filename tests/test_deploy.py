@@ -17,6 +17,7 @@ import pytest
 from pleiad.heads.admin.head import HEALTH_PATH, READY_PATH
 from tests.project import ROOT
 from tests.test_docs import serve_options
+from tests.waiting import SECONDS_MAX
 
 DEPLOY = ROOT / "deploy"
 UNIT = DEPLOY / "pleiad.service"
@@ -69,7 +70,7 @@ def test_systemd_takes_the_service(tmp_path: Path) -> None:
     text = re.sub(r"^ExecStart=\S+", f"ExecStart={sys.executable}", UNIT.read_text(), flags=re.MULTILINE)
     (tmp_path / "pleiad.service").write_text(text)
     command = ["systemd-analyze", "verify", str(tmp_path / "pleiad.service")]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
     complaints = [line for line in run.stderr.splitlines() if "pleiad.service" in line]
     assert (run.returncode, complaints) == (0, [])
 
@@ -101,7 +102,7 @@ def test_the_image_is_that_of_this_version() -> None:
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl here")
 def test_kubernetes_own_tool_reads_the_files() -> None:
     command = ["kubectl", "kustomize", str(KUBERNETES)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
     assert run.returncode == 0, run.stderr
     assert re.findall(r"^kind: (\w+)", run.stdout, flags=re.MULTILINE) == ["Service", "StatefulSet"]
     assert (

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from attack.hostile.collisions import behind_zero, on_the_way_of_zero
+
 TEXT_CHARS = 262_144
 """The longest text that the service takes."""
 
@@ -283,6 +285,28 @@ SEARCH: dict[str, Text] = {
         f"SELECT VALUE 1 FROM c {_joins(2)} WHERE c = [c, c.a] OR c.a != ARRAY_CONCAT(c.a, [j0])", [],
     ),
 }  # fmt: skip
+
+_WAY = on_the_way_of_zero(17, in_a_row=1)
+
+COLLISIONS: dict[str, Text] = {
+    "set of one number met again and again": (
+        "SELECT VALUE ARRAY_LENGTH(SETUNION(@p, [])) FROM c", _with("@p", [*_WAY, *[0] * 200_000]),
+    ),
+    "numbers looked for behind many": (
+        "SELECT VALUE ARRAY_LENGTH(SETINTERSECT(@p, @q)) FROM c",
+        [{"name": "@p", "value": behind_zero(17, 60_000)}, {"name": "@q", "value": _WAY}],
+    ),
+    "distinct numbers of one place": (
+        "SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE x FROM c JOIN x IN (SELECT VALUE @p))",
+        _with("@p", [*_WAY, *[0] * 200_000]),
+    ),
+    "groups of numbers of one place": (
+        "SELECT x, COUNT(1) AS n FROM c JOIN x IN (SELECT VALUE @p) GROUP BY x",
+        _with("@p", [*_WAY, *[0] * 200_000]),
+    ),
+    "keys of one place": ("SELECT VALUE 1 FROM c WHERE c.n IN (" + ",".join(map(str, _WAY[:16_000])) + ")", []),
+}  # fmt: skip
+"""Numbers that are slow to tell apart, should a server hash them as they are."""
 
 KEYS: dict[str, Text] = {
     "16,000 keys": ("SELECT * FROM c WHERE c.pk IN (" + ",".join(f"'k{n}'" for n in range(16_000)) + ")", []),

@@ -11,6 +11,7 @@ from typing import Any
 from attack.callers import Caller
 from attack.ground import CROSS, QUERY, key_header, make_container, must, put
 from attack.hostile import binary, queries, scripts
+from attack.hostile.collisions import on_the_way_of_zero
 from attack.target import MASTER, READ_ONLY
 from attack.wire import Body, Connection
 
@@ -99,7 +100,10 @@ def _query(name: str, text: queries.Text, container: list[str], headers: Mapping
 
 
 def _on_items() -> list[Shot]:
-    families = (queries.JOINS, queries.MEMORY, queries.PATTERNS, queries.TEXTS, queries.SEARCH)
+    families = (
+        *(queries.JOINS, queries.MEMORY, queries.PATTERNS),
+        *(queries.TEXTS, queries.SEARCH, queries.COLLISIONS),
+    )
     one_key = {**QUERY, **key_header("p")}
     shots = [_query(name, text, CONTAINER, one_key) for family in families for name, text in family.items()]
     for name in SPREAD_TEXTS:
@@ -145,6 +149,7 @@ def _bodies() -> list[Shot]:
     shots.append(Shot("body of zeros: databases", "POST", ["dbs"], bodies["zeros"], QUERY))
     patch = b'{"operations":[{"op":"add","path":"/x","value":[' + b",".join([b"0"] * 900_000) + b"]}]}"
     item = b'{"id":"wide","pk":"p",' + b",".join(b'"n%d":{"x":0}' % n for n in range(100_000)) + b"}"
+    alike = {"id": "alike", "pk": "p", "a": [*on_the_way_of_zero(17), *[0] * 200_000]}
     own = {**key_header("p"), "x-ms-documentdb-is-upsert": "True"}
     docs = [*CONTAINER, "docs"]
     return [
@@ -154,6 +159,9 @@ def _bodies() -> list[Shot]:
         Shot("batch of small binary references", "POST", docs, binary.batch("p", 100, 100_000), BULK, MASTER),
         Shot("patch of zeros", "PATCH", [*CONTAINER, "docs", "i2"], patch, key_header("p"), MASTER),
         Shot("item of names", "POST", [*CONTAINER, "docs"], item, own, MASTER),
+        Shot("item of numbers of one place", "POST", docs, alike, own, MASTER),
+        Shot("the same in its place", "POST", docs, {**alike, "b": 1}, own, MASTER),
+        Shot("binary references of one place", "POST", docs, binary.item_of_places("q", "p"), own, MASTER),
     ]
 
 

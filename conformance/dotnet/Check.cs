@@ -16,7 +16,7 @@ static class Check
     {
         try
         {
-            await action().WaitAsync(TimeSpan.FromSeconds(120));
+            await action().WaitAsync(TimeSpan.FromSeconds(300));
             Passed += 1;
             Console.WriteLine($"ok    {name}");
         }

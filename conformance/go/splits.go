@@ -214,7 +214,7 @@ func (l *load) runAll(activities map[string]func(int)) map[string]error {
 
 func afterwards(l *load) {
 	for turn := 0; l.partitions()["settled"] != true; turn++ {
-		that(turn < 500, "a change of the partitions does not end")
+		that(turn < 5000, "a change of the partitions does not end")
 		time.Sleep(20 * time.Millisecond)
 	}
 	check("splits: afterwards every acknowledged write is there once", func() {

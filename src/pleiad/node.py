@@ -77,6 +77,8 @@ class Settings:
     host: str = "127.0.0.1"
     host_names: tuple[str, ...] = ()
     """Names by which clients reach the server, beside loopback names, its address and the name of the machine."""
+    region_host: str | None = None
+    """The host in the address of the account's region, instead of the one that a client asked by."""
     port: int = BY_NAME[NOSQL].port
     """That of the NoSQL head, which is always on."""
     heads: tuple[str, ...] = ()
@@ -140,7 +142,7 @@ class Settings:
             raise SettingsError(
                 "there is no such store: give 'sqlite', or a PostgreSQL database as postgresql://user@host/database"
             )
-        for name in self.host_names:
+        for name in (*self.host_names, self.region_host or "localhost"):
             if not is_host_name(name):
                 raise SettingsError(
                     f"'{name}' is no host name: give the name or address alone, without a port"
@@ -352,7 +354,7 @@ class Node:
             self.handover,
             self._workers,
         )
-        hosts = HostNames(settings.host, settings.host_names)
+        hosts = HostNames(settings.host, settings.host_names, settings.region_host)
         head = NoSqlHead(self.desk, self._authenticator, admin, hosts, settings.direct, ExplorerPage())
         plain_paths = frozenset({HEALTH_PATH, READY_PATH}) if settings.https_only else None
         site = HttpSite(head.answer, head.admit, plain_paths=plain_paths)
@@ -495,4 +497,4 @@ def is_loopback(host: str) -> bool:
 def _names(settings: Settings) -> tuple[str, ...]:
     """What the certificate names beside loopback."""
     bound = () if settings.host in ("", "0.0.0.0", "::") else (settings.host,)
-    return (*bound, *settings.host_names)
+    return (*bound, *filter(None, (*settings.host_names, settings.region_host)))

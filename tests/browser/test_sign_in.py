@@ -110,7 +110,7 @@ def test_plain_http_beyond_loopback_says_why_it_does_not_work(open_window: OpenW
     window.page.add_init_script("Object.defineProperty(crypto, 'subtle', { value: undefined })")
     window.page.goto(window.served.endpoint)
     window.say("This page needs HTTPS here")
-    assert window.page.get_by_role("link", name="Open with HTTPS").get_attribute("href", timeout=1000)
+    assert window.page.get_by_role("link", name="Open with HTTPS").get_attribute("href")
     window.picture("plain-http")
 
 

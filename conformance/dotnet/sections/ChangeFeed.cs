@@ -161,7 +161,7 @@ static class ChangeFeed
 
     public static async Task Until(Func<bool> holds)
     {
-        for (var tries = 0; tries < 400; tries++)
+        for (var tries = 0; tries < 2400; tries++)
         {
             if (holds())
             {

@@ -176,7 +176,7 @@ async function loadUntilEnough(container, load) {
 }
 
 async function settled(container) {
-  for (let n = 0; n < 500; n += 1) {
+  for (let n = 0; n < 5000; n += 1) {
     if ((await partitions(container)).settled) return;
     await sleep(20);
   }

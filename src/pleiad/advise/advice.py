@@ -12,13 +12,14 @@ from pleiad.advise.assess import Assessment, assess
 from pleiad.advise.candidates import propose
 from pleiad.advise.demand import Basis, Demands, read_charges, write_charges
 from pleiad.advise.disqualify import reasons_against
+from pleiad.advise.found import RowsOf
 from pleiad.advise.growth import top_values, what_ifs
 from pleiad.advise.key import Key
 from pleiad.advise.rank import Judged, ranked, verdict_of
 from pleiad.advise.report import Candidate, Confidence, Prices, Report, Workload
 from pleiad.advise.sentences import physical_text, reasons_for, summary_of
 from pleiad.advise.setting import Setting
-from pleiad.advise.simulate import COUNTS, P99, RowsOf
+from pleiad.advise.simulate import COUNTS, P99
 from pleiad.advise.table import Table
 from pleiad.advise.words import about, counted, percent, rate
 from pleiad.limits import Limits
@@ -27,6 +28,7 @@ PHYSICAL_MIN = 4
 """On fewer partitions keys hardly differ, so they are judged on so many at least: where growth leads."""
 THROUGHPUT_DEFAULT = 10_000.0
 _SECONDS_OF_A_DAY = 86_400
+_PATHS_TOLD = 12
 _SPREAD_ROWS_MAX = 500_000
 _REQUESTS_HIGH, _REQUESTS_MEDIUM = 10_000, 1_000
 _ITEMS_HIGH, _ITEMS_MEDIUM = 100_000, 2_000
@@ -100,7 +102,7 @@ def _keys(table: Table, demands: Demands, options: AdviceOptions) -> list[Key]:
             if column is None or column.kinds.missing == column.kinds.total:
                 raise NothingToAdviseError(
                     f"no item has a value at {' or '.join(key.paths)}; there are "
-                    + ", ".join([path for path in table.columns if path.startswith("/")][:12])
+                    + ", ".join(table.paths[:_PATHS_TOLD])
                 )
     return list(dict.fromkeys(options.candidates))
 

@@ -63,7 +63,7 @@ def assess(key: Key, setting: Setting) -> Assessment:
     stands_for = setting.bytes_of_a_row
     held = sums(placement.rows, table.sizes.astype(np.float64) * stands_for, placement.count)
     items = np.bincount(placement.rows, minlength=placement.count).astype(np.float64) * stands_for
-    routes = route(demands, placement, table)
+    routes = route(demands, placement, table, setting.rows_of)
     if setting.growth != 1.0:
         routes = Routes(
             routes.scopes,

@@ -33,6 +33,7 @@ from pleiad.advise.demand import (
     found_ru,
     lookup_charges,
 )
+from pleiad.advise.found import RowsOf, charge_of, found_rows
 from pleiad.advise.key import ID_PATH, Kind
 from pleiad.advise.placement import Placement, suffix_codes
 from pleiad.advise.table import Table
@@ -84,14 +85,15 @@ class Routes:
         return float(total_ru[self.scopes == scope].sum()) / total if total > 0 else 0.0
 
 
-def route(demands: Demands, placement: Placement, table: Table) -> Routes:
+def route(demands: Demands, placement: Placement, table: Table, rows_of: RowsOf | None = None) -> Routes:
     """Where each request goes under the key of a placement."""
-    return _Router(demands, placement, table).routes()
+    return _Router(demands, placement, table, rows_of).routes()
 
 
 class _Router:
-    def __init__(self, demands: Demands, placement: Placement, table: Table) -> None:
+    def __init__(self, demands: Demands, placement: Placement, table: Table, rows_of: RowsOf | None) -> None:
         self._demands = demands
+        self._rows_of = rows_of
         self._placement = placement
         self._table = table
         self._key = placement.key
@@ -313,7 +315,12 @@ class _Router:
             added = np.where((names == operation) & (demands.rows >= 0), amount, added)
         is_query = demands.ways == Way.QUERY
         one_ru = found_ru(1, 1000 * int(extra.mean()), 1000 * int(extra.mean())) - found_ru(1, 0, 0)
-        return np.where(is_query, self._found_items() * one_ru / 1000, added)
+        added = np.where(is_query, self._found_items() * one_ru / 1000, added)
+        if self._rows_of is not None:
+            for number, found in found_rows(demands, self._table, self._rows_of):
+                grown = self._table.sizes[found] + self._property_bytes(found)
+                added[number] = charge_of(grown) - demands.own_ru[number]
+        return added
 
     def _found_items(self) -> NDArray[np.float64]:
         """How many items each query finds at most, by the rarest value that it demands."""

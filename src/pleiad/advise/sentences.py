@@ -51,7 +51,7 @@ def _values(assessment: Assessment, setting: Setting) -> Reason:
             f"{counted(distinct, 'value')} only: chance decides how evenly they fall on physical partitions.",
         )
     top = max(assessment.measures.ru.top_share, assessment.measures.storage.top_share)
-    none_large = f", none above {percent(top)} of the load or the data" if top <= 1 / physical else ""
+    none_large = f", the largest with {percent(top)} of the load or the data" if top <= 1 / physical else ""
     return Reason(Level.GOOD, f"{about(distinct)} values{none_large}.")
 
 

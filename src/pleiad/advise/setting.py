@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pleiad.advise.demand import Demands
+from pleiad.advise.found import RowsOf
 from pleiad.advise.report import Prices
-from pleiad.advise.simulate import RowsOf
 from pleiad.advise.table import Table
 from pleiad.limits import Limits
 

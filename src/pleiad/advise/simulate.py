@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pleiad.advise.demand import LOOKUP_RU, Demands
+from pleiad.advise.found import RowsOf
 from pleiad.advise.placement import Placement, even_bounds
 from pleiad.advise.routing import Routes, Scope
 from pleiad.advise.skew import imbalance, sums
@@ -140,28 +141,6 @@ def per_window(second: NDArray[np.int64], visits: Visits, count: int, seconds: i
 
 
 # -- visits ----------------------------------------------------------------------------------------
-
-
-class RowsOf:
-    """The rows that have a value, for the paths of a table: found when somebody asks first."""
-
-    def __init__(self, codes: dict[str, NDArray[np.int32]]) -> None:
-        self._codes = codes
-        self._sorted: dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
-
-    def rows(self, path: str, code: int) -> NDArray[np.int64]:
-        if path not in self._sorted:
-            codes = self._codes[path]
-            order = np.argsort(codes, kind="stable")
-            self._sorted[path] = (
-                order,
-                np.searchsorted(codes[order], np.arange(int(codes.max(initial=-1)) + 2)),
-            )
-        order, starts = self._sorted[path]
-        return order[starts[code] : starts[code + 1]] if code + 1 < len(starts) else order[:0]
-
-    def paths(self) -> list[str]:
-        return list(self._codes)
 
 
 def visits_of(

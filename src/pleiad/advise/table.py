@@ -100,6 +100,8 @@ class Table:
     """The rows in the order of their times, or as they were read."""
     time_path: str | None
     columns: dict[str, Column]
+    paths: tuple[str, ...]
+    """Where many of the first items have a scalar, kept or not."""
     problems: tuple[Problem, ...]
     problem_count: int
 
@@ -161,6 +163,7 @@ class _Reader:
         """Whether the texts of the file are as long as what is stored of them."""
         self._cells = _Cells((), ())
         self._time_path: str | None = None
+        self._paths: tuple[str, ...] = ()
         self._sizes: list[NDArray[np.int64]] = []
         self._terms: list[NDArray[np.int64]] = []
         self._problems: list[Problem] = []
@@ -193,6 +196,7 @@ class _Reader:
             order=np.arange(len(sizes)) if times is None else np.argsort(times, kind="stable"),
             time_path=self._time_path,
             columns=columns,
+            paths=self._paths,
             problems=tuple(self._problems),
             problem_count=self._problem_count,
         )
@@ -206,6 +210,7 @@ class _Reader:
             for each in head
             if each.value is not None
         )
+        self._paths = tuple(_paths_of(items, (), True))
         found = _paths_of(items, self._options.paths, self._options.finds_paths)
         told = {
             path: [value for value in _values(some, path) if value is not UNDEFINED]

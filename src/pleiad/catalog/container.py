@@ -21,6 +21,7 @@ from pleiad.store.rows import Row
 
 _ENCRYPTION: Final = "clientEncryptionPolicy"
 _COMPUTED: Final = "computedProperties"
+_TTL_PATH: Final = "ttlPropertyPath"
 _KEPT_AS_GIVEN = (
     "analyticalStorageTtl",
     _COMPUTED,
@@ -64,6 +65,12 @@ class ContainerDefinition:
     """How long every change can be read again from the change feed; None when only latest versions can."""
     unique_keys: tuple[UniqueKey, ...]
     properties: dict[str, Any]
+    ttl_path: tuple[str, ...] = ()
+    """Where items have the second that their time to live counts from; empty where that is their last write."""
+
+    def ttl_base(self, item: dict[str, Any]) -> object:
+        """What an item has at that path."""
+        return _value_at(item, self.ttl_path)
 
 
 def define(body: dict[str, Any], limits: Limits) -> ContainerDefinition:
@@ -86,6 +93,9 @@ def define(body: dict[str, Any], limits: Limits) -> ContainerDefinition:
         properties[_SEALED] = True
     if default_ttl is not None:
         properties["defaultTtl"] = default_ttl
+    ttl_path = _ttl_path(body.get(_TTL_PATH), default_ttl)
+    if ttl_path:
+        properties[_TTL_PATH] = body[_TTL_PATH]
     properties["uniqueKeyPolicy"] = {"uniqueKeys": [{"paths": list(unique.paths)} for unique in unique_keys]}
     properties["conflictResolutionPolicy"] = _conflict_policy(body.get("conflictResolutionPolicy"))
     if retention_minutes is not None:
@@ -96,7 +106,9 @@ def define(body: dict[str, Any], limits: Limits) -> ContainerDefinition:
             properties[name] = body[name]
     check_computed(properties.get(_COMPUTED, []), limits)
     versions_seconds = retention_minutes * 60 if retention_minutes else None
-    return ContainerDefinition(key, indexing, default_ttl, versions_seconds, unique_keys, properties)
+    return ContainerDefinition(
+        key, indexing, default_ttl, versions_seconds, unique_keys, properties, ttl_path
+    )
 
 
 def _key(given: object, limits: Limits) -> KeyDefinition:
@@ -106,18 +118,32 @@ def _key(given: object, limits: Limits) -> KeyDefinition:
     return KeyDefinition.from_json(given, limits)
 
 
-def _check_ttl_path(body: dict[str, Any]) -> None:
-    """Items would live shorter or longer than their writer thinks if the property were taken and not followed."""
-    if body.get("ttlPropertyPath") is not None:
+def _ttl_path(given: object, default_ttl: int | None) -> tuple[str, ...]:
+    """The steps of `ttlPropertyPath`, none where there is none; the service refuses it without a default."""
+    if given is None:
+        return ()
+    if default_ttl is None:
+        raise errors.BAD_REQUEST(reason=f"'{_TTL_PATH}' can only be set where 'defaultTtl' is.")
+    if not isinstance(given, str) or not given.startswith("/"):
         raise errors.BAD_REQUEST(
-            reason="'ttlPropertyPath' is not supported: the time to live of an item counts from its last write, _ts."
+            reason=f"'{_TTL_PATH}' must be the path of a property, such as '/creationDate'."
         )
+    return split_path(given)
+
+
+def is_ttl_recounted(old: ContainerDefinition, new: ContainerDefinition) -> bool:
+    """Whether a replacement changes when items expire that are there, in a way that their rows do not follow.
+
+    A row has its time to live as it counts from its last write, so a base of its own and the default are in it.
+    """
+    if not (old.ttl_path or new.ttl_path):
+        return False
+    return (old.ttl_path, old.default_ttl) != (new.ttl_path, new.default_ttl)
 
 
 def define_new(body: dict[str, Any], limits: Limits) -> ContainerDefinition:
     """The same for a container that is to be made: more strictly than for one that is there."""
     definition = define({**body, _SEALED: True}, limits)
-    _check_ttl_path(body)
     _check_spatial(body, definition)
     _check_computed_queries(definition, limits)
     return definition
@@ -150,7 +176,6 @@ def redefine(old: ContainerDefinition, body: dict[str, Any], limits: Limits) -> 
     if new.key.to_json() != old.key.to_json():
         merged["partitionKey"] = old.key.to_json()
         new = define(merged, limits)
-    _check_ttl_path(body)
     _check_spatial(body, new)
     if (
         new.properties.get(_COMPUTED) != old.properties.get(_COMPUTED)

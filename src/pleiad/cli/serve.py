@@ -71,6 +71,13 @@ def _port_options(command: Callable[..., None]) -> Callable[..., None]:
     "are refused, since a page in a browser could have sent them.",
 )
 @_option(
+    "--region-host",
+    metavar="NAME",
+    default=None,
+    help="The host in the address that clients are told for the account's region, instead of the one they asked by: "
+    "where something between them and the server changes it, or 127.0.0.1, which the emulator for Windows tells.",
+)
+@_option(
     "--port",
     default=BY_NAME[NOSQL].port,
     show_default=True,

@@ -27,8 +27,9 @@ from pleiad.errors import PleiadError
 from pleiad.index.policy import ELEMENT
 from pleiad.index.terms import TermCounter
 from pleiad.item import rid as rids
+from pleiad.item.body import load
 from pleiad.item.system import etag_template, item_template, link_of_container, lsn_of_etag
-from pleiad.item.ttl import is_expired
+from pleiad.item.ttl import is_expired, ttl_from
 from pleiad.keys.hash import V1_STRING_BYTES_MAX, epk
 from pleiad.keys.range import EpkRange, position, prefix_range
 from pleiad.keys.value import KeyValue, check_size, same, to_json_text
@@ -204,6 +205,8 @@ class Container:
         """Commits mutations on one of the container's partitions by the container's rules."""
         if self.closed is not None:
             raise _refusal(self.closed, self.resource.id, now, self.limits)
+        if self.definition.ttl_path:
+            mutations = [self._with_own_base(mutation, now) for mutation in mutations]
         return partition.commit(
             mutations,
             now,
@@ -213,6 +216,13 @@ class Container:
             keep_versions=self.keeps_versions,
             bytes_max=self.fixed_bytes,
         )
+
+    def _with_own_base(self, mutation: Mutation, now: int) -> Mutation:
+        """A mutation whose time to live ends when it would if it counted from the item's own property."""
+        if not mutation.body:
+            return mutation
+        base = self.definition.ttl_base(load(mutation.body))
+        return mutation._replace(ttl=ttl_from(base, now, mutation.ttl, self.default_ttl, self.limits))
 
     def refusal_of(self, mutation: Mutation, outcome: Outcome) -> PleiadError:
         """The row of the error table for a mutation that the store refused."""

@@ -20,6 +20,7 @@ from pleiad.catalog.container import (
     check_encryption_keys,
     define,
     define_new,
+    is_ttl_recounted,
     redefine,
     with_versions_since,
 )
@@ -299,13 +300,26 @@ class Engine:
                 raise errors.BAD_REQUEST(reason=f"The id of a container cannot be changed: it is '{old.id}'.")
             old.check_etag(if_match)
             _check_not_filled(old)
-            definition = redefine(define(old.properties, self.limits), body, self.limits)
+            definition = await self._redefined(old, body)
             new = old.changed(with_versions_since(old.properties, definition))
             await self.catalog.replace(old, new)
         container = await self.openings.open(new)
         container.adopt(new, database)
         container.drop_surplus_indexes()
         return new
+
+    async def _redefined(self, old: Resource, body: dict[str, Any]) -> ContainerDefinition:
+        before = define(old.properties, self.limits)
+        definition = redefine(before, body, self.limits)
+        if is_ttl_recounted(before, definition):
+            container = await self.openings.open(old)
+            for partition in container.map.partitions:
+                if await partition.scan(partition.span, 0, 1):
+                    raise errors.BAD_REQUEST(
+                        reason="'ttlPropertyPath', and 'defaultTtl' beside it, can only be changed while the container "
+                        "is empty."
+                    )
+        return definition
 
     @to_the_end
     @on_a_fresh_catalog

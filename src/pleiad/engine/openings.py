@@ -55,6 +55,8 @@ class Openings:
         self._wanted = asyncio.Event()
         self._turn = asyncio.Lock()
         self._is_half_done = False
+        self._passed_over: set[str] = set()
+        """Containers whose map was left as it was because this server was about to change it."""
 
     async def open(self, resource: Resource) -> Container:
         """The container at work, opened when it was not."""
@@ -112,11 +114,13 @@ class Openings:
         return True
 
     async def _is_needed(self) -> bool:
-        """Whether others changed something, or a look is under way or failed half-way.
+        """Whether others changed something, or a look is under way, failed half-way or passed over a container.
 
         The store is no longer behind as soon as a look has begun to load, so its answer comes first.
         """
-        return await self._store.is_behind() or self._is_half_done
+        if await self._store.is_behind() or self._is_half_done:
+            return True
+        return not all(map(self._turns.is_taken, self._passed_over))
 
     async def _take_over(self, container: Container) -> None:
         rid = container.resource.rid
@@ -124,11 +128,16 @@ class Openings:
         database = self._catalog.by_rid(Kind.DATABASE, resource.parent_rid) if resource is not None else None
         if resource is None or database is None:
             self._at_work.forget(rid)
+            self._passed_over.discard(rid)
             return
         if resource != container.resource:
             container.adopt(resource, database)
-        # Whoever changes the map of a container has its lease, so nobody else does meanwhile.
-        if not self._turns.is_taken(rid):
+        # Whoever changes the map of a container has its lease, so nobody else does meanwhile. Who has a turn here may
+        # find that another server has the lease, and gives up: then the map is taken over by the next look.
+        if self._turns.is_taken(rid):
+            self._passed_over.add(rid)
+        else:
+            self._passed_over.discard(rid)
             await self._renew_map(container)
 
     async def _settle(self) -> None:
@@ -143,6 +152,7 @@ class Openings:
     async def renew(self, container: Container) -> None:
         """Learns what others made of a container before this server changes its map."""
         await self.look()
+        self._passed_over.discard(container.resource.rid)
         await self._renew_map(container)
 
     async def _renew_map(self, container: Container) -> None:

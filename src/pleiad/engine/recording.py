@@ -1,8 +1,8 @@
 """The workload record of one container: what its requests noted, on the way to a ring of files and back.
 
-A line of a file is a record, or an array of a time and briefs: the few values, in a fixed order, of requests like most
-are. Who reads gets every record in its documented form, one a line, with the name of the container, which is not on
-the disk.
+A line of a file is a record, or an array of a time and what many requests like most are have in common and apart: their
+briefs by columns, or, as older versions wrote them, one after the other. Who reads gets every record in its documented
+form, one a line, with the name of the container, which is not on the disk.
 
 Invariants
 - What waits to be written has limits, by count and by the bytes that it holds; so has each record.
@@ -25,14 +25,18 @@ import orjson
 
 from pleiad.limits import Limits
 from pleiad.query.changed_paths import changed_paths
-from pleiad.workload.hashing import Brief, Hasher
+from pleiad.workload.hashing import Hasher
 from pleiad.workload.record import line_of
 from pleiad.workload.ring import Place, Ring
 
 _log = logging.getLogger(__name__)
 
-LINE_BRIEFS: Final = 64
+Brief = tuple[float, str, tuple[Any, ...], str, float, int]
+"""A good request on one item: when it began by the clock of the process, operation, key, id, charge and size."""
+LINE_BRIEFS: Final = 128
 """So many briefs make a line."""
+_BRIEF_VALUES: Final = 6
+_LINE_VALUES: Final = LINE_BRIEFS * _BRIEF_VALUES
 _REST: Final = 100
 """After so many lines the thread that makes them lets requests have their turn."""
 _EARLY_COUNT: Final = 5_000
@@ -40,7 +44,8 @@ _EARLY_BYTES: Final = 4 << 20
 """When so much waits, it is written at once."""
 _ESSENTIAL: Final = ("at", "operation", "status", "partitions", "charge", "bytes")
 """What is left of a record that is too long whatever is done to it."""
-_BRIEF_NAMES: Final = ("at", "operation", "key", "id", "charge", "bytes", "hashed")
+_COLUMNS: Final = ("at", "operation", "key", "id", "charge", "bytes")
+_BRIEF_NAMES: Final = (*_COLUMNS, "hashed")
 
 Fields = dict[str, Any]
 """A record as its line has it, without the container."""
@@ -67,7 +72,8 @@ class Recording:
         self.is_own = False
         """Whether the container was switched itself; else it goes by what the server was started with."""
         self.ring = Ring(directory, limits.workload_container_bytes)
-        self.briefs: list[Brief] = []
+        self._briefs: list[Any] = []
+        """The values of briefs behind one another, which costs less than to keep each of them."""
         self._pending: list[_Noted] = []
         self._pending_count = 0
         self._held_bytes = 0
@@ -88,9 +94,9 @@ class Recording:
 
     def add_brief(self, brief: Brief) -> None:
         """Notes a request that is like nearly all, in as few steps as can be."""
-        briefs = self.briefs
-        briefs.append(brief)
-        if len(briefs) >= LINE_BRIEFS:
+        briefs = self._briefs
+        briefs.extend(brief)
+        if len(briefs) >= _LINE_VALUES:
             self.end_line()
 
     def add(self, fields: Fields, held_bytes: int = 0) -> None:
@@ -100,18 +106,42 @@ class Recording:
 
     def end_line(self) -> None:
         """Makes a line of the briefs that there are, which costs less than to keep them for the thread."""
-        briefs, self.briefs = self.briefs, []
-        if not briefs:
-            return
-        noted: list[Any] = self._hasher.briefs(briefs) if self.mode is Mode.HASHES else briefs
-        ahead = round(time.time() - time.perf_counter(), 3)
+        briefs, self._briefs = self._briefs, []
+        if briefs:
+            self._keep_briefs(briefs, round(time.time() - time.perf_counter(), 3))
+
+    def _keep_briefs(self, briefs: list[Any], ahead: float) -> None:
+        """Has briefs written as one line, or as several where that would be too long."""
+        columns, count = self._columns(briefs), len(briefs) // _BRIEF_VALUES
         with contextlib.suppress(orjson.JSONEncodeError):
-            line = line_of([ahead, *noted])
+            line = line_of([ahead, columns])
             if len(line) <= self._limits.workload_record_bytes:
-                self._keep(line, len(noted), len(line))
+                self._keep(line, count, len(line))
                 return
-        for each in noted:
-            self._keep((_fields(each, ahead), False), 1, 0)
+        if count == 1:
+            self._keep((_column_fields(columns, ahead)[0], False), 1, 0)
+        else:
+            middle = count // 2 * _BRIEF_VALUES
+            self._keep_briefs(briefs[:middle], ahead)
+            self._keep_briefs(briefs[middle:], ahead)
+
+    def _columns(self, briefs: list[Any]) -> Fields:
+        """Briefs as a list of values for each name, or as one value that all of them have."""
+        at, operation, key, id, charge_ru, size_bytes = [
+            briefs[place::_BRIEF_VALUES] for place in range(_BRIEF_VALUES)
+        ]
+        is_hashed = self.mode is Mode.HASHES
+        columns: Fields = {
+            "at": at,
+            "operation": _common(operation),
+            "key": self._hasher.keys(key) if is_hashed else key,
+            "id": self._hasher.ids(id) if is_hashed else id,
+            "charge": _common(charge_ru),
+            "bytes": _common(size_bytes),
+        }
+        if is_hashed:
+            columns["hashed"] = True
+        return columns
 
     def _keep(self, noted: _Noted, count: int, held_bytes: int) -> None:
         """Has something written soon, unless too much waits already."""
@@ -149,7 +179,7 @@ class Recording:
 
     def forget_pending(self) -> None:
         """Nothing waits any more."""
-        self.briefs, self._pending, self._pending_count, self._held_bytes = [], [], 0, 0
+        self._briefs, self._pending, self._pending_count, self._held_bytes = [], [], 0, 0
 
     def _write(self, batch: list[_Noted]) -> int:
         """Appends a batch to the files; how many records could not be written."""
@@ -205,14 +235,33 @@ def _records(lines: bytes) -> list[Fields]:
                 found.append(value)
             elif isinstance(value, list) and value:
                 ahead, *briefs = value
-                found += [_fields(brief, ahead) for brief in briefs]
+                if briefs and isinstance(briefs[0], dict):
+                    found += _column_fields(briefs[0], ahead)
+                else:
+                    found += [_fields(brief, ahead) for brief in briefs]
     return found
+
+
+def _common(column: list[Any]) -> Any:
+    """The value that is everywhere in a column; the column where there are several."""
+    return column[0] if column.count(column[0]) == len(column) else column
+
+
+def _column_fields(columns: Fields, ahead: float) -> list[Fields]:
+    """The fields of the briefs of a line."""
+    count = len(columns["at"])
+    hashed = [True] if columns.get("hashed") else []
+    apart = [columns[name] for name in _COLUMNS]
+    lists = [each if isinstance(each, list) else [each] * count for each in apart]
+    return [_fields([*brief, *hashed], ahead) for brief in zip(*lists, strict=True)]
 
 
 def _fields(brief: Sequence[Any], ahead: float) -> Fields:
     """The fields of a brief; the clock of the machine is so many seconds ahead of that of the process."""
     fields = {**dict(zip(_BRIEF_NAMES, brief, strict=False)), "partitions": 1}
     fields["at"] = round(fields["at"] + ahead, 6)
+    if isinstance(fields["key"], str):
+        fields["key"] = [fields["key"]]
     return fields
 
 

@@ -15,7 +15,8 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from operator import itemgetter
+from typing import Any, Final
 
 from pleiad.engine.container import Container
 from pleiad.engine.narrow import NO_KEYS, NamedKeys
@@ -32,8 +33,10 @@ _ROWS_MOST = 500
 GLANCES_MOST = 2_000
 _CHUNK_BYTES = 2 * MB
 """What a walk reads at once: first so many rows, then as many as are about so many bytes."""
-_NUMBER_AT, _GLANCE_SIZE_AT, _ROW_SIZE_AT = 0, 1, Row._fields.index("size_bytes")
-"""Where rows and glances have their numbers and sizes."""
+_NUMBER_AT: Final = 0
+"""Where rows and glances have their numbers."""
+_GLANCE_SIZE: Final = itemgetter(1)
+_ROW_SIZE: Final = itemgetter(Row._fields.index("size_bytes"))
 _AHEAD_ROWS = 8
 """Rows that are read of each of several ranges beside its share, since shares are rarely even."""
 
@@ -129,8 +132,8 @@ class Scan:
     ) -> None:
         self._container = container
         self._predicates = predicates
-        self._names = names
-        self._size_at = _GLANCE_SIZE_AT if names else _ROW_SIZE_AT
+        self._names: tuple[str, ...] | None = names or None
+        self._size_of = _GLANCE_SIZE if names else _ROW_SIZE
         self._rows_most = GLANCES_MOST if names else _ROWS_MOST
         self._keys = keys
         self._pace = pace or Pace()
@@ -159,6 +162,14 @@ class Scan:
     def is_done(self) -> bool:
         return not self._pieces
 
+    def look_at(self, names: tuple[str, ...] | None) -> None:
+        """Gives glances at these properties from now on, at none of them for sizes alone; rows for None."""
+        if names != self._names:
+            self._names = names
+            self._size_of = _ROW_SIZE if names is None else _GLANCE_SIZE
+            self._rows_most = _ROWS_MOST if names is None else GLANCES_MOST
+            self._ahead.clear()
+
     async def chunk(
         self, rows_max: int, known: Sequence[Row] | None = None, is_by_partition: bool = False
     ) -> Sequence[Row]:
@@ -167,12 +178,12 @@ class Scan:
         `known` is what the first read would find, if somebody has just made it. With `is_by_partition` also the end of
         a partition is told by no rows.
         """
-        assert not self._names
+        assert self._names is None
         return await self._next(rows_max, known, is_by_partition)
 
     async def glances(self, rows_max: int = GLANCES_MOST, is_by_partition: bool = False) -> Sequence[Glance]:
         """The same of a walk that has names."""
-        assert self._names
+        assert self._names is not None
         return await self._next(rows_max, None, is_by_partition)
 
     async def _next(self, rows_max: int, known: Sequence[Any] | None, is_by_partition: bool) -> Sequence[Any]:
@@ -192,7 +203,7 @@ class Scan:
                 rows = await self._select(partition, (self._last[0].span,), self._last[0].after, rows_max)
             else:
                 rows = await self._select_by_number(partition, self._last, rows_max)
-            size_bytes = sum([row[self._size_at] for row in rows])
+            size_bytes = sum(map(self._size_of, rows))
             self._rows_next = self._rows_at_once(len(rows), size_bytes)
             if rows:
                 seen_bytes = size_bytes // len(rows)
@@ -224,7 +235,7 @@ class Scan:
     ) -> Sequence[Any]:
         predicates = self._keys.narrow(self._predicates, *spans)
         selection = selection_of(spans, predicates, self._now, self._container.default_ttl)
-        if self._names:
+        if self._names is not None:
             return await partition.glance(selection, self._names, after, rows_max)
         return await partition.select(selection, after, rows_max)
 

@@ -16,17 +16,22 @@ size.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from itertools import compress
+from itertools import compress, repeat
 from typing import Any
 
 from pleiad.index.policy import ELEMENT, IndexingPolicy, RuleNode, Steps
+from pleiad.values.salt import SALT
 
 _ABSENT = object()
 _CONTAINERS = frozenset({dict, list})
 _is_container = _CONTAINERS.__contains__
 _NOT_PLAIN = frozenset({dict, list, bool})
 """Types of array elements that a plain set would not count as terms: containers, and booleans, which equal 0 and 1."""
+_NUMBERS = frozenset({int, float})
 _OBJECTS = {dict}
+_FEW = 64
+"""So few values are soon counted, whichever they are."""
+_PIECE = 16_384
 _TRUE = (True,)
 _FALSE = (False,)
 _EMPTY_OBJECT = ("{}",)
@@ -43,6 +48,8 @@ def _term_value(value: Any) -> Hashable:
         return _EMPTY_OBJECT
     if value.__class__ is list:
         return _EMPTY_ARRAY
+    if value.__class__ is int or value.__class__ is float:
+        return (SALT, value)
     scalar: Hashable = value
     return scalar
 
@@ -114,7 +121,7 @@ def _count_elements(values: list[Any]) -> int:
     """The terms of values that stand at one path and are indexed whole; at least one."""
     kinds = set(map(type, values))
     if _NOT_PLAIN.isdisjoint(kinds):
-        return len(set(values))
+        return _count_plain(values, kinds)
     if kinds != _OBJECTS or not all(values):
         return _count_group(values, _ALL)
     if len(values) == 1:
@@ -127,6 +134,19 @@ def _count_elements(values: list[Any]) -> int:
             else:
                 members[name] = [child]
     return sum(map(_count_elements, members.values()))
+
+
+def _count_plain(values: list[Any], kinds: set[type]) -> int:
+    """How many of these texts, numbers and nulls are different ones."""
+    if len(values) <= _FEW:
+        return len(set(values))
+    terms: set[Hashable] = set()
+    are_numbers = not _NUMBERS.isdisjoint(kinds)
+    for start in range(0, len(values), _PIECE):
+        # A piece at a time: nothing else in the process goes on while one is counted.
+        piece = values[start : start + _PIECE]
+        terms.update(zip(repeat(SALT), piece, strict=False) if are_numbers else piece)
+    return len(terms)
 
 
 def _count_object(item: dict[str, Any], node: RuleNode) -> int:

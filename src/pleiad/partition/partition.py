@@ -133,6 +133,10 @@ class Partition:
         row = await self.segment.find(number)
         return row if row is not None and self.span.contains(row.epk) else None
 
+    async def find_many(self, numbers: Sequence[int]) -> Sequence[Row]:
+        """The rows with some document numbers, as far as they lie in this partition, all as of one moment."""
+        return [row for row in await self.segment.find_many(numbers) if self.span.contains(row.epk)]
+
     async def commit(
         self,
         mutations: Sequence[Mutation],

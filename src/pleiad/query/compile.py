@@ -18,7 +18,7 @@ from pleiad.query import errors, plan
 from pleiad.query.aggregate import LIST_STATES
 from pleiad.query.ast import SubqueryKind
 from pleiad.query.compile_expressions import BUILDING, ExpressionEmitter
-from pleiad.query.facts import read_names, shared_arguments
+from pleiad.query.facts import read_names, shared_arguments, sifted_names, sorts_plainly
 from pleiad.query.pace import worked
 from pleiad.query.plan import SourceKind
 from pleiad.query.rank import nearness
@@ -185,17 +185,21 @@ class PlanEmitter(ExpressionEmitter):
     def placed(self, block: plan.Block) -> str:
         """Define a generator function over places and items that gives, for each row that passes the filter, its place.
 
-        Behind it the keys of its group, and the arguments of the aggregates. Returns its name.
+        Behind it the keys of its group, and the arguments of the aggregates, or the sort keys. Returns its name.
         """
         name = self.fresh("r")
         self.frame, self.level, self.has_places = (), 0, True
         lines = [f"def {name}(items):"]
+        is_ordered = sorts_plainly(self.plan)
 
         def give(depth: int) -> None:
-            keys = self._joined(self.output, block.group_by)
-            arguments = self._joined(self.value, shared_arguments(block)[0])
+            if is_ordered:
+                keys, arguments = "", self._joined(self.value, [key.expression for key in block.order_by])
+            else:
+                keys = self._joined(self.output, block.group_by)
+                arguments = self._joined(self.value, shared_arguments(block)[0])
             row = ", ".join(part for part in ("p", keys, arguments) if part)
-            self._yield(f"({row},)" if block.is_grouped else "p", lines, "    " * depth)
+            self._yield(f"({row},)" if block.is_grouped or is_ordered else "p", lines, "    " * depth)
 
         self._loops(block, lines, 1, give)
         self.definitions.append("\n".join(lines))
@@ -303,7 +307,8 @@ class PlanEmitter(ExpressionEmitter):
             names["all_rows"] = self.rows(dataclasses.replace(block, where=None), outer)
             condition = plan.Constant(True) if block.where is None else block.where
             names["passes"] = self.function(own, lambda: self.truth(condition))
-        if block.sources and block.sources[0].kind is SourceKind.ITEMS and read_names(self.plan) is not None:
+        looks_at_some = read_names(self.plan) is not None or sifted_names(self.plan) is not None
+        if block.sources and block.sources[0].kind is SourceKind.ITEMS and looks_at_some:
             names["placed"] = self.placed(block)
         if len(block.sources) == 1 and block.sources[0].kind is SourceKind.ITEMS:
             where = plan.Constant(True) if block.where is None else block.where

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pleiad.item.body import SYSTEM_PROPERTIES
 from pleiad.query import plan
 
@@ -48,6 +50,83 @@ def read_names(bound: plan.Plan) -> frozenset[str] | None:
     """The properties of items that the query looks at; None when it may look at others too, or at system properties."""
     names = _names_below(bound, bound.block)
     return names if names is not None and SYSTEM_PROPERTIES.isdisjoint(names) else None
+
+
+def sifted_names(bound: plan.Plan) -> frozenset[str] | None:
+    """The properties by which items that are given as they are pass the filter and are ordered.
+
+    None where nothing is filtered or ordered, or other properties may be looked at too, or system properties.
+    """
+    block = bound.block
+    looked_at = [
+        *([block.where] if block.where is not None else ()),
+        *(key.expression for key in block.order_by),
+    ]
+    is_streamed = block.is_per_item and block.rank is None and not (block.distinct and block.order_by)
+    if not gives_items(bound) or not looked_at or not is_streamed:
+        return None
+    found: frozenset[str] = frozenset()
+    for node in looked_at:
+        names = _names_below(bound, node)
+        if names is None or not SYSTEM_PROPERTIES.isdisjoint(names):
+            return None
+        found |= names
+    return found
+
+
+class Plainness(NamedTuple):
+    """What of a query is only named, and not evaluated."""
+
+    sifted_names: frozenset[str] | None
+    """Of a query that gives items as they are, the properties that tell which of them and in which order."""
+    gives_each: bool
+    """Whether each item that passes the filter gives one result, for which nothing is evaluated."""
+    projects: bool
+    """Whether nothing is evaluated for what comes of a row."""
+    sorts: bool
+    """Whether items, each of which is one row, are ordered by values for which nothing is evaluated."""
+
+
+def plainness(bound: plan.Plan) -> Plainness:
+    return Plainness(
+        sifted_names(bound), _gives_each(bound), _is_plain(bound.block.selection), sorts_plainly(bound)
+    )
+
+
+def _is_plain(node: plan.Expression) -> bool:
+    """Whether an expression only names a value, or puts an object together of values that it names."""
+    plain = plan.Member | plan.Slot | plan.Constant | plan.MakeObject
+    return all(isinstance(part, plain) for part in plan.walk(node))
+
+
+def sorts_plainly(bound: plan.Plan) -> bool:
+    """Whether items, each of which is one row, are ordered by values that are only named."""
+    block = bound.block
+    is_one = len(block.sources) == 1 and block.sources[0].kind is plan.SourceKind.ITEMS
+    is_only_ordered = bool(block.order_by) and not block.is_grouped and block.rank is None
+    return is_one and is_only_ordered and all(_is_plain(key.expression) for key in block.order_by)
+
+
+def _gives_each(bound: plan.Plan) -> bool:
+    """Whether each item that passes the filter gives one result, for which nothing is evaluated."""
+    block = bound.block
+    is_one = len(block.sources) == 1 and block.sources[0].kind is plan.SourceKind.ITEMS
+    if not is_one or block.is_grouped or block.distinct:
+        return False
+    is_object = isinstance(block.selection, plan.MakeObject)
+    return gives_items(bound) or (is_object and _is_plain(block.selection))
+
+
+def sort_names(bound: plan.Plan) -> list[str] | None:
+    """The properties of items that are the sort keys; None where one of these is anything else."""
+    names = []
+    for key in bound.block.order_by:
+        match key.expression:
+            case plan.Member(target=plan.Slot(), key=plan.Constant(value=str() as name)):
+                names.append(name)
+            case _:
+                return None
+    return names
 
 
 def shared_arguments(block: plan.Block) -> tuple[list[plan.Expression], list[int]]:

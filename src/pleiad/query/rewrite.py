@@ -7,7 +7,7 @@ from typing import Final
 
 from pleiad.query import ast, errors
 from pleiad.query.outputs import output_names
-from pleiad.query.print import is_plain_name
+from pleiad.query.print import is_plain_name, print_query
 
 ORDER_FILTER: Final = "documentdb-formattableorderbyquery-filter"
 
@@ -72,3 +72,15 @@ def with_filter(where: ast.Expression | None) -> ast.Expression:
     """The filter with the place for the client's own condition."""
     place = ast.Placeholder(f"({{{ORDER_FILTER}}})")
     return place if where is None else ast.Chain("AND", (where, place))
+
+
+def text_without_filter(syntax: ast.Query) -> str | None:
+    """The text of a query that selects rows as `ordered_rewrite` has them, without its filter."""
+    selection = syntax.selection
+    if not syntax.order_by or not isinstance(selection, ast.SelectList) or len(selection.items) != 3:
+        return None
+    first, *others = selection.items
+    is_rid = isinstance(first.expression, ast.Property) and first.expression.name == "_rid"
+    if not is_rid or [item.alias for item in others] != ["orderByItems", "payload"]:
+        return None
+    return print_query(dataclasses.replace(syntax, where=None))

@@ -27,10 +27,12 @@ from pleiad.query.compile import Factory, builds, compile_plan
 from pleiad.query.compile_support import tag_of
 from pleiad.query.context import QueryContext
 from pleiad.query.facts import (
+    Plainness,
     filter_names,
     filters_plainly,
     gives_items,
     leaves,
+    plainness,
     read_names,
     shared_arguments,
 )
@@ -39,8 +41,8 @@ from pleiad.query.measure import RESULT_BYTES_MAX, rendered, size_of
 from pleiad.query.pace import Pace, in_turns
 from pleiad.query.parameters import parameters_hold
 from pleiad.query.parser import check_count, parse
-from pleiad.query.print import print_query
 from pleiad.query.rank import Ranking
+from pleiad.query.rewrite import text_without_filter
 from pleiad.query.sorting import Descending, paced_sort
 from pleiad.query.tree import checked_text
 from pleiad.query.values import hash_key, order_key
@@ -69,6 +71,7 @@ class Query:
         "gives_items",
         "leaves",
         "limits",
+        "plain",
         "plan",
         "read_names",
         "size_bytes",
@@ -131,7 +134,9 @@ class Query:
         """The top-level properties the filter names; None when it may read others too."""
         self.read_names: frozenset[str] | None = read_names(self.plan)
         """The properties of an item that it looks at; None when it may look at others too."""
-        self.text_without_filter: str | None = _text_without_filter(self.syntax)
+        self.plain: Plainness = plainness(self.plan)
+        """What of it is only named, and not evaluated."""
+        self.text_without_filter: str | None = text_without_filter(self.syntax)
         """For a query in the form of an ordered query's plan, its text but for the filter; else None."""
 
     # -- what the query is -----------------------------------------------------------------------
@@ -293,8 +298,8 @@ class Execution:
     def placed(self) -> Callable[[Iterable[tuple[int, dict[str, Any]]]], Iterator[Any]] | None:
         """What gives, for items with their places, the place of each row that passes the filter.
 
-        Behind it, where there are groups, come the keys of the row's group and the arguments of the aggregates.
-        None for queries that may look at all properties.
+        Behind it, where there are groups, come the keys of the row's group and the arguments of the aggregates, and
+        where items are ordered plainly, what they are ordered by. None for queries that may look at all properties.
         """
         return self._functions.get("placed")
 
@@ -430,18 +435,6 @@ def _check_conditions(bound: plan.Plan, limits: Limits) -> None:
 
 def _sort_key_at(number: int) -> Callable[[tuple[Any, ...]], Any]:
     return lambda pair: pair[0][number]
-
-
-def _text_without_filter(syntax: ast.Query) -> str | None:
-    """The text of a query that selects rows as `rewrite.ordered_rewrite` has them, without its filter."""
-    selection = syntax.selection
-    if not syntax.order_by or not isinstance(selection, ast.SelectList) or len(selection.items) != 3:
-        return None
-    first, *others = selection.items
-    is_rid = isinstance(first.expression, ast.Property) and first.expression.name == "_rid"
-    if not is_rid or [item.alias for item in others] != ["orderByItems", "payload"]:
-        return None
-    return print_query(dataclasses.replace(syntax, where=None))
 
 
 def _distinct(values: Iterable[Any], pace: Pace) -> Iterator[Any]:

@@ -31,6 +31,7 @@ from pleiad.values.ranks import (
     STRING_RANK,
     UNDEFINED_RANK,
 )
+from pleiad.values.salt import SALT
 from pleiad.values.text import surrogates
 from pleiad.values.undefined import UNDEFINED
 
@@ -392,9 +393,9 @@ def hash_key(value: Any) -> Any:
     if kind is str or value is None or value is UNDEFINED:
         return value
     if kind is int:
-        return exact(value)
+        return (SALT, exact(value))
     if kind is float:
-        return _NAN_KEY if value != value else value
+        return _NAN_KEY if value != value else (SALT, value)
     if kind is bool:
         return (value,)
     tick(1 + len(value))

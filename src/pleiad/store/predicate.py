@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from pleiad.store.selection import Predicate, Scalar, Selection
 from pleiad.values import ranks
@@ -50,7 +51,8 @@ class Wanted:
 
     @classmethod
     def of(cls, scalars: Iterable[Scalar]) -> Wanted:
-        null, booleans, numbers, strings = False, set(), set(), set()
+        null, booleans, strings = False, set(), set()
+        numbers: list[float] = []
         for scalar in scalars:
             if scalar is None:
                 null = True
@@ -60,8 +62,10 @@ class Wanted:
                 if is_addressable((scalar,)):
                     strings.add(scalar)
             elif not math.isnan(number := double(scalar)):
-                numbers.add(number)
-        return cls(null, tuple(sorted(booleans)), tuple(sorted(numbers)), tuple(sorted(strings)))
+                numbers.append(number)
+        # No set of them: a client could have chosen them so that it takes for ever.
+        once = tuple([number for number, _ in groupby(sorted(numbers))])
+        return cls(null, tuple(sorted(booleans)), once, tuple(sorted(strings)))
 
 
 def check(predicate: Predicate) -> None:

@@ -131,6 +131,9 @@ class Segment(Protocol):
     def find(self, number: int) -> Awaitable[Row | None]:
         """The row with a document number."""
 
+    def find_many(self, numbers: Sequence[int]) -> Awaitable[Sequence[Row]]:
+        """The rows with some document numbers, as far as they are there, all as of one moment between two commits."""
+
     def commit(self, write: PartitionWrite) -> Awaitable[Sequence[Outcome]]:
         """Applies a write durably; one outcome a mutation, in order."""
 
@@ -190,7 +193,7 @@ class Segment(Protocol):
     def glance(
         self, selection: Selection, names: Sequence[str], after: int, limit: int
     ) -> Awaitable[Sequence[Glance]]:
-        """Of the rows that `select` gives, their sizes and some of their properties: one at least, at most NAMES_MAX.
+        """Of the rows that `select` gives, their sizes and some of their properties: at most NAMES_MAX, or none.
 
         Without their checksums, which are those of whole rows: the values that are in indexes have none either.
         """

@@ -8,18 +8,39 @@ their own in a partition key. Paths and the names of containers stay as well.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
 
 from pleiad.workload.record import Value
 
 SECRET_BYTES: Final = 32
 _HASH_BYTES: Final = 8
 _REMEMBERED_MAX: Final = 50_000
+_Named = TypeVar("_Named")
+_Hash = TypeVar("_Hash")
 
 
-Brief = tuple[float, str, tuple[Any, ...], str, float, int]
-"""A good request on one item: when it began by the clock of the process, operation, key, id, charge and size."""
+class _Hashes(dict[_Named, _Hash]):
+    """Hashes by what they are of, made when they are asked for; those that are asked for again are a look-up."""
+
+    def __init__(self, made: Callable[[_Named], _Hash]) -> None:
+        super().__init__()
+        self._made = made
+
+    def __missing__(self, named: _Named) -> _Hash:
+        if len(self) >= _REMEMBERED_MAX:
+            self.clear()
+        found = self[named] = self._made(named)
+        return found
+
+
+class _KeyHashes(_Hashes[tuple[Value, ...], Value | list[Value]]):
+    """The hashes of whole keys. Only those of texts are kept: 1 and true are one key to a dictionary."""
+
+    def __missing__(self, named: tuple[Value, ...]) -> Value | list[Value]:
+        if all(isinstance(each, str) for each in named):
+            return super().__missing__(named)
+        return self._made(named)
 
 
 class Hasher:
@@ -27,34 +48,31 @@ class Hasher:
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
-        self._remembered: dict[str, str] = {}
+        self._texts = _Hashes[str, str](lambda text: self._digest(f"str{text}"))
+        self._keys = _KeyHashes(self._key)
 
     def value(self, value: Value) -> Value:
         """The hash of one value; the value itself where it is null or missing."""
         if isinstance(value, str):
-            known = self._remembered.get(value)
-            return self._remember(value) if known is None else known
+            return self._texts[value]
         if value is None or not isinstance(value, int | float):
             return value
         if isinstance(value, float) and value.is_integer():
             value = int(value)  # 1 and 1.0 are one value
         return self._digest(f"{type(value).__name__}{value!r}")
 
-    def briefs(self, briefs: Iterable[Brief]) -> list[tuple[Any, ...]]:
-        """Briefs with hashes, each with a mark that it has them. Every request comes here: it is a few look-ups."""
-        known, value = self._remembered.get, self.value
-        return [
-            (
-                at,
-                operation,
-                (known(key[0]) or value(key[0]),) if len(key) == 1 else [value(each) for each in key],
-                known(id) or value(id),
-                charge_ru,
-                size_bytes,
-                True,
-            )
-            for at, operation, key, id, charge_ru, size_bytes in briefs
-        ]
+    def ids(self, ids: Iterable[str]) -> list[str]:
+        """The hashes of ids. Every request comes here, and to `keys`: together they are two look-ups."""
+        return list(map(self._texts.__getitem__, ids))
+
+    def keys(self, keys: Iterable[tuple[Value, ...]]) -> list[Value | list[Value]]:
+        """The hashes of partition keys: one for a key of one text, which most are, and a list for any other."""
+        return list(map(self._keys.__getitem__, keys))
+
+    def _key(self, key: tuple[Value, ...]) -> Value | list[Value]:
+        if len(key) == 1 and isinstance(key[0], str):
+            return self._texts[key[0]]
+        return self._values(key)
 
     def fields(self, fields: dict[str, Any]) -> dict[str, Any]:
         """The fields of a record with hashes for the values in them; themselves when they have hashes already."""
@@ -78,12 +96,6 @@ class Hasher:
 
     def _values(self, values: Iterable[Value]) -> list[Value]:
         return [self.value(value) for value in values]
-
-    def _remember(self, text: str) -> str:
-        if len(self._remembered) >= _REMEMBERED_MAX:
-            self._remembered.clear()
-        found = self._remembered[text] = self._digest(f"str{text}")
-        return found
 
     def _digest(self, text: str) -> str:
         raw = text.encode("utf-8", "surrogatepass")

@@ -20,7 +20,7 @@ from pleiad.limits import PROFILES, Limits
 from pleiad.partition.partition import Partition
 from pleiad.server.http.failures import status_of
 from pleiad.store.rows import Outcome
-from tests.stores import OpenStore
+from tests.stores import PATIENT, OpenStore
 
 pytestmark = pytest.mark.every_store
 
@@ -55,7 +55,7 @@ def tell(tmp_path: Path, open_store: OpenStore) -> Callable[..., None]:
 
     def run(story: Story, limits: Limits | None = None) -> None:
         async def main() -> None:
-            engine = Engine(await open_store(tmp_path / "data"), limits or Limits())
+            engine = Engine(await open_store(tmp_path / "data"), limits or PATIENT)
             await engine.open()
             try:
                 database = await engine.create_database({"id": "db"}, None)

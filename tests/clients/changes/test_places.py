@@ -29,7 +29,7 @@ from pleiad.keys.range import MAX, MIN, WHOLE, EpkRange
 from pleiad.limits import Limits
 from pleiad.server.http.failures import status_of
 from pleiad.store.rows import Verb, Version
-from tests.stores import OpenStore
+from tests.stores import PATIENT, OpenStore
 
 pytestmark = pytest.mark.every_store
 
@@ -48,7 +48,7 @@ def opened(tmp_path: Path, open_store: OpenStore) -> Opened:
 
     @asynccontextmanager
     async def open_container(limits: Limits | None = None, **more: Any) -> AsyncIterator[Container]:
-        engine = Engine(await open_store(tmp_path / "data"), limits or Limits())
+        engine = Engine(await open_store(tmp_path / "data"), limits or PATIENT)
         await engine.open()
         try:
             database = await engine.create_database({"id": "db"}, None)

@@ -18,7 +18,7 @@ from pleiad.limits import Limits
 from pleiad.node import Node, Settings
 from pleiad.store.rows import LogicalPartition
 from tests.coroutines import LoopThread
-from tests.stores import StoreOf
+from tests.stores import PATIENT, StoreOf
 
 T = TypeVar("T")
 
@@ -26,11 +26,8 @@ T = TypeVar("T")
 class Laboratory:
     """A server of this process with a client, and with its engine in reach."""
 
-    def __init__(
-        self, limits: Limits, store: str, throttle: str = "observe", serverless: bool = False
-    ) -> None:
-        settings = Settings(port=0, store=store, limits=limits, throttle=throttle, serverless=serverless)
-        self.node = Node(settings)
+    def __init__(self, limits: Limits, store: str, throttle: str = "observe", **settings: Any) -> None:
+        self.node = Node(Settings(port=0, store=store, limits=limits, throttle=throttle, **settings))
         self._thread = LoopThread()
         self.ask(self.node.start())
         self.client = CosmosClient(f"http://localhost:{self.node.server.port}", self.node.settings.key)
@@ -87,7 +84,7 @@ class Laboratory:
 
 @pytest.fixture(scope="session")
 def laboratory(lasting_store: StoreOf) -> Iterator[Laboratory]:
-    made = Laboratory(Limits(), lasting_store())
+    made = Laboratory(PATIENT, lasting_store())
     yield made
     made.close()
 

@@ -19,6 +19,8 @@ from attack.target import MASTER
 from attack.watch import Reads
 from pleiad.account.keys import EMULATOR_KEY, AccountKeys, KeysInForce
 from pleiad.heads.admin.head import AdminOperations
+from pleiad.heads.http.host_names import HostNames
+from pleiad.heads.nosql.account import AccountOperations
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.routes import routes
 from pleiad.heads.nosql.users import UserOperations
@@ -103,7 +105,11 @@ def _routes() -> set[tuple[str, str]]:
     """What the server has a route for, with a star where a name stands."""
     keys = KeysInForce(AccountKeys(EMULATOR_KEY))
     table = {
-        **routes(UserOperations(Authenticator(keys, Limits())), direct=True),
+        **routes(
+            UserOperations(Authenticator(keys, Limits())),
+            AccountOperations(HostNames("127.0.0.1")),
+            direct=True,
+        ),
         **AdminOperations(keys, True, lambda: 0, _nobody, _nobody).routes(),
     }
     return {(path, method) for path, methods in table.items() for method in methods}

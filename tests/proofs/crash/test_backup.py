@@ -27,10 +27,11 @@ from pleiad.job.backup.shelf import Shelf
 from pleiad.store.sqlite.schema import SchemaError
 from pleiad.store.sqlite.store import SqliteStore
 from pleiad.testing.start import RunningServer, start
-from tests.waiting import wait_until
+from tests.proofs.crash.seeds import chosen_seed
+from tests.waiting import SECONDS_MAX, wait_until
 
 KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "2"))
-SEED = int(os.environ.get("PLEIAD_CRASH_SEED", "0")) or random.SystemRandom().getrandbits(32)
+SEED = chosen_seed()
 BODY = "x" * 20_000
 ITEMS = 300
 
@@ -143,7 +144,7 @@ def test_a_restore_that_is_killed_leaves_no_account_and_can_be_given_again(
     chance = random.Random(SEED)
     pleiad = [sys.executable, "-m", "pleiad"]
     backup = [*pleiad, "backup", "--data", str(account), "--to", str(tmp_path / "backups")]
-    subprocess.run(backup, check=True, timeout=120)
+    subprocess.run(backup, check=True, timeout=SECONDS_MAX)
     target = tmp_path / "restored"
     command = [*pleiad, "restore", str(tmp_path / "backups"), str(target)]
     for _ in range(KILLS):
@@ -152,7 +153,7 @@ def test_a_restore_that_is_killed_leaves_no_account_and_can_be_given_again(
         with pytest.raises(SchemaError, match="was not finished"):
             SqliteStore(target)
     else:
-        subprocess.run(command, check=True, timeout=120)
+        subprocess.run(command, check=True, timeout=SECONDS_MAX)
     with start(data=target) as server:
         found = container_of(server).query_items("SELECT c.id FROM c", enable_cross_partition_query=True)
         assert len(list(found)) == ITEMS

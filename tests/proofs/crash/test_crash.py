@@ -37,11 +37,12 @@ import pytest
 
 from pleiad.item.body import SYSTEM_PROPERTIES
 from pleiad.testing.start import RunningServer
+from tests.proofs.crash.seeds import chosen_seed
 from tests.stores import SegmentNames, StartServer
 from tests.waiting import SECONDS_MAX, wait_until
 
 KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "4"))
-SEED = int(os.environ.get("PLEIAD_CRASH_SEED", "0")) or random.SystemRandom().getrandbits(32)
+SEED = chosen_seed()
 CLIENTS = 6
 LOAD_SECONDS_MAX = 0.6
 POINT_READS = 30

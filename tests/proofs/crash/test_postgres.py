@@ -31,11 +31,11 @@ import pytest
 from azure.cosmos import CosmosClient, PartitionKey
 
 from pleiad.engine.engine import Engine
-from pleiad.limits import Limits
 from pleiad.store.postgres.store import PostgresStore
 from tests.postgres_server import PostgresServer
 from tests.proofs.crash.gateways import COUNTERS, Follower, Gateway, Ledger, Mover, Verdict, Worker, Writer
-from tests.waiting import until, wait_until
+from tests.stores import PATIENT
+from tests.waiting import SECONDS_MAX, until, wait_until
 
 TURNS = int(os.environ.get("PLEIAD_CRASH_KILLS", "7"))
 STOPPED_SECONDS = 10.0
@@ -164,7 +164,7 @@ def check_feed(found: dict[str, dict[str, Any]], told: dict[str, dict[str, Any]]
 async def check_counters(dsn: str) -> None:
     """Each physical partition counts what it holds and is open, and nothing else is in the database."""
     async with AsyncExitStack() as stack:
-        engine = Engine(await PostgresStore.open(dsn), Limits())
+        engine = Engine(await PostgresStore.open(dsn), PATIENT)
         await engine.open()
         stack.push_async_callback(engine.close)
         container = await engine.container("db", "c")
@@ -226,7 +226,7 @@ def run_turns(drill: Drill, workers: list[Worker], stop: threading.Event, ledger
     finally:
         stop.set()
         for worker in workers:
-            worker.join(60)
+            worker.join(SECONDS_MAX)
     assert not any(worker.is_alive() for worker in workers)
 
 

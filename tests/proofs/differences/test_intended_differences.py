@@ -69,19 +69,31 @@ def test_a_property_named_twice_is_answered_once_with_its_last_value(
     assert list(container.query_items("SELECT * FROM c WHERE c.n = 1", partition_key="a")) == []
 
 
-def test_a_property_to_count_the_time_to_live_from_is_refused(
+def test_what_time_to_live_counts_from_is_changed_only_while_a_container_is_empty(
     pleiad_server: RunningServer, pleiad_database: DatabaseProxy
 ) -> None:
-    """Only the .NET client has the setting, and calls it obsolete; taken and not followed it would lose items early."""
-    key = {"paths": ["/pk"], "kind": "Hash"}
-    body = {"id": "t", "partitionKey": key, "defaultTtl": 10, "ttlPropertyPath": "/made"}
+    """The service counts anew for the items there are. Only the .NET client has the setting, and it is obsolete."""
+    body = {"id": "t", "partitionKey": {"paths": ["/pk"], "kind": "Hash"}, "defaultTtl": 10}
     link = ["dbs", pleiad_database.id]
+    container = [*link, "colls", "t"]
     with Connection(pleiad_server.endpoint, pleiad_server.key) as connection:
-        answer = connection.request("POST", [*link, "colls"], "colls", link, {}, json.dumps(body).encode())
-    assert (answer.status, "'ttlPropertyPath' is not supported" in answer.json()["message"]) == (400, True)
-    assert (
-        pleiad_database.create_container("t", PartitionKey("/pk"), default_ttl=10).read()["defaultTtl"] == 10
-    )
+
+        def put(more: dict[str, Any]) -> tuple[int, Any]:
+            text = json.dumps({**body, **more}).encode()
+            answer = connection.request("PUT", container, "colls", container, {}, text)
+            return answer.status, answer.json()
+
+        made = connection.request("POST", [*link, "colls"], "colls", link, {}, json.dumps(body).encode())
+        assert made.status == 201
+        assert put({"ttlPropertyPath": "/made"})[1]["ttlPropertyPath"] == "/made"
+        pleiad_database.get_container_client("t").create_item({"id": "1", "pk": "a"})
+        for more in ({}, {"ttlPropertyPath": "/other"}, {"ttlPropertyPath": "/made", "defaultTtl": 20}):
+            status, answer = put(more)
+            assert status == 400
+            assert "while the container is empty" in answer["message"]
+        assert put({"ttlPropertyPath": "/made", "indexingPolicy": {"indexingMode": "consistent"}})[0] == 200
+        pleiad_database.get_container_client("t").delete_item("1", "a")
+        assert "ttlPropertyPath" not in put({})[1]
 
 
 def test_a_lone_surrogate_is_refused(pleiad_server: RunningServer, container: ContainerProxy) -> None:

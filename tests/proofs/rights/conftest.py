@@ -11,9 +11,8 @@ import pytest
 from pleiad.account.keys import AccountKeys, KeysInForce
 from pleiad.engine.engine import Engine
 from pleiad.engine.recording import Mode
-from pleiad.limits import Limits
 from tests.proofs.rights.account import MASTER_KEY, READ_ONLY_KEY, Account, OpenAccount, fill
-from tests.stores import OpenStore
+from tests.stores import PATIENT, OpenStore
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def account(tmp_path: Path, open_store: OpenStore) -> OpenAccount:
 
     @asynccontextmanager
     async def open_account(name: str = "data") -> AsyncIterator[Account]:
-        engine = Engine(await open_store(tmp_path / name), Limits())
+        engine = Engine(await open_store(tmp_path / name), PATIENT)
         await engine.open()
         await engine.workload.open(tmp_path / f"{name}-workload", Mode.OFF)
         opened = Account(engine, KeysInForce(AccountKeys(MASTER_KEY, READ_ONLY_KEY)))

@@ -103,7 +103,7 @@ class Writer(Worker):
     """Upserts, deletes, counts by patch, and writes pairs by batch; reads back what it wrote."""
 
     def __init__(self, server: RunningServer, ledger: Ledger, stop: threading.Event, number: int) -> None:
-        super().__init__(server, ledger, stop, seed=f"writer{number}/{time.monotonic()}")
+        super().__init__(server, ledger, stop, seed=f"writer{number}/{ledger.acknowledged}")
         self.number = number
 
     def act(self) -> None:

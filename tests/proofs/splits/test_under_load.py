@@ -87,7 +87,7 @@ async def asynchronous_load(
         load.is_over = True
         await asyncio.gather(*working)
         stop.set()
-        await asyncio.to_thread(mover.join, 60)
+        await asyncio.to_thread(mover.join, SECONDS_MAX)
         await asyncio.to_thread(settled, server)
         if not ledger.failures:
             await follower.read_everything()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pleiad.catalog.container import define, define_new, redefine
+from pleiad.catalog.container import define, define_new, is_ttl_recounted, redefine
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.server.http.failures import status_of
@@ -121,6 +121,34 @@ def test_the_conflict_resolution_of_a_container_is_for_its_lifetime() -> None:
         with pytest.raises(PleiadError) as caught:
             redefine(old, body(conflictResolutionPolicy=other), LIMITS)
         assert status_of(caught.value) == 400
+
+
+@pytest.mark.parametrize("default_ttl", [-1, 10])
+def test_a_property_that_time_to_live_counts_from_is_kept_and_may_be_left_out_again(default_ttl: int) -> None:
+    old = define_new(body(defaultTtl=default_ttl, ttlPropertyPath="/a/made"), LIMITS)
+    assert (old.ttl_path, old.properties["ttlPropertyPath"]) == (("a", "made"), "/a/made")
+    new = redefine(old, body(defaultTtl=default_ttl, ttlPropertyPath=None), LIMITS)
+    assert (new.ttl_path, "ttlPropertyPath" in new.properties) == ((), False)
+    assert is_ttl_recounted(old, new)
+    assert is_ttl_recounted(new, old)
+    assert not is_ttl_recounted(old, redefine(old, old.properties, LIMITS))
+    assert not is_ttl_recounted(new, redefine(new, body(defaultTtl=77), LIMITS))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"ttlPropertyPath": "/made"},
+        {"ttlPropertyPath": "made", "defaultTtl": 1},
+        {"ttlPropertyPath": "", "defaultTtl": 1},
+        {"ttlPropertyPath": "/", "defaultTtl": 1},
+        {"ttlPropertyPath": ["/made"], "defaultTtl": 1},
+    ],
+)
+def test_a_property_that_time_to_live_counts_from_needs_a_default_and_a_path(more: dict[str, Any]) -> None:
+    with pytest.raises(PleiadError) as caught:
+        define_new(body(**more), LIMITS)
+    assert status_of(caught.value) == 400
 
 
 def test_policies_may_change_and_what_is_left_out_of_a_replacement_stays() -> None:

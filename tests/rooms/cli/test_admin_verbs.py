@@ -20,6 +20,7 @@ from pleiad.cli.partition_view import Look, view
 from pleiad.limits import Limits
 from pleiad.testing.start import RunningServer
 from tests.stores import StartServer
+from tests.waiting import SECONDS_MAX
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +148,7 @@ def test_watching_goes_on_until_it_is_stopped(server: RunningServer) -> None:
     assert process.stdout is not None
     looks = [json.loads(process.stdout.readline()) for _ in range(3)]
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=120)
+    _, stderr = process.communicate(timeout=SECONDS_MAX)
     assert process.returncode == 0, stderr
     assert [look["partitions"][0]["items"] for look in looks] == [30, 30, 30]
     assert all(look["largest"] for look in looks)

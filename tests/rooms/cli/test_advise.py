@@ -240,7 +240,11 @@ def test_a_file_without_items_says_so(tmp_path: Path, text: str, said: str) -> N
     [
         (["nowhere.jsonl"], 1, "nowhere.jsonl cannot be read"),
         (["a/b/c"], 1, "there is no file a/b/c"),
-        (["FILE", "--candidates", "/nowhere"], 1, "no item has a value at /nowhere; there are /id"),
+        (
+            ["FILE", "--candidates", "/nowhere"],
+            1,
+            "at /nowhere; there are /id, /at, /userId, /tenantId, /address/city, /open\n",
+        ),
         (["FILE", "--candidates", "nowhere"], 2, "is no path of a property"),
         (["FILE", "--growth", "much"], 2, "neither a factor"),
         (["FILE", "--prices", "free"], 2, "is no price"),

@@ -14,6 +14,7 @@ import pytest
 
 from tests.project import ROOT
 from tests.rooms.cli.test_serve import serving
+from tests.waiting import SECONDS_MAX
 
 PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 LINES = dict(re.findall(r"^\| (bash|zsh|fish) \| `[^`]+` \| `([^`]+)` \|$", PAGE, flags=re.MULTILINE))
@@ -76,6 +77,6 @@ def test_the_completion_of_each_shell_is_the_line_on_the_page(programs: Path) ->
                 capture_output=True,
                 text=True,
                 env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
-                timeout=60,
+                timeout=SECONDS_MAX,
             )
             assert (done.returncode, done.stderr) == (0, "")

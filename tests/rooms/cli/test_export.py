@@ -21,7 +21,7 @@ from pleiad.job.item_file.form import Compression, Form
 from pleiad.testing.start import RunningServer
 from tests.rooms.job.test_item_file import COMPRESSIONS, ENDINGS, FORMS
 from tests.stores import StartServer
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 ITEMS: dict[str, dict[str, Any]] = {
     id: {"id": id, "city": f"c{number % 20}", "n": number / 8, "inner": {"x": [number, "é\n🏔"], "no": None}}
@@ -153,7 +153,7 @@ def test_a_closed_pipe_ends_an_export_quietly(server: RunningServer) -> None:
     assert process.stdout.readline().startswith(b"{")
     process.stdout.close()
     told = process.stderr.read()
-    assert (process.wait(60), told) == (0, b"")
+    assert (process.wait(SECONDS_MAX), told) == (0, b"")
     process.stderr.close()
 
 

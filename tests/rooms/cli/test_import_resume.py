@@ -20,7 +20,7 @@ from pleiad.client.admin import Admin
 from pleiad.client.connection import Connection
 from pleiad.testing.start import RunningServer
 from tests.stores import StartServer
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 ITEMS = 4_000
 
@@ -64,14 +64,16 @@ def numbers(server: RunningServer) -> list[int]:
 
 
 @contextlib.contextmanager
-def importing(server: RunningServer, *arguments: str, stdin: Any = None) -> Iterator[subprocess.Popen[str]]:
-    """An import in a process of its own that has brought in something and goes on slowly."""
-    slow = ["--items-per-second", "400"]
+def importing(
+    server: RunningServer, *arguments: str, stdin: Any = None, items_per_second: int = 20
+) -> Iterator[subprocess.Popen[str]]:
+    """An import in a process of its own that has brought in something, and would need minutes for the rest."""
+    slow = ["--items-per-second", str(items_per_second)]
     process = subprocess.Popen(
         [*arguments, *slow], env=environment(server), stdin=stdin, stderr=subprocess.PIPE, text=True
     )
     try:
-        assert wait_until(lambda: len(numbers(server)) > 200)
+        assert wait_until(lambda: len(numbers(server)) > 40)
         yield process
     finally:
         process.kill()
@@ -119,7 +121,7 @@ def test_an_interrupted_import_says_that_it_can_go_on(start_server: StartServer,
         try:
             with importing(server, *command(file)) as process:
                 process.send_signal(signal.SIGINT)
-                _, told = process.communicate(timeout=60)
+                _, told = process.communicate(timeout=SECONDS_MAX)
         finally:
             signal.signal(signal.SIGINT, before)
         assert process.returncode == 1
@@ -137,7 +139,7 @@ def test_a_server_that_is_killed_is_told_and_the_import_goes_on_with_the_next(
         make_container(server)
         with importing(server, *command(file)) as process:
             os.kill(server.process_id, signal.SIGKILL)
-            _, told = process.communicate(timeout=120)
+            _, told = process.communicate(timeout=SECONDS_MAX)
         assert process.returncode == 1
         assert "nothing listens at" in told or "no answer from" in told
         assert "the same command goes on from here" in told
@@ -164,7 +166,7 @@ def test_standard_input_goes_on_where_a_state_is_kept(
 def test_a_partition_that_splits_meanwhile_costs_nothing(start_server: StartServer, file: Path) -> None:
     with start_server() as server:
         make_container(server)
-        with importing(server, *command(file)) as process:
+        with importing(server, *command(file), items_per_second=400) as process:
             with Connection(server.endpoint, server.key) as connection:
                 assert Admin(connection).split("town", "orders", {})
             _, told = process.communicate(timeout=300)

@@ -21,7 +21,7 @@ from pleiad.account.keys import EMULATOR_KEY
 from pleiad.server.certificate import ensure_certificate
 from tests.postgres_server import PostgresServer
 from tests.project import ROOT
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 from .test_serve import Served, environment
 
@@ -57,7 +57,7 @@ class Operator:
             env=self.variables,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=SECONDS_MAX,
             check=False,
         )
         assert done.returncode == 0, f"{script}\n{done.stderr}"

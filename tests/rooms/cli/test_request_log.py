@@ -18,7 +18,7 @@ from pleiad.engine.watch.observer import Seen
 from pleiad.engine.watch.request_log import RequestLog
 from tests.project import ROOT
 from tests.rooms.cli.test_serve import OWN_KEY, serving
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 LINE = re.compile(r"^(\S+) ([A-Z]+) (\S+): (.*)$")
 
@@ -105,7 +105,7 @@ class Held(logging.Handler):
         self.records: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.may.wait(60)
+        self.may.wait(SECONDS_MAX)
         self.records.append(record.getMessage())
 
 

@@ -61,7 +61,7 @@ class Served:
     def stop(self, with_signal: int = signal.SIGTERM) -> tuple[int, str, str]:
         """Ends the server; its exit code and what it wrote after the banner."""
         self.process.send_signal(with_signal)
-        output, complaints = self.process.communicate(timeout=120)
+        output, complaints = self.process.communicate(timeout=SECONDS_MAX)
         return self.process.returncode, output, complaints
 
 
@@ -87,7 +87,7 @@ def refused(*arguments: object, **variables: str) -> str:
         command("serve", *arguments),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=SECONDS_MAX,
         env=environment(**variables),
     )
     assert done.returncode not in (0, -9), done

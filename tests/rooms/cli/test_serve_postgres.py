@@ -14,6 +14,7 @@ from azure.cosmos.exceptions import CosmosResourceNotFoundError
 import pleiad
 from pleiad.client.admin import Admin
 from pleiad.client.connection import Connection
+from tests.waiting import SECONDS_MAX
 
 from .test_serve import OWN_KEY, command, environment, serving
 
@@ -52,7 +53,7 @@ def test_servers_on_one_database_that_disagree_are_refused_or_warn(postgres_data
             env=environment(PLEIAD_STORE=postgres_database),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=SECONDS_MAX,
             check=False,
         )
         assert refusal.returncode != 0
@@ -75,7 +76,7 @@ def test_servers_on_one_database_that_disagree_are_refused_or_warn(postgres_data
 def test_a_store_that_does_not_answer_is_named_without_its_password(tmp_path: Path) -> None:
     store = f"postgresql://pleiad:geheim@/pleiad?host={tmp_path}"
     command = [sys.executable, "-m", "pleiad", "serve", "--ephemeral", "--port", "0", "--store", store]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
     assert done.returncode != 0
     assert "does not answer" in done.stderr
     assert "geheim" not in done.stdout + done.stderr

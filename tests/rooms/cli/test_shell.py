@@ -18,7 +18,7 @@ from azure.cosmos import CosmosClient, PartitionKey
 from pleiad.cli.completion import Completion
 from pleiad.testing.start import RunningServer
 from tests.stores import StartServer
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 COMMAND = [sys.executable, "-m", "pleiad", "shell"]
 
@@ -41,7 +41,7 @@ def piped(server: RunningServer, *lines: str, place: str = "town/people") -> sub
     text = "".join(f"{line}\n" for line in lines)
     command = [*COMMAND, place] if place else COMMAND
     return subprocess.run(
-        command, input=text, capture_output=True, text=True, env=environment(server), timeout=60
+        command, input=text, capture_output=True, text=True, env=environment(server), timeout=SECONDS_MAX
     )
 
 

@@ -18,7 +18,7 @@ from azure.cosmos import CosmosClient, PartitionKey
 from pleiad.account.keys import EMULATOR_KEY
 from pleiad.client.admin import Admin
 from pleiad.client.connection import Connection
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 from .test_serve import OWN_KEY, Served, refused, serving
 
@@ -120,7 +120,7 @@ def test_workers_serve_one_account_and_their_figures_are_added_up(
 
 
 def bring(served: Served, token: str) -> int:
-    connection = http.client.HTTPConnection("localhost", served.port, timeout=20)
+    connection = http.client.HTTPConnection("localhost", served.port, timeout=SECONDS_MAX)
     host = f"localhost:{served.port}"
     headers = {"x-pleiad-handover": token, "Origin": f"http://{host}", "Host": host}
     connection.request("POST", "/_pleiad/handover", headers=headers)

@@ -24,7 +24,7 @@ from pleiad.job.copy.job import CopyJob, CopyState
 from pleiad.job.copy.plan import plan_from_json
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
-from tests.stores import OpenStore
+from tests.stores import PATIENT, OpenStore
 from tests.waiting import until
 
 SYSTEM = {"_rid", "_self", "_etag", "_attachments"}
@@ -102,7 +102,7 @@ def account(tmp_path: Path, open_store: OpenStore) -> OpenAccount:
 
     @contextlib.asynccontextmanager
     async def opened(limits: Limits | None = None, **settings: Any) -> AsyncIterator[Account]:
-        engine = Engine(await open_store(tmp_path / "data"), limits or Limits(), **settings)
+        engine = Engine(await open_store(tmp_path / "data"), limits or PATIENT, **settings)
         await engine.open()
         made = Account(engine)
         made.copies.open()

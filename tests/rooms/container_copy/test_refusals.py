@@ -139,6 +139,15 @@ async def test_a_target_that_is_there_keeps_what_it_is(account: OpenAccount) -> 
                 await opened.start(**plan)
 
 
+async def test_a_container_whose_time_to_live_counts_from_a_property_is_not_copied(
+    account: OpenAccount,
+) -> None:
+    async with account() as opened:
+        await opened.container("a", defaultTtl=10, ttlPropertyPath="/made")
+        with pytest.raises(PleiadError, match="'ttlPropertyPath'"):
+            await opened.start(partitionKey="/t")
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -13,15 +13,15 @@ from pleiad.engine.items import NO_CONDITIONS
 from pleiad.errors import PleiadError
 from pleiad.job.copy.job import Asked, CopyState
 from pleiad.job.copy.run import CopyRun
-from pleiad.limits import Limits
 from pleiad.store.postgres.store import PostgresStore
+from tests.stores import PATIENT
 from tests.waiting import until
 
 from .conftest import Account, Writers
 
 
 async def opened(stack: AsyncExitStack, dsn: str) -> Account:
-    engine = Engine(await PostgresStore.open(dsn), Limits())
+    engine = Engine(await PostgresStore.open(dsn), PATIENT)
     await engine.open()
     stack.push_async_callback(engine.close)
     account = Account(engine)

@@ -12,7 +12,7 @@ import pytest
 
 from pleiad.engine.engine import Engine
 from pleiad.limits import Limits
-from tests.stores import OpenStore
+from tests.stores import PATIENT, OpenStore
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def engine(tmp_path: Path, open_store: OpenStore) -> Callable[..., AbstractAsync
 
     @contextlib.asynccontextmanager
     async def opened(limits: Limits | None = None, **settings: Any) -> AsyncIterator[Engine]:
-        opened_engine = Engine(await open_store(tmp_path / "data"), limits or Limits(), **settings)
+        opened_engine = Engine(await open_store(tmp_path / "data"), limits or PATIENT, **settings)
         await opened_engine.open()
         try:
             yield opened_engine

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 
-from pleiad.engine.beside import LARGE_BYTES, beside
+import pytest
+
+from pleiad.engine.beside import LARGE_BYTES, TURN_SECONDS, beside
+from tests.waiting import SECONDS_MAX
 
 
 async def test_work_on_a_large_body_leaves_the_loop_to_others_and_on_a_small_one_does_not() -> None:
@@ -21,7 +25,7 @@ async def test_work_on_a_large_body_leaves_the_loop_to_others_and_on_a_small_one
 
     def work() -> str:
         # Only ends when others had their turns meanwhile.
-        assert go_on.wait(60)
+        assert go_on.wait(SECONDS_MAX)
         return threading.current_thread().name
 
     small = await beside(LARGE_BYTES, lambda: threading.current_thread().name)
@@ -29,3 +33,13 @@ async def test_work_on_a_large_body_leaves_the_loop_to_others_and_on_a_small_one
     assert small == threading.main_thread().name
     assert large.startswith("large-bodies")
     assert turns == 3
+
+
+async def test_others_have_their_turn_every_millisecond_while_a_large_body_is_worked_on() -> None:
+    before = sys.getswitchinterval()
+    assert before > TURN_SECONDS
+    assert await beside(LARGE_BYTES + 1, sys.getswitchinterval) == pytest.approx(TURN_SECONDS)
+    with pytest.raises(ZeroDivisionError):
+        await beside(LARGE_BYTES + 1, lambda: 1 // 0)
+    assert sys.getswitchinterval() == before
+    assert await beside(LARGE_BYTES, sys.getswitchinterval) == before

@@ -33,7 +33,7 @@ from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
 from pleiad.partition.partition import Partition
 from pleiad.store.rows import ItemKey, Row
-from tests.waiting import until
+from tests.waiting import SECONDS_MAX, until
 
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]
 
@@ -323,7 +323,7 @@ async def test_a_failed_change_is_undone_and_writers_go_on(engine: Opened) -> No
             with pytest.raises(OSError, match="the disk is gone"):
                 await change(container, ids[0])
             assert [partition.range_id for partition in container.map.partitions] == ids
-            await asyncio.wait_for(put(container, "k1", phase.name), 60)
+            await asyncio.wait_for(put(container, "k1", phase.name), SECONDS_MAX)
             await check_sound(container)
         assert not opened.catalog.is_unfinished(container.resource.rid)
 
@@ -384,7 +384,7 @@ async def test_the_sweeper_leaves_a_partition_that_is_being_split_for_the_next_r
         opened.faults.add(rule)
         splitting = asyncio.create_task(opened.split(container, "0"))
         assert await until(lambda: rule.hits > 0)
-        assert await asyncio.wait_for(sweep(container, later), 60) == 0
+        assert await asyncio.wait_for(sweep(container, later), SECONDS_MAX) == 0
         opened.faults.clear()
         await splitting
         assert await sweep(container, later) == 10

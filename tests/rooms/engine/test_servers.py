@@ -25,11 +25,12 @@ from pleiad.keys.range import WHOLE
 from pleiad.limits import GB, Limits
 from pleiad.node import Node, Settings
 from pleiad.store.postgres.store import PostgresStore
-from tests.waiting import until
+from tests.stores import PATIENT
+from tests.waiting import SECONDS_MAX, until
 
 
 async def opened(stack: AsyncExitStack, dsn: str, limits: Limits | None = None) -> Engine:
-    engine = Engine(await PostgresStore.open(dsn), limits or Limits())
+    engine = Engine(await PostgresStore.open(dsn), limits or PATIENT)
     await engine.open()
     stack.push_async_callback(engine.close)
     return engine
@@ -45,7 +46,7 @@ async def made(engine: Engine, id: str = "c") -> Container:
 
 async def seen(engine: Engine, id: str = "c") -> Container:
     """The container at another server, as soon as it has heard of it."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(SECONDS_MAX):
         while True:
             try:
                 return await engine.container("db", id)

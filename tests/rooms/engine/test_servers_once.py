@@ -23,7 +23,7 @@ from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.segments import SegmentDroppedError
 from tests.rooms.engine.test_scripts import COUNT
 from tests.rooms.engine.test_servers import names, opened, put, seen
-from tests.waiting import until
+from tests.waiting import SECONDS_MAX, until
 
 
 async def made(engine: Engine, **more: Any) -> Container:
@@ -54,7 +54,7 @@ async def test_sweeping_is_the_work_of_whoever_has_the_lease_and_a_dead_server_l
         await opened(stack, postgres_database)
         dead = await PostgresStore.open(postgres_database)
         stack.push_async_callback(dead.close)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(SECONDS_MAX):
             lease = dead.lease("sweep")
             while not await stack.enter_async_context(lease):
                 lease = dead.lease("sweep")
@@ -128,6 +128,16 @@ async def test_a_script_at_two_servers_takes_effect_once_for_each_call(postgres_
         assert await names(container) == {"count", *(f"log-{n}" for n in range(1, 21))}
 
 
+async def put_as_a_head_does(engine: Engine, container: Container, pk: str, id: str, n: int) -> None:
+    """Writes, and asks for a second look where rows have moved to another segment, before it gives up."""
+    try:
+        await put(container, pk, id, n)
+    except SegmentDroppedError as error:
+        if not await engine.second_look(error):
+            raise
+        await put(container, pk, id, n)
+
+
 async def test_a_server_that_missed_every_notice_is_put_right_by_the_fence(postgres_database: str) -> None:
     async with AsyncExitStack() as stack:
         one, other = await opened(stack, postgres_database), await opened(stack, postgres_database)
@@ -155,16 +165,32 @@ async def test_a_server_that_missed_every_notice_is_put_right_by_the_fence(postg
         await one.keeper.settled()
         assert [partition.segment_name for partition in twin.map.partitions] == [old_segment] * 2
         for n in range(20):
-            try:
-                await put(twin, f"k{n}", f"i{n}", 2)
-            except SegmentDroppedError as error:  # what every head asks then, before it answers
-                if not await other.second_look(error):
-                    raise
-                await put(twin, f"k{n}", f"i{n}", 2)
+            await put_as_a_head_does(other, twin, f"k{n}", f"i{n}", 2)
         for n in range(20):
             answer = await items.read(container, f"i{n}", (f"k{n}",))
             assert answer.row is not None
             assert orjson.loads(answer.row.body)["n"] == 2
+
+
+async def test_a_map_that_was_changed_while_this_server_asked_for_its_lease_is_taken_over_afterwards(
+    postgres_database: str,
+) -> None:
+    async with AsyncExitStack() as stack:
+        one, other = await opened(stack, postgres_database), await opened(stack, postgres_database)
+        container = await made(one)
+        for n in range(20):
+            await put(container, f"k{n}", f"i{n}", 0)
+        twin = await seen(other)
+        await other.keeper.stop()
+        async with other.openings._turns.of(twin.resource.rid):
+            await one.split(container, "0")
+            await one.keeper.settled()
+            await other.openings.look()
+            assert [partition.id for partition in twin.map.partitions] == [0]
+        # Nobody changes anything any more, so that no notice comes.
+        for n in range(20):
+            await put_as_a_head_does(other, twin, f"k{n}", f"i{n}", 1)
+        assert [partition.id for partition in twin.map.partitions] == [1, 2]
 
 
 async def test_a_look_that_failed_half_way_is_made_again(

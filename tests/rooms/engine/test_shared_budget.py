@@ -30,13 +30,13 @@ from pleiad.engine.sweeper import sweep
 from pleiad.engine.throughput import shared_budget
 from pleiad.engine.throughput.shared_budget import LEASE_SECONDS, fair_part
 from pleiad.errors import PleiadError
-from pleiad.limits import Limits
 from pleiad.partition.governor import CHUNK, NORMAL, SYSTEM, Governor, Lane, Throttle
 from pleiad.server.http.failures import status_of
 from pleiad.store.postgres.store import PostgresStore
 from tests.postgres_server import PostgresServer
 from tests.rooms.engine.test_throttling import Clock
-from tests.waiting import until
+from tests.stores import PATIENT
+from tests.waiting import SECONDS_MAX, until
 
 RATE = 1_000.0
 STEP_SECONDS = 0.05
@@ -51,7 +51,7 @@ def slow_leases(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def opened(stack: AsyncExitStack, dsn: str, throttle: Throttle) -> Engine:
-    engine = Engine(await PostgresStore.open(dsn), Limits(), throttle=throttle)
+    engine = Engine(await PostgresStore.open(dsn), PATIENT, throttle=throttle)
     await engine.open()
     stack.push_async_callback(engine.close)
     return engine
@@ -387,7 +387,12 @@ asyncio.run(main())
 """
 
 
-async def test_a_killed_server_keeps_its_part_for_two_seconds_at_most(postgres_database: str) -> None:
+@pytest.mark.parametrize(
+    "leases_max", [20, pytest.param(10, marks=pytest.mark.long, id="on a quiet machine, by `make truth`")]
+)
+async def test_a_killed_server_keeps_its_part_for_two_seconds_at_most(
+    postgres_database: str, leases_max: int
+) -> None:
     async with AsyncExitStack() as stack:
         one = await opened(stack, postgres_database, Throttle())
         container = await made(one)
@@ -398,7 +403,7 @@ async def test_a_killed_server_keeps_its_part_for_two_seconds_at_most(postgres_d
         assert process.stdout is not None
         try:
             await asyncio.to_thread(process.stdout.readline)
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(SECONDS_MAX):
                 while one.budget.is_alone or not 0.4 < governor.share < 0.6:
                     served(governor, GREEDY)
                     await asyncio.sleep(0.01)
@@ -409,10 +414,13 @@ async def test_a_killed_server_keeps_its_part_for_two_seconds_at_most(postgres_d
         killed = time.monotonic()
         assert await until(lambda: governor.share == 1.0)
         # A second or two, and many times as much for a machine that is busy with something else.
-        assert time.monotonic() - killed < 20 * (LEASE_SECONDS + 0.5)
+        assert time.monotonic() - killed < leases_max * (LEASE_SECONDS + 0.5)
 
 
-async def test_requests_at_two_servers_over_seconds_get_the_throughput_of_one(postgres_database: str) -> None:
+@pytest.mark.parametrize("is_quiet", [False, pytest.param(True, marks=pytest.mark.long)])
+async def test_requests_at_two_servers_over_seconds_get_the_throughput_of_one(
+    postgres_database: str, is_quiet: bool
+) -> None:
     async with AsyncExitStack() as stack:
         engines = [await opened(stack, postgres_database, Throttle()) for _ in range(2)]
         containers = [await made(engines[0], ru=400), await seen(engines[1])]
@@ -420,7 +428,8 @@ async def test_requests_at_two_servers_over_seconds_get_the_throughput_of_one(po
         began = time.monotonic()
 
         async def client(container: Container, name: str) -> None:
-            while time.monotonic() - began < 4:
+            # However busy the machine is, what was there at the beginning is served.
+            while time.monotonic() - began < 4 or sum(charged) < 400:
                 raw = json.dumps({"id": name, "pk": name}).encode()
                 try:
                     answer = await items.upsert(container, raw, (name,), NO_CONDITIONS)
@@ -434,4 +443,5 @@ async def test_requests_at_two_servers_over_seconds_get_the_throughput_of_one(po
         seconds = time.monotonic() - began
         last = 8 * max(charged)
         assert sum(charged) <= 400 * (seconds + 1) + 2 * 400 * CHUNK + last
-        assert sum(charged) >= 400  # however busy the machine is, what was there at the beginning is served
+        if is_quiet:  # by `make truth`, on a machine that has nothing else to do
+            assert sum(charged) >= 400 * seconds / 3

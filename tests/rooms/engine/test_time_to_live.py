@@ -22,7 +22,7 @@ from pleiad.keys.range import WHOLE
 from pleiad.partition.map import PartitionMap
 from pleiad.server.http.failures import status_of
 from pleiad.store.rows import Row
-from tests.waiting import until
+from tests.waiting import SECONDS_MAX, until
 
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]
 PK = ("p",)
@@ -40,6 +40,8 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Nothing is swept but by the test itself, however long it takes."""
+    monkeypatch.setattr(sweeper, "INTERVAL_SECONDS", 1e9)
     moved = Clock()
     monkeypatch.setattr(time, "time", moved.time)
     return moved
@@ -96,6 +98,46 @@ async def test_an_expired_item_is_hidden_at_once_and_swept_later(engine: Opened,
         state = await container.map.partitions[0].state()
         assert state.items == 1
         assert await sweep(container) == 0
+
+
+async def test_time_to_live_counts_from_the_property_that_the_container_names(
+    engine: Opened, clock: Clock
+) -> None:
+    made = int(clock.now) - 40
+    async with engine() as opened:
+        container = await new_container(opened, defaultTtl=60, ttlPropertyPath="/times/made")
+        await items.create(container, text("default", times={"made": made}), PK)
+        await items.create(container, text("short", ttl=50, times={"made": float(made)}), PK)
+        await items.create(container, text("never", ttl=-1, times={"made": made}), PK)
+        clock.now += 9
+        assert await visible(container) == ["default", "never", "short"]
+        clock.now += 1
+        assert await visible(container) == ["default", "never"]
+        change = json.dumps({"operations": [{"op": "set", "path": "/n", "value": 1}]}).encode()
+        await items.patch(container, "default", change, PK, NO_CONDITIONS)
+        clock.now += 9
+        assert await visible(container) == ["default", "never"]
+        clock.now += 1
+        assert await visible(container) == ["never"], "a write starts nothing anew"
+        assert await sweep(container) == 2
+        await items.upsert(container, text("default", times={"made": made + 100}), PK, NO_CONDITIONS)
+        clock.now = made + 159
+        assert await visible(container) == ["default", "never"]
+        clock.now += 1
+        assert await visible(container) == ["never"], "a property in the time to come keeps an item"
+
+
+@pytest.mark.parametrize("value", [None, "soon", True, [1], {"at": 1}])
+async def test_time_to_live_counts_from_the_write_where_the_property_is_no_number(
+    engine: Opened, clock: Clock, value: Any
+) -> None:
+    async with engine() as opened:
+        container = await new_container(opened, defaultTtl=60, ttlPropertyPath="/made")
+        await items.create(container, text("default", **({} if value is None else {"made": value})), PK)
+        clock.now += 59
+        assert await visible(container) == ["default"]
+        clock.now += 1
+        assert await visible(container) == []
 
 
 @pytest.mark.parametrize("default_ttl", [None, -1])
@@ -169,7 +211,7 @@ async def test_the_sweeper_lets_go_of_a_partition_that_was_split_meanwhile(
         (parent,) = container.map.partitions
         await opened.reshaper.split(container, parent.range_id)
         children, container.map = container.map, PartitionMap([parent])
-        assert await asyncio.wait_for(sweep(container), 10) == 0
+        assert await asyncio.wait_for(sweep(container), SECONDS_MAX) == 0
         container.map = children
         assert await sweep(container) == 4
 

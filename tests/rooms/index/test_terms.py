@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attack.hostile.collisions import on_the_way_of_zero
 from pleiad.index.policy import IndexingPolicy
 from pleiad.index.terms import TermCounter
 from pleiad.limits import Limits
 
 LIMITS = Limits()
+SECONDS_OF_A_MISTAKE = 10.0
+"""What counting takes at least where numbers collide; otherwise it takes a fraction of a second."""
 DEFAULT = TermCounter(IndexingPolicy.from_json(None, LIMITS))
 
 
@@ -137,3 +141,19 @@ def test_counts_agree_with_the_definition(
     before, after = terms_of(policy, old), terms_of(policy, new)
     assert counter.count(old) == len(before) + 1
     assert counter.changed(old, new) == (len(before - after), len(after - before))
+
+
+def test_arrays_longer_than_a_piece_are_counted_as_one() -> None:
+    numbers = [number % 30_000 for number in range(100_000)]
+    texts = [str(number) for number in numbers]
+    assert DEFAULT.count({"a": numbers}) == DEFAULT.count({"a": texts}) == 30_001
+    assert DEFAULT.count({"a": [*numbers, *texts, None, 5.0, 0.5]}) == 60_003
+
+
+@pytest.mark.parametrize("more", [[], [True]])
+def test_numbers_that_are_chosen_to_collide_are_counted_like_others(more: list[Any]) -> None:
+    numbers = [*on_the_way_of_zero(17), *[0] * 300_000, *more]
+    began = time.thread_time()
+    terms = DEFAULT.count({"a": numbers})
+    assert terms == 1 + (1 << 16) + 1 + len(more)
+    assert time.thread_time() - began < SECONDS_OF_A_MISTAKE

@@ -6,7 +6,7 @@ import pytest
 
 from pleiad.errors import PleiadError
 from pleiad.item.id import check_item_id, check_resource_name
-from pleiad.item.ttl import check_default_ttl, check_item_ttl, expires_at
+from pleiad.item.ttl import check_default_ttl, check_item_ttl, expires_at, ttl_from
 from pleiad.limits import Limits
 from pleiad.server.http.failures import status_of
 from pleiad.values.undefined import UNDEFINED
@@ -88,3 +88,28 @@ def test_expiry_counts_from_the_write_and_only_where_the_container_allows_it(
     item_ttl: int | None, default_ttl: int | None, expiry: int | None
 ) -> None:
     assert expires_at(100, item_ttl, default_ttl) == expiry
+
+
+@pytest.mark.parametrize(
+    ("base", "item_ttl", "default_ttl", "ttl"),
+    [
+        (90, None, 20, 10),
+        (90.9, None, 20, 11),
+        (90, 5, 20, 1),
+        (150, 5, 20, 55),
+        (90, -1, 20, -1),
+        (90, None, -1, None),
+        (90, 30, -1, 20),
+        (90, 30, None, 30),
+        ("90", 30, 20, 30),
+        (True, None, 20, None),
+        (None, None, 20, None),
+        (1e300, None, 20, LIMITS.ttl_seconds_max),
+        (-1e300, None, 20, 1),
+        (10**40, 5, 20, LIMITS.ttl_seconds_max),
+    ],
+)
+def test_a_number_of_the_item_moves_the_beginning_of_its_time_to_live(
+    base: object, item_ttl: int | None, default_ttl: int | None, ttl: int | None
+) -> None:
+    assert ttl_from(base, 100, item_ttl, default_ttl, LIMITS) == ttl

@@ -17,6 +17,7 @@ import pleiad
 from pleiad.job.load_folder import LoadError, seeds_in
 from pleiad.testing.start import RunningServer
 from tests.stores import StartServer
+from tests.waiting import SECONDS_MAX
 
 PEOPLE = [{"id": f"p{number}", "city": f"c{number % 3}", "n": number} for number in range(1_200)]
 
@@ -154,7 +155,7 @@ def test_serve_tells_what_it_loads_and_what_it_cannot(tmp_path: Path, folder: Pa
     assert process.stdout is not None
     told = [process.stdout.readline() for _ in range(5)]
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=SECONDS_MAX)
     assert told[:4] == [
         "loaded shop/empty: 0 items\n",
         "loaded shop/orders: 2 items\n",
@@ -163,7 +164,7 @@ def test_serve_tells_what_it_loads_and_what_it_cannot(tmp_path: Path, folder: Pa
     ]
     assert told[4] == "Pleiad is ready.\n"
     (folder / "town/streets.container.json").unlink()
-    refused = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX)
     assert (refused.returncode, "Error: the partition key of town/streets is not said" in refused.stderr) == (
         1,
         True,
@@ -178,7 +179,7 @@ def test_a_server_is_stopped_while_it_loads(folder: Path) -> None:
     assert process.stdout is not None
     assert [process.stdout.readline() for _ in range(2)][1] == "loaded shop/orders: 2 items\n"
     process.send_signal(signal.SIGTERM)
-    told, problems = process.communicate(timeout=60)
+    told, problems = process.communicate(timeout=SECONDS_MAX)
     assert (process.returncode, told, problems) == (0, "Stopped before it had started.\n", "")
 
 
@@ -188,7 +189,7 @@ def test_an_exported_container_with_its_definition_is_a_seed(tmp_path: Path, fol
         target.parent.mkdir(parents=True)
         environment = {**os.environ, "PLEIAD_ENDPOINT": server.endpoint, "PLEIAD_KEY": server.key}
         command = [sys.executable, "-m", "pleiad", "export", "shop/orders", str(target), "--definition"]
-        subprocess.run(command, check=True, env=environment, capture_output=True, timeout=60)
+        subprocess.run(command, check=True, env=environment, capture_output=True, timeout=SECONDS_MAX)
         orders = items_of(server, "shop", "orders")
     with pleiad.start(load=tmp_path / "copy", child_process=True) as server:
         found = items_of(server, "shop", "orders")

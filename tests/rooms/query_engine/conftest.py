@@ -27,7 +27,7 @@ from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
 from pleiad.store.index_use import IndexSettings
 from pleiad.store.rows import Row
-from tests.stores import OpenStore
+from tests.stores import PATIENT, OpenStore
 from tests.waiting import until
 
 NO_INDEXES = IndexSettings(items_min=10**9)
@@ -143,7 +143,7 @@ async def open_world(
     **properties: Any,
 ) -> AsyncIterator[World]:
     """The container of a directory, made when it is not there yet."""
-    engine = Engine(await open_store(directory, indexes), limits or Limits())
+    engine = Engine(await open_store(directory, indexes), limits or PATIENT)
     await engine.open()
     try:
         key = {"paths": list(key_paths), "kind": "Hash" if len(key_paths) == 1 else "MultiHash", "version": 2}

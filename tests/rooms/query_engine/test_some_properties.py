@@ -58,6 +58,34 @@ QUERIES = (
     "SELECT VALUE COUNT(1) FROM (SELECT VALUE c.g FROM c WHERE c.n >= 0) AS g",
     "SELECT c.n FROM c ORDER BY c.n DESC",
     "SELECT c.pk, ARRAY(SELECT VALUE t FROM t IN c.tags WHERE t > 'w') AS late FROM c ORDER BY c.pk",
+    "SELECT * FROM c WHERE CONTAINS(c.g, 'd')",
+    "SELECT * FROM c WHERE CONTAINS(c.g, 'e') OR c.n > 4",
+    "SELECT VALUE c FROM c WHERE ABS(c.n) < 1 AND c.tags[0] = 'x'",
+    "SELECT DISTINCT * FROM c WHERE CONTAINS(c.g, 'c')",
+    "SELECT TOP 9 * FROM c WHERE STARTSWITH(c.g, 'A', true)",
+    "SELECT * FROM c WHERE CONTAINS(c.g, 'b') OFFSET 7 LIMIT 8",
+    "SELECT * FROM c WHERE ARRAY_LENGTH(ARRAY(SELECT VALUE 1 FROM a IN c.many JOIN b IN c.many)) > 5",
+    "SELECT * FROM c OFFSET 40 LIMIT 7",
+    "SELECT * FROM c WHERE c.n >= 3 OFFSET 11 LIMIT 30",
+    "SELECT c.id, c.n FROM c OFFSET 50 LIMIT 20",
+    "SELECT c.id, c.n FROM c WHERE CONTAINS(c.g, 'c') OFFSET 3 LIMIT 20",
+    "SELECT VALUE c.g FROM c OFFSET 10 LIMIT 9",
+    "SELECT * FROM c ORDER BY c.n",
+    "SELECT * FROM c ORDER BY c.n DESC",
+    "SELECT * FROM c ORDER BY c.g",
+    "SELECT TOP 20 * FROM c ORDER BY c.g DESC",
+    "SELECT TOP 20 * FROM c ORDER BY c.wide",
+    "SELECT * FROM c ORDER BY c.n OFFSET 30 LIMIT 25",
+    "SELECT TOP 12 * FROM c WHERE CONTAINS(c.g, 'd') ORDER BY c.n",
+    "SELECT TOP 12 * FROM c WHERE c.n > 2 ORDER BY c.pk DESC",
+    "SELECT TOP 12 c.id, c.g FROM c WHERE c.n > 2 ORDER BY c.g DESC",
+    "SELECT TOP 12 VALUE c.wide FROM c ORDER BY c.n",
+    "SELECT * FROM c ORDER BY c.tags[0] DESC",
+    "SELECT TOP 30 * FROM c WHERE c.n > 1 ORDER BY c.many",
+    "SELECT TOP 5 c.id, UPPER(c.g) AS g FROM c ORDER BY c.n",
+    "SELECT * FROM c WHERE CONTAINS(c.g, 'd') ORDER BY c._ts",
+    "SELECT DISTINCT * FROM c WHERE CONTAINS(c.g, 'd') ORDER BY c.n",
+    "SELECT * FROM c WHERE CONTAINS(c.g, 'd') AND c._ts > 0",
     "SELECT DISTINCT VALUE ARRAY_LENGTH(ARRAY(SELECT VALUE 1 FROM a IN c.many JOIN b IN c.many)) FROM c",
     "SELECT VALUE COUNT(1) FROM c WHERE ARRAY_LENGTH(ARRAY(SELECT VALUE 1 FROM a IN c.many JOIN b IN c.many)) > 5",
 )
@@ -86,7 +114,9 @@ async def fill(w: Any, count: int) -> None:
         await w.put(item)
 
 
-@pytest.mark.parametrize(("page_items", "count"), [(3, 150), (10**6, 700)])
+@pytest.mark.parametrize(
+    ("page_items", "count"), [(3, 150), (10**6, 700), pytest.param(3, 700, marks=pytest.mark.long)]
+)
 async def test_looking_at_some_properties_is_looking_at_whole_items(
     world: Any, monkeypatch: pytest.MonkeyPatch, page_items: int, count: int
 ) -> None:

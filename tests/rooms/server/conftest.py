@@ -19,7 +19,7 @@ from pleiad.server.http.site import HttpSite
 from pleiad.server.lifecycle import Server, new_loop
 from pleiad.server.listener import Listener, WireProtocol
 from tests.coroutines import LoopThread
-from tests.waiting import SECONDS_MAX
+from tests.waiting import SECONDS_MAX, wait_until
 
 T = TypeVar("T")
 
@@ -99,6 +99,15 @@ class Running:
             self.server._table.pass_time(seconds)
 
         self.call(turn_the_clock())
+
+    def pass_time_until(self, holds: Callable[[], object], seconds: float) -> None:
+        """Lets so much time pass again and again, until something holds: for what is not seen before it happens."""
+
+        def holds_later() -> object:
+            self.pass_time(seconds)
+            return holds()
+
+        assert wait_until(holds_later)
 
     def held_bytes(self) -> tuple[int, int, int]:
         """What connections hold: of heads, of bodies, and of answers that are not sent yet."""

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from tests.waiting import SECONDS_MAX
+
 _FREED = """
 import pathlib, sys
 from pleiad.server.allocator import give_back_free_memory
@@ -29,7 +31,7 @@ print(resident_mb() - before)
 
 def _kept_mb(how: str) -> float:
     done = subprocess.run(
-        [sys.executable, "-c", _FREED, how], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", _FREED, how], capture_output=True, text=True, timeout=SECONDS_MAX, check=False
     )
     if "not glibc" in done.stderr:
         pytest.skip("the allocator here is not glibc's")

@@ -98,7 +98,7 @@ def test_a_connection_that_never_says_anything_is_closed(serve: Serve) -> None:
 
 @pytest.mark.parametrize("kind", ["plain", "tls hello"])
 def test_thousands_of_connects_leave_nothing_behind(serve: Serve, kind: str) -> None:
-    running = serve(echo, tls=True, request_read_seconds=1.0)
+    running = serve(echo, tls=True)
     hello = b"\x16\x03\x01\x02\x00\x01" if kind == "tls hello" else b""
     for _ in range(1_000):
         with socket.create_connection(("127.0.0.1", running.server.port), timeout=SECONDS_MAX) as connection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import select
 import socket
 import ssl
@@ -239,10 +240,10 @@ def test_a_context_that_is_not_understood_is_refused_in_words(serve_listeners: S
 
 
 def test_a_connection_must_say_what_it_is_in_time(serve_listeners: Serve) -> None:
-    running = direct(serve_listeners, request_read_seconds=0.3, idle_seconds=60.0)
+    running = direct(serve_listeners, idle_seconds=math.inf)
     client = running.connect_tls().send(CONTEXT[:20])
+    running.pass_time_until(lambda: running.server.connections == 0, running.limits.request_read_seconds + 1)
     assert client.is_closed_by_server()
-    assert wait_until(lambda: running.server.connections == 0)
 
 
 # -- frames ----------------------------------------------------------------------------------------
@@ -419,9 +420,10 @@ def test_whatever_is_bent_on_the_wire_hurts_only_itself(serve_listeners: Serve, 
 
 @pytest.mark.parametrize("length", [1, 30, 60])
 def test_half_a_frame_and_silence_ends_the_connection(serve_listeners: Serve, length: int) -> None:
-    running = direct(serve_listeners, request_read_seconds=0.3, idle_seconds=60.0)
+    running = direct(serve_listeners, idle_seconds=math.inf)
     asker = Asker(running.connect_tls())
     asker.client.send(request(1, bytes(100))[:length])
+    running.pass_time_until(lambda: running.server.connections == 0, running.limits.request_read_seconds + 1)
     assert asker.client.is_closed_by_server()
     assert wait_until(lambda: memory_of(running).bodies_bytes == 0)
 
@@ -518,14 +520,14 @@ def test_a_client_that_does_not_read_is_not_read_from_and_then_cut(serve_listene
         begun += 1
         return answered(frame._replace(payload=bytes(100_000)))
 
-    running = direct(serve_listeners, shout, idle_seconds=1.0)
+    running = direct(serve_listeners, shout)
     asker = Asker(running.connect_tls())
     asker.client.socket.settimeout(0.5)
     with pytest.raises((TimeoutError, OSError)):  # noqa: PT012 - it goes on until it cannot
         while True:
             asker.client.send(request(1, bytes(1000)) * 100)
     assert begun < 1_000
-    assert wait_until(lambda: running.server.connections == 0)
+    running.pass_time_until(lambda: running.server.connections == 0, running.limits.idle_seconds + 1)
     memory = memory_of(running)
     assert (memory.bodies_bytes, memory.unsent_bytes) == (0, 0)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pleiad.server import eager
+from tests.waiting import SECONDS_MAX
 
 mark: ContextVar[str] = ContextVar("mark", default="unset")
 
@@ -44,7 +45,7 @@ async def test_a_coroutine_goes_on_through_several_waits() -> None:
         seen.append("bare yield")
         await asyncio.sleep(0.001)
         seen.append("timer")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(SECONDS_MAX):
             await asyncio.sleep(0)
         return seen
 
@@ -161,7 +162,7 @@ async def test_what_is_waited_for_first_may_have_a_time_limit() -> None:
     """On each version of Python: from 3.12 on it takes a current task."""
 
     async def wait(seconds: float) -> str:
-        return await asyncio.wait_for(asyncio.sleep(seconds, "rested"), 60)
+        return await asyncio.wait_for(asyncio.sleep(seconds, "rested"), SECONDS_MAX)
 
     loop = asyncio.get_running_loop()
     started: list[Any] = []

@@ -117,3 +117,24 @@ def test_what_is_no_name_cannot_be_given(name: str) -> None:
     assert not is_host_name(name)
     with pytest.raises(SettingsError):
         Settings(host_names=(name,)).check()
+    if name:
+        with pytest.raises(SettingsError):
+            Settings(region_host=name).check()
+
+
+@pytest.mark.parametrize(
+    ("given", "asked", "told"),
+    [
+        (None, "localhost:8081", "localhost:8081"),
+        ("127.0.0.1", "localhost:8081", "127.0.0.1:8081"),
+        ("db.example.com", "10.0.0.7", "db.example.com"),
+        ("::1", "[::1]:8081", "[::1]:8081"),
+        ("[::1]", "localhost:8081", "[::1]:8081"),
+    ],
+)
+def test_the_region_has_the_host_that_was_given_and_the_port_that_was_asked(
+    given: str | None, asked: str, told: str
+) -> None:
+    names = HostNames("127.0.0.1", region=given)
+    assert names.region(asked) == told
+    assert takes(names, told), "clients go on there"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import socket
 import threading
 from collections.abc import Callable
@@ -182,13 +183,13 @@ def test_a_client_that_does_not_read_is_not_read_from_and_then_cut(serve_listene
         answered += 1
         await conversation.say(frame(b"x" * 100_000))
 
-    running = serve_listeners([answering(shout)], idle_seconds=1.0)
+    running = serve_listeners([answering(shout)])
     client = running.connect()
     client.socket.settimeout(0.5)
     with pytest.raises((TimeoutError, ConnectionError)):
         flood(client, frame(b"y" * 1000) * 100)
     assert answered < 1_000
-    assert wait_until(lambda: running.server.connections == 0)
+    running.pass_time_until(lambda: running.server.connections == 0, running.limits.idle_seconds + 1)
     memory = running.server._table.memory
     assert (memory.bodies_bytes, memory.unsent_bytes) == (0, 0)
 
@@ -339,12 +340,13 @@ def test_a_first_byte_whose_length_looks_like_tls_is_not_tls(serve_listeners: Se
 
 @pytest.mark.parametrize("encrypted", [False, True])
 def test_who_never_says_what_it_is_is_cut(serve_listeners: Serve, encrypted: bool) -> None:
-    running = serve_listeners([zeros_protocol(), HttpSite(echo)], tls=True, request_read_seconds=0.3)
+    running = serve_listeners([zeros_protocol(), HttpSite(echo)], tls=True, idle_seconds=math.inf)
     client = running.connect_tls() if encrypted else running.connect()
     if encrypted:
         client.send(ZEROS[:3])
+    assert wait_until(lambda: running.server.connections == 1)
+    running.pass_time_until(lambda: running.server.connections == 0, running.limits.request_read_seconds + 1)
     assert client.is_closed_by_server()
-    assert wait_until(lambda: running.server.connections == 0)
 
 
 def test_a_protocol_that_is_never_sure_is_not_waited_for_without_end(serve_listeners: Serve) -> None:

@@ -341,20 +341,23 @@ def test_an_idle_client_is_pinged_and_stays_while_it_answers(serve_listeners: Se
 
 
 def test_a_message_in_part_has_its_time(serve_listeners: Serve) -> None:
-    client = opened(serve_listeners([site(say_back)], request_read_seconds=0.3).connect())
+    running = serve_listeners([site(say_back)])
+    client = opened(running.connect())
     client.send(masked(TEXT, b"begun", first=0))
+    assert wait_until(lambda: any(running.held_bytes()))
+    running.pass_time(running.limits.request_read_seconds + 1)
     assert close_code(client) == 1013
 
 
 def test_a_client_that_does_not_read_is_cut(serve_listeners: Serve) -> None:
-    running = serve_listeners([site(say_back)], idle_seconds=0.5)
+    running = serve_listeners([site(say_back)])
     client = opened(running.connect())
     client.socket.settimeout(0.3)
     with pytest.raises((TimeoutError, ConnectionError)):
         flood(client, masked(PING, b"p" * 125) * 50 + masked(BINARY, b"x" * 90_000))
     memory = running.server._table.memory
     assert memory.unsent_bytes < 3_000_000
-    assert wait_until(lambda: running.server.connections == 0)
+    running.pass_time_until(lambda: running.server.connections == 0, running.limits.idle_seconds + 1)
     assert (memory.bodies_bytes, memory.unsent_bytes) == (0, 0)
 
 

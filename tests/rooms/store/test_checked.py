@@ -98,6 +98,7 @@ async def live(segment: Segment) -> None:
     assert row is not None
     await segment.read_many([ItemKey(epk(1), "i1"), ItemKey(epk(9), "no")])
     await segment.find(row.number)
+    await segment.find_many([row.number, row.number + 1])
     await segment.scan(WHOLE, 1, 3)
     await segment.changes(WHOLE, 2, 2)
     await segment.versions(WHOLE, 0, 2)
@@ -231,6 +232,8 @@ LIES: dict[str, tuple[str, str, Lie]] = {
     "another row than asked for": ("11", "read", first(lambda told: told._replace(id="i2"))),
     "too few answers": ("11", "read_many", first(lambda told: told[:1])),
     "another number than asked for": ("11", "find", first(lambda told: told._replace(number=3))),
+    "a number that nobody asked for": ("11", "find_many", first(lambda told: [told[0]._replace(number=99)])),
+    "one number twice": ("11", "find_many", first(lambda told: [*told, *told])),
     "rows out of order": ("11", "scan", first(lambda told: told[::-1])),
     "more rows than asked for": ("11", "scan", first(lambda told: [*told, *told])),
     "a row that was there before": ("11", "scan", first(lambda told: [told[0]._replace(number=1)])),

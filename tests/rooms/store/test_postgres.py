@@ -7,6 +7,7 @@ import contextlib
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -25,7 +26,7 @@ from pleiad.store.rows import Mutation, PartitionWrite, Result, Verb
 from pleiad.store.segments import Segment, SegmentDroppedError
 from pleiad.store.selection import Bound, IndexedPath, PathOrder, Predicate, Selection
 from tests.postgres_server import PostgresServer
-from tests.waiting import until
+from tests.waiting import SECONDS_MAX, until
 
 EPK = b"\x20" * 16
 EAGER = IndexSettings(items_min=0, uses_min=1, chunk_items=3)
@@ -48,6 +49,17 @@ async def held(dsn: str) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
         await connection.execute('LOCK TABLE "pleiad_s".partition IN EXCLUSIVE MODE')
         yield connection
         await connection.rollback()
+
+
+async def waiting_writes(connection: psycopg.AsyncConnection[Any]) -> list[int]:
+    """The processes of the writes that wait for who holds the partitions."""
+    # What a transaction has seen of them once it would see again.
+    await connection.execute("SELECT pg_stat_clear_snapshot()")
+    found = await connection.execute(
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() "
+        "AND query LIKE '%write_3%' AND wait_event_type = 'Lock' AND pid <> pg_backend_pid()"
+    )
+    return [process_id for (process_id,) in await found.fetchall()]
 
 
 def put(id: str, body: bytes = b'{"n":1}', verb: Verb = Verb.CREATE) -> PartitionWrite:
@@ -81,11 +93,10 @@ async def test_a_write_whose_connection_is_lost_has_an_unknown_outcome_and_is_no
             writing = asyncio.ensure_future(segment.commit(put("a")))
 
             async def is_ended() -> bool:
-                ended = await other.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
-                    "AND query LIKE '%write_3%' AND wait_event_type = 'Lock' AND pid <> pg_backend_pid()"
-                )
-                return bool(await ended.fetchall())
+                waiting = await waiting_writes(other)
+                for process_id in waiting:
+                    await other.execute("SELECT pg_terminate_backend(%s)", (process_id,))
+                return bool(waiting)
 
             assert await until(is_ended)
             error = await refused(writing)
@@ -99,14 +110,16 @@ async def test_a_write_whose_connection_is_lost_has_an_unknown_outcome_and_is_no
 async def test_a_write_that_is_not_answered_in_time_ends_unknown_and_the_next_one_works(
     postgres_database: str,
 ) -> None:
-    async with opened(postgres_database, IMPATIENT) as store:
+    async with opened(postgres_database) as store:
         segment = store.segment("s")
         await segment.commit(put("first"))
         async with held(postgres_database):
+            store.connections._settings = IMPATIENT
             began = time.monotonic()
             error = await refused(segment.commit(put("a")))
             assert error.row is REQUEST_TIMEOUT
-            assert time.monotonic() - began < 30
+            assert time.monotonic() - began < SECONDS_MAX / 2
+        store.connections._settings = ConnectionSettings()
         (outcome,) = await segment.commit(put("b"))
         assert outcome.result is Result.CREATED
 
@@ -159,17 +172,23 @@ async def test_commits_wait_for_the_disk_whatever_the_default_of_the_database_is
 
 
 async def test_who_gets_no_connection_is_told_in_time(postgres_database: str) -> None:
-    settings = ConnectionSettings(connections_max=1, wait_seconds=0.3, deadline_seconds=10)
+    settings = ConnectionSettings(connections_max=1, wait_seconds=SECONDS_MAX, deadline_seconds=SECONDS_MAX)
     async with opened(postgres_database, settings) as store:
         segment = store.segment("s")
         await segment.commit(put("first"))
-        async with held(postgres_database):
+        async with held(postgres_database) as other:
             writing = asyncio.ensure_future(segment.commit(put("a")))
-            await asyncio.sleep(0.1)
+
+            async def is_waiting() -> bool:
+                return bool(await waiting_writes(other))
+
+            assert await until(is_waiting)
+            store.connections._settings = replace(settings, wait_seconds=0.3)
             began = time.monotonic()
             error = await refused(segment.read(EPK, "first"))
             assert error.row is UNAVAILABLE
-            assert time.monotonic() - began < 8
+            assert time.monotonic() - began < SECONDS_MAX / 2
+            store.connections._settings = settings
         assert (await writing)[0].result is Result.CREATED
         assert await segment.read(EPK, "first") is not None
 
@@ -186,7 +205,7 @@ async def test_a_connection_can_be_made_in_the_first_step_of_a_request(postgres_
             # From a plain callback of the loop, as the HTTP loop does it: there is no task around.
             started: asyncio.Future[Any] = loop.create_future()
             loop.call_soon(lambda: started.set_result(eager.start(store.segment("s").find(2**36), loop)))
-            answer = await asyncio.wait_for(started, 10)
+            answer = await asyncio.wait_for(started, SECONDS_MAX)
             assert isinstance(answer, asyncio.Task)
             assert await answer is None
 

@@ -72,6 +72,7 @@ async def test_a_body_comes_back_byte_for_byte(opened: Opened, body: bytes) -> N
         row = await read(segment, EPK, "a")
         assert row.body == body
         assert await segment.find(row.number) == row
+        assert list(await segment.find_many([row.number])) == [row]
         assert list(await segment.scan(WHOLE, 0, 10)) == [row]
         (logical,) = await segment.logical_partitions(WHOLE)
         assert logical.sample_body == body
@@ -127,11 +128,24 @@ async def test_a_row_keeps_every_field(opened: Opened) -> None:
         assert row[1:] == (EPK, "a", 1, 1_234, 60, 77, 9, b'{"v":1}')
 
 
+async def test_rows_are_found_by_their_numbers_as_far_as_they_are_there(opened: Opened) -> None:
+    async with opened() as store:
+        segment = store.segment("s")
+        for index in range(5):
+            await upsert(segment, (EPK, f"i{index}"), body=b'{"n":%d}' % index)
+        rows = await segment.scan(WHOLE, 0, 10)
+        wanted = [rows[3].number, rows[0].number, rows[-1].number + 1, rows[4].number]
+        found = await segment.find_many(wanted)
+        assert sorted(found) == [rows[0], rows[3], rows[4]]
+        assert list(await segment.find_many([])) == []
+
+
 async def test_what_was_never_written_reads_as_nothing(opened: Opened) -> None:
     async with opened() as store:
         segment = store.segment("empty")
         assert await segment.read(EPK, "a") is None
         assert await segment.find(1) is None
+        assert list(await segment.find_many([1, 2])) == []
         assert list(await segment.scan(WHOLE, 0, 10)) == []
         assert list(await segment.logical_partitions(WHOLE)) == []
         assert list(await segment.expired(WHOLE, 10_000, 1, 10)) == []

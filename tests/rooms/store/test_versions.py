@@ -214,13 +214,21 @@ WRITES = st.lists(
 )
 
 
-@settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+IN_ONE_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+
+
+@settings(IN_ONE_FOLDER, max_examples=40)
 @given(writes=WRITES)
 async def test_replayed_versions_give_the_rows(
+    open_store: OpenStore, tmp_path: Path, writes: list[tuple[list[Mutation], bool, int]]
+) -> None:
+    await _replay(open_store, tmp_path, writes)
+
+
+@pytest.mark.long
+@settings(IN_ONE_FOLDER, max_examples=400)
+@given(writes=WRITES)
+async def test_replayed_versions_give_the_rows_of_many_more_writes(
     open_store: OpenStore, tmp_path: Path, writes: list[tuple[list[Mutation], bool, int]]
 ) -> None:
     await _replay(open_store, tmp_path, writes)

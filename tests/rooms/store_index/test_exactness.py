@@ -42,7 +42,8 @@ pytestmark = pytest.mark.every_store
 NOW = 10_000
 SEGMENTS = itertools.count()
 MISSING = object()
-EXAMPLES = int(os.environ.get("PLEIAD_INDEX_EXAMPLES", "30"))
+EXAMPLES = 30
+LONG_EXAMPLES = int(os.environ.get("PLEIAD_INDEX_EXAMPLES", "200"))
 
 NAMES = [
     "a",
@@ -271,7 +272,7 @@ async def check(segment: Segment, selection: Selection, is_ready: bool) -> None:
     names = [*{name: None for row in rows for name in orjson.loads(row.body)}, "none"][:NAMES_MAX]
     for limit in (2, 100):
         assert await select_all(segment, selection, limit) == expected
-        for few in (names, names[-NAMES_READ_MAX:], names[:1]):
+        for few in (names, names[-NAMES_READ_MAX:], names[:1], ()):
             assert await glance_all(segment, selection, few, limit) == [seen(row, few) for row in expected]
     sizes = sum(row.size_bytes for row in expected)
     assert await segment.count(selection) == (len(expected), sizes)
@@ -340,15 +341,27 @@ def cases(draw: st.DrawFn) -> Case:
     )
 
 
+IN_ONE_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+
+
 @given(case=cases())
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(IN_ONE_FOLDER, max_examples=EXAMPLES)
 async def test_a_selection_gives_the_same_rows_as_the_model_in_every_state_of_its_indexes(
     open_store: OpenStore, eager: IndexSettings, tmp_path: Path, case: Case
 ) -> None:
+    await check_case(open_store, eager, tmp_path, case)
+
+
+@pytest.mark.long
+@given(case=cases())
+@settings(IN_ONE_FOLDER, max_examples=LONG_EXAMPLES)
+async def test_a_selection_gives_the_same_rows_as_the_model_in_many_more_cases(
+    open_store: OpenStore, eager: IndexSettings, tmp_path: Path, case: Case
+) -> None:
+    await check_case(open_store, eager, tmp_path, case)
+
+
+async def check_case(open_store: OpenStore, eager: IndexSettings, directory: Path, case: Case) -> None:
     selection = case.selection
 
     async def work(segment: Segment) -> None:
@@ -381,4 +394,4 @@ async def test_a_selection_gives_the_same_rows_as_the_model_in_every_state_of_it
         patch.object(order, "PIECE_ENTRIES", case.piece),
         patch.object(postgres_select, "FEW_MATCHES", case.piece),
     ):
-        await with_segment(open_store, eager, tmp_path, work)
+        await with_segment(open_store, eager, directory, work)

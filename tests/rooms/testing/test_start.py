@@ -15,6 +15,7 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 import pleiad
 from pleiad.limits import Limits
 from tests.stores import StartServer
+from tests.waiting import SECONDS_MAX
 
 pytest_plugins = ["pytester"]
 
@@ -54,7 +55,7 @@ def test_a_server_that_nobody_stops_ends_with_its_process(child_process: bool, t
     program = f"import pleiad; print(pleiad.start(child_process={child_process}).port)"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS_MAX)
     assert (done.returncode, done.stderr) == (0, "")
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.1", int(done.stdout)), timeout=1)

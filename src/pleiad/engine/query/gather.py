@@ -116,6 +116,7 @@ async def _walk(job: QueryJob, scan: Scan, work: Gathering, pays: bool) -> None:
         chunk: Sequence[Row] | Sequence[Glance]
         if work.names:
             chunk = await scan.glances()
+            job.at = scan.partition
             taken = await job.pace.run(_take_glances, work, chunk, pays) if chunk else 0
         else:
             chunk = await scan.chunk(SLICE_ROWS)
@@ -142,7 +143,7 @@ def _take_all(work: Gathering, rows: Sequence[Row], pays: bool) -> int:
 def _take_glances(work: Gathering, glances: Sequence[Glance], pays: bool) -> int:
     """Takes in what was looked at until the time is over; how many rows of it."""
     job = work.job
-    looked = Looked.of(glances)
+    looked = Looked(glances)
     taken = 0
     while taken < len(glances) and not (taken and job.is_out_of_time()):
         count = work.take_many(looked.behind(taken) if taken else looked) if job.takes_many else None
@@ -158,7 +159,7 @@ def _take_glances(work: Gathering, glances: Sequence[Glance], pays: bool) -> int
 def _take_each(work: Gathering, glances: Sequence[Glance], pays: bool) -> int:
     """The same one by one, without those that do not pass the filter."""
     job = work.job
-    found = places_found(job, Looked.of(glances))
+    found = places_found(job, Looked(glances))
     for number, glance in enumerate(glances):
         if found is None or glance[0] in found:
             _take_paid(work, row_of(glance, work.names))

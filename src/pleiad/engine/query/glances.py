@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -30,25 +31,59 @@ _SHARE_SIFTED = 2
 _STEPS_MAX = STEPS_FREE - 16
 """Steps of an item in a loop over many, up to which alone, where it begins a loop, it takes none beyond loading."""
 
+_NUMBER: Final = itemgetter(0)
+_SIZE: Final = itemgetter(1)
+
 Loop = Callable[[Iterable[tuple[int, dict[str, Any]]]], Iterator[Any]]
 """Generated code over numbers and items."""
 
 
-class Looked(NamedTuple):
-    """Some rows as columns: their numbers, their sizes, and the texts of each property."""
+class Looked:
+    """Some rows as columns, made when they are asked for: numbers, sizes, and the texts of each property."""
 
-    numbers: Sequence[int]
-    sizes: Sequence[int]
-    texts: Sequence[Sequence[str | None]]
+    __slots__ = ("_glances", "_numbers", "_sizes", "_texts")
 
-    @classmethod
-    def of(cls, glances: Sequence[Glance]) -> Looked:
-        numbers, sizes, *texts = zip(*glances, strict=True)
-        return cls(numbers, sizes, texts)
+    def __init__(
+        self,
+        glances: Sequence[Glance] = (),
+        numbers: Sequence[int] | None = None,
+        texts: Sequence[Sequence[str | None]] | None = None,
+    ) -> None:
+        """Of glances, or of rows without sizes whose columns are known."""
+        self._glances = glances
+        self._numbers = numbers
+        self._sizes: Sequence[int] | None = None
+        self._texts = texts
+
+    def __len__(self) -> int:
+        return len(self.numbers) if self._numbers is not None else len(self._glances)
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        if self._numbers is None:
+            self._numbers = list(map(_NUMBER, self._glances))
+        return self._numbers
+
+    def number(self, place: int) -> int:
+        """The number of one of the rows."""
+        return int(self._glances[place][0]) if self._numbers is None else self._numbers[place]
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        if self._sizes is None:
+            self._sizes = list(map(_SIZE, self._glances))
+        return self._sizes
+
+    @property
+    def texts(self) -> Sequence[Sequence[str | None]]:
+        if self._texts is None:
+            ends = range(2, len(self._glances[0]))
+            self._texts = [list(map(itemgetter(at), self._glances)) for at in ends]
+        return self._texts
 
     def behind(self, count: int) -> Looked:
         """The rows without the first."""
-        return Looked(self.numbers[count:], self.sizes[count:], [column[count:] for column in self.texts])
+        return Looked(self._glances[count:])
 
     @property
     def keys(self) -> Sequence[Any]:
@@ -71,13 +106,13 @@ class Alike(NamedTuple):
         if _ROWS_OF_A_KIND * len(counts) > len(keys):
             return None
         numbers: dict[Any, int] = {}
-        for key, number in zip(keys, looked.numbers, strict=True):
+        for place, key in enumerate(keys):
             if key not in numbers:
-                numbers[key] = number
+                numbers[key] = looked.number(place)
                 if len(numbers) == len(counts):
                     break
         texts = [list(counts)] if len(looked.texts) == 1 else list(zip(*counts, strict=True))
-        return cls(keys, counts, Looked(list(numbers.values()), (), texts))
+        return cls(keys, counts, Looked((), list(numbers.values()), texts))
 
     def counted(self, kinds: int) -> tuple[int, dict[int, int]]:
         """How many rows are of the first kinds only, up to one that is not, and how many of them each first one is."""
@@ -127,10 +162,10 @@ def places_found(job: QueryJob, looked: Looked) -> set[int] | None:
     if loop is None or not is_filtered or block.is_grouped or not (job.sifts and job.takes_many):
         return None
     found = evaluated(job, loop, looked)
-    if found is None or found[1] < len(looked.numbers):
+    if found is None or found[1] < len(looked):
         return None
-    numbers = set(found[0])
-    job.sifts = _SHARE_SIFTED * len(numbers) <= len(looked.numbers)
+    numbers = {row[0] for row in found[0]} if job.query.plain.sorts else set(found[0])
+    job.sifts = _SHARE_SIFTED * len(numbers) <= len(looked)
     return numbers
 
 
@@ -144,7 +179,7 @@ class _Fed:
 
     def pairs(self) -> Iterator[tuple[int, dict[str, Any]]]:
         job, pace = self._job, self._job.pace
-        numbers, _, texts = self._looked
+        numbers, texts = self._looked.numbers, self._looked.texts
         steps_end = pace.steps + _STEPS_AT_ONCE
         while self.taken < len(numbers):
             if self.taken and (pace.steps > steps_end or job.is_out_of_time()):

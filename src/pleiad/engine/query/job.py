@@ -118,7 +118,12 @@ class QueryJob:
     left_ru: float = 0.0
     """What the earlier pages left to pay, or paid ahead where it is below 0."""
     names: tuple[str, ...] = ()
-    """The properties that the query looks at, where it looks at nothing else of the rows it walks over."""
+    """The properties that the query looks at, where it looks at nothing else of the rows it walks over.
+
+    Of a query that gives items as they are, those that tell which of them and in which order.
+    """
+    at: Partition | None = None
+    """Where the rows are that are gathered now."""
     sifts: bool = True
     """Whether glances are asked first if they pass the filter, where they are evaluated one by one."""
     takes_many: bool = True
@@ -274,14 +279,19 @@ def prepare(
         container, request, query, execution, spans, lookups, route.pushdown, route.order, pace, functions
     )
     job.turned = _turned(container, request, query)
-    if query.read_names is not None and not container.computed_names and not functions:
-        job.names = _names(query.read_names)
+    if not container.computed_names and not functions:
+        job.names = _names_of(job)
     job.keys = named_keys(container, route.pushdown.predicates, spans)
     return job
 
 
-def _names(names: frozenset[str]) -> tuple[str, ...]:
+def _names_of(job: QueryJob) -> tuple[str, ...]:
     """The properties to ask for where a store that gives just these spares more than it takes to find them."""
+    names = job.query.read_names
+    if job.query.gives_items and (job.query.order_by or not job.gives_found_rows):
+        names = job.query.plain.sifted_names
+    if names is None:
+        return ()
     is_told_apart = is_addressable(tuple(names)) and not any("\0" in name for name in names)
     return tuple(sorted(names)) if len(names) <= NAMES_MAX and is_told_apart else ()
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -26,14 +26,13 @@ from pleiad.engine.pages.query import (
     Pause,
     PausedPageState,
 )
+from pleiad.engine.query.best import BestGathering, Found, place_of, results_of, turned_keys
 from pleiad.engine.query.gather import charge_candidates, gather
-from pleiad.engine.query.glances import Looked
 from pleiad.engine.query.job import SLICE_ROWS, QueryJob
 from pleiad.engine.query.resume import BEFORE_ALL, BEHIND_ALL
 from pleiad.partition.partition import Partition
 from pleiad.query import plan
-from pleiad.query.sorting import Descending, paced_sort
-from pleiad.query.values import order_key, type_rank
+from pleiad.query.values import type_rank
 from pleiad.store.rows import Row
 from pleiad.store.selection import OrderPosition, PathOrder, Selection
 from pleiad.values.ranks import ARRAY_RANK, BOOLEAN_RANK, NULL_RANK, UNDEFINED_RANK
@@ -42,32 +41,12 @@ from pleiad.values.undefined import UNDEFINED
 OrderState = OrderedPageState | NumberedPageState | PausedPageState
 """How a page begins: behind a row, behind a number of rows, or before the first."""
 _OTHER_TOKEN_BYTES = 540
-_FOUND_BYTES = 600
-"""What a result that waits for its place takes beside its text, roughly."""
 _ROWS_AT_ONCE = 16
 """Rows of an index that are worked on together: fewer than a page, since the others may not be needed."""
 _STREAMS_MAX = 100
 """Of more ranges, all rows are found sooner than the first row of each."""
 _RESULTS_OF_A_ROW_MAX = 1_000
 """Where an item gives more, they are found by looking at every candidate: that keeps only the best of them."""
-
-
-class Found(NamedTuple):
-    """A result with its place in the order."""
-
-    key: tuple[Any, ...]
-    tie: tuple[int, int]
-    values: tuple[Any, ...]
-    text: bytes
-    item_bytes: int
-
-    @property
-    def place(self) -> tuple[Any, ...]:
-        return (self.key, self.tie)
-
-    @property
-    def size_bytes(self) -> int:
-        return _FOUND_BYTES + len(self.text)
 
 
 class _End(NamedTuple):
@@ -107,7 +86,8 @@ async def ordered_page(job: QueryJob, state: OrderState | None) -> tuple[list[by
     emitted = 0 if state is None or isinstance(state, PausedPageState) else state.emitted
     offset = execution.offset or 0
     most = offset + execution.limit if execution.limit is not None else execution.top
-    wanted = max(offset - emitted, 0) + job.request.items_max
+    skip = max(offset - emitted, 0)
+    wanted = skip + job.request.items_max
     if most is not None:
         wanted = min(wanted, most - emitted)
     if wanted <= 0 or not job.spans:
@@ -115,13 +95,13 @@ async def ordered_page(job: QueryJob, state: OrderState | None) -> tuple[list[by
     if not job.request.token:
         await _charge_matches(job)
     known = emitted if isinstance(state, NumberedPageState) else 0
-    read = await _smallest(job, behind, known, wanted, state)
+    read = await _smallest(job, behind, known, wanted, skip, state)
     if read.pause is not None:
         return [], _paused(state, read.pause)
     # The pages behind one that looked at every candidate have them paid for.
     is_paid = read.is_all or (isinstance(state, OrderedPageState | NumberedPageState) and state.is_paid)
     page, rest = read.found[: read.wanted], read.found[read.wanted :]
-    results, used = _cut(job, page, max(offset - emitted, 0))
+    results, used = _cut(job, page, skip)
     if _is_streamed(job):
         for each in page[:used]:
             job.loaded(each.item_bytes)
@@ -154,7 +134,7 @@ def _cut(job: QueryJob, page: list[Found], skip: int) -> tuple[list[bytes], int]
 
 
 class _Read(NamedTuple):
-    """The first results behind a place, one more than wanted where there is one.
+    """The first results behind a place, one more than wanted where there is one, or where they end if there are more.
 
     When the time was over before: where the order was read up to, or where the walk over the candidates stands.
     """
@@ -169,9 +149,9 @@ class _Read(NamedTuple):
 
 
 async def _smallest(
-    job: QueryJob, behind: Found | None, known: int, wanted: int, state: OrderState | None
+    job: QueryJob, behind: Found | None, known: int, wanted: int, skip: int, state: OrderState | None
 ) -> _Read:
-    """The first results behind a place, without those that are known."""
+    """The first results behind a place, without those that are known; the texts of those to skip may be left out."""
     count = known + wanted + 1
     pause = state.pause if state is not None else None
     if job.order is not None and job.lookups is None and pause is None:
@@ -182,68 +162,18 @@ async def _smallest(
         except _IndexEndsError:
             pass
     pays = job.lookups is not None and state is None
-    work, pause = await gather(job, pause, lambda: _BestGathering(job, behind, count), pays=pays)
+    work, pause = await gather(job, pause, lambda: BestGathering(job, behind, count), pays=pays)
     if pause is not None:
         return _Read([], 0, None, pause)
     # An earlier page, which began the walk, may have been asked for fewer.
-    best = await job.pace.run(work.best)
-    return _Read(best[known:], min(wanted, work.count - known - 1), is_all=True)
+    wanted = min(wanted, work.count - known - 1)
+    found, end = await work.page(known, wanted, skip)
+    return _Read(found, wanted, end, is_all=True)
 
 
 def _paused(state: OrderState | None, pause: Pause) -> OrderState:
     """The same page again, with a gathering that is further on."""
     return PausedPageState(pause) if state is None else replace(state, pause=pause)
-
-
-class _BestGathering:
-    """The best results behind a place."""
-
-    def __init__(self, job: QueryJob, behind: Found | None, count: int) -> None:
-        self.job = job
-        self._place = behind.place if behind is not None else None
-        self._found: list[Found] = []
-        self.count = count
-        self.size_bytes = 0
-        self.names = job.names
-
-    def parts(self, row: Row) -> Iterator[Found]:
-        return _results_of(self.job, row)
-
-    def take_many(self, looked: Looked) -> int | None:
-        return None
-
-    def add(self, row: Row, number: int, part: Found) -> None:
-        if self._place is None or part.place > self._place:
-            self._found.append(part)
-            self.size_bytes += part.size_bytes
-            self.job.pace.hold(part.size_bytes)
-            if len(self._found) > 2 * self.count + SLICE_ROWS:
-                self._found = self.best()
-                kept_bytes = sum(each.size_bytes for each in self._found)
-                self.job.pace.release(self.size_bytes - kept_bytes)
-                self.size_bytes = kept_bytes
-
-    def best(self) -> list[Found]:
-        return paced_sort(self._found, lambda each: each.place, self.job.pace)[: self.count]
-
-
-def _results_of(job: QueryJob, row: Row) -> Iterator[Found]:
-    """The results of one item with their places, one by one: a JOIN may give millions of them."""
-    execution, container = job.execution, job.container
-    item = job.item_of(row)
-    render = execution.renderer(row.size_bytes)
-    turned = job.turned
-    for index, bound in enumerate(execution.filter_rows(item)):
-        if job.query.gives_items:
-            text = container.render(row)
-        else:
-            value = execution.project(bound)
-            if value is UNDEFINED:
-                continue
-            text = render(value)
-        tie = (turned * row.number, turned * index)
-        values = execution.sort_key_values(bound)
-        yield Found(execution.order_key(bound), tie, values, text, row.size_bytes)
 
 
 def _results_of_each(job: QueryJob, rows: Sequence[Row]) -> list[tuple[list[Found], int]]:
@@ -252,7 +182,7 @@ def _results_of_each(job: QueryJob, rows: Sequence[Row]) -> list[tuple[list[Foun
     for row in rows:
         before = job.pace.steps
         results: list[Found] = []
-        for each in _results_of(job, row):
+        for each in results_of(job, row):
             if len(results) == _RESULTS_OF_A_ROW_MAX:
                 raise _IndexEndsError
             job.pace.hold(each.size_bytes)
@@ -363,7 +293,7 @@ def _end_at(job: QueryJob, position: OrderPosition, edge: int = BEHIND_ALL) -> F
     if position.rank > UNDEFINED_RANK:
         value = {NULL_RANK: None, BOOLEAN_RANK: bool(position.value)}.get(position.rank, position.value)
     tie = (job.turned * position.number, edge)
-    return Found(_place_of(job, (value,)), tie, (value,), b"", 0)
+    return Found(place_of(job, (value,)), tie, (value,), b"", 0)
 
 
 async def _merge(job: QueryJob, streams: list[AsyncIterator[_InOrder]], known: int, wanted: int) -> _Read:
@@ -435,7 +365,7 @@ def _resumed(job: QueryJob) -> Found | None:
     resume = job.request.resume
     if resume is None:
         return None
-    key = _turned_keys(job, resume.order_keys)
+    key = turned_keys(job, resume.order_keys)
     return Found(key, resume.tie(job.turned), resume.values, b"", 0)
 
 
@@ -454,7 +384,7 @@ def _behind(job: QueryJob, state: OrderedPageState) -> Found:
         math.inf if value is UNDEFINED and _is_distance(sort) else value
         for sort, value in zip(order_by, state.values, strict=True)
     )
-    return Found(_place_of(job, values), state.tie, values, b"", 0)
+    return Found(place_of(job, values), state.tie, values, b"", 0)
 
 
 def _is_distance(key: plan.SortKey) -> bool:
@@ -462,15 +392,4 @@ def _is_distance(key: plan.SortKey) -> bool:
     return isinstance(key.expression, plan.Call) and key.expression.function.name in (
         "VECTORDISTANCE",
         "_VECTORSCORE",
-    )
-
-
-def _place_of(job: QueryJob, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return _turned_keys(job, tuple(map(order_key, values)))
-
-
-def _turned_keys(job: QueryJob, keys: tuple[tuple[Any, ...], ...]) -> tuple[Any, ...]:
-    return tuple(
-        Descending(key) if sort.descending else key
-        for sort, key in zip(job.query.order_by, keys, strict=True)
     )

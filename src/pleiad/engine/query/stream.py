@@ -7,11 +7,14 @@ for the next page, and gathered again where it is gone.
 A page ends where its physical partition does, as the service's do: its gateway asks one partition after the other. Only
 one whose size nobody has asked for may be empty there. A client that knows no query plans and asks for a size gets
 its pages filled, which spares requests.
+
+Items that are given as they are, are sifted by the few properties that their filter looks at: only those that pass are
+read whole, and one that was changed meanwhile passes or not as it is then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -21,6 +24,7 @@ from pleiad.engine.query.gather import rows_read
 from pleiad.engine.query.glances import Looked, places_found, row_of
 from pleiad.engine.query.job import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.scan import GLANCES_MOST, Scan
+from pleiad.partition.partition import Partition
 from pleiad.query.measure import size_of
 from pleiad.query.pace import Pace
 from pleiad.query.routing import key_values
@@ -84,6 +88,11 @@ class StreamPage:
         self.keys_met: set[Any] = set()
         """Keys of glances that come to nothing new for DISTINCT, and to no steps beyond those of loading them."""
         self._room_bytes = job.container.limits.response_bytes
+        self.is_skimmed = job.pushdown.is_whole and job.query.plain.gives_each
+        """Whether results that are skipped need not be looked at."""
+        self._lsns = (
+            {each: each.lsn for each in job.partitions} if job.names and job.query.gives_items else {}
+        )
 
     @property
     def is_full(self) -> bool:
@@ -94,20 +103,44 @@ class StreamPage:
         """Whether the page has as many results as were asked for; then there is a next one, be it empty."""
         return len(self.results) >= self._job.request.items_max
 
+    @property
+    def results_most(self) -> int:
+        """How many results have room at most."""
+        most = self._job.request.items_max - len(self.results)
+        return most if self.left is None else min(most, self.left)
+
+    def give(self, text: bytes) -> None:
+        """Adds a result."""
+        self.results.append(text)
+        self._room_bytes -= len(text)
+        if self.left is not None:
+            self.left -= 1
+
+    def skip_all(self, glances: Sequence[Glance]) -> int:
+        """Skips rows that are results each; how many."""
+        self.skip -= len(glances)
+        self._job.tally.items_loaded += len(glances)
+        self._job.tally.bytes_loaded += sum([glance[1] for glance in glances])
+        return len(glances)
+
+    def is_unchanged(self, row: Row) -> bool:
+        """Whether a row is as it was when the page began."""
+        return row.lsn <= self._lsns.get(self._job.container.map.find(row.epk), 0)
+
+    def passes(self, row: Row) -> bool:
+        """Whether a row passes the filter as it is now."""
+        job = self._job
+        return not job.container.is_expired(row, job.now) and job.execution.matches(job.filtered_item_of(row))
+
     def take_found(self, rows: Sequence[Row]) -> int:
         """Adds rows that are results as they are; how many of them are used up."""
-        most = self._job.request.items_max - len(self.results)
-        if self.left is not None:
-            most = min(most, self.left)
+        most = self.results_most
         skipped = min(self.skip, len(rows))
         self.skip -= skipped
         for number, text in enumerate(self._job.container.render_all(rows[skipped : skipped + most])):
             if self._room_bytes <= 0:
                 return skipped + number
-            self.results.append(text)
-            self._room_bytes -= len(text)
-            if self.left is not None:
-                self.left -= 1
+            self.give(text)
         return min(skipped + most, len(rows))
 
     def take(self, row: Row, key: Any = _NO_KEY) -> bool:
@@ -145,11 +178,7 @@ class StreamPage:
             if self.skip:
                 self.skip -= 1
                 continue
-            text = value if isinstance(value, bytes) else render(value)
-            self.results.append(text)
-            self._room_bytes -= len(text)
-            if self.left is not None:
-                self.left -= 1
+            self.give(value if isinstance(value, bytes) else render(value))
         return True
 
     def _values(self, row: Row) -> Iterator[Any]:
@@ -198,13 +227,7 @@ async def _page_of_walk(
     ends_with_partition = job.request.ends_with_partition and is_plain
     tells_end = _tells_end(job)
     while not stream.is_full and not scan.is_done:
-        rows: Sequence[Row] | Sequence[Glance]
-        if job.names:
-            rows = await scan.glances(_chunk_rows(job, tells_end, GLANCES_MOST), ends_with_partition)
-            taken = await job.pace.run(_take_glances, job, stream, rows) if rows else 0
-        else:
-            rows = await scan.chunk(_chunk_rows(job, tells_end), job.first_rows, ends_with_partition)
-            taken = await job.pace.run(_take_all, job, stream, rows)
+        rows, taken = await _taken_next(job, stream, scan, tells_end, ends_with_partition)
         last = rows[-1] if rows else None
         job.first_rows = None
         if taken < len(rows):
@@ -224,6 +247,32 @@ async def _page_of_walk(
         name = job.container.kept.keep(job.kept_mark, stream.seen, stream.seen.size_bytes)
     position = tuple(scan.position())
     return stream.results, StreamPageState(position, scan.is_next_visited, stream.remainder(), name)
+
+
+async def _taken_next(
+    job: QueryJob, stream: StreamPage, scan: Scan, tells_end: bool, is_by_partition: bool
+) -> tuple[Sequence[Row] | Sequence[Glance], int]:
+    """The next rows of the walk, or glances at them, and how many of them the page has used up."""
+    rows: Sequence[Row]
+    glances: Sequence[Glance]
+    if stream.skip and stream.is_skimmed and job.first_rows is None:
+        scan.look_at(())
+        glances = await scan.glances(min(GLANCES_MOST, stream.skip), is_by_partition)
+        return glances, stream.skip_all(glances)
+    if job.names:
+        scan.look_at(job.names)
+        glances = await scan.glances(_chunk_rows(job, tells_end, GLANCES_MOST), is_by_partition)
+        if not glances:
+            return glances, 0
+        if not job.query.gives_items:
+            return glances, await job.pace.run(_take_glances, job, stream, glances)
+        if (taken := await _take_sifted(job, stream, scan.partition, glances)) is not None:
+            return glances, taken
+        job.names = ()
+        scan.stop_after(None, glances)
+    scan.look_at(None)
+    rows = await scan.chunk(_chunk_rows(job, tells_end), job.first_rows, is_by_partition)
+    return rows, await job.pace.run(_take_all, job, stream, rows)
 
 
 async def _seen_before(job: QueryJob, state: StreamPageState) -> Seen:
@@ -284,7 +333,7 @@ def _take_all(job: QueryJob, stream: StreamPage, rows: Sequence[Row]) -> int:
 
 def _take_glances(job: QueryJob, stream: StreamPage, glances: Sequence[Glance]) -> int:
     """The same for glances, of which those are left out that come to nothing."""
-    looked = Looked.of(glances)
+    looked = Looked(glances)
     taken = len(glances)
     wanted: Iterable[int] = range(taken)
     keys = looked.keys if stream.seen is not None else None
@@ -308,6 +357,53 @@ def _take_glances(job: QueryJob, stream: StreamPage, glances: Sequence[Glance]) 
     job.tally.items_loaded += taken
     job.tally.bytes_loaded += sum(looked.sizes[:taken])
     return taken
+
+
+async def _take_sifted(
+    job: QueryJob, stream: StreamPage, partition: Partition, glances: Sequence[Glance]
+) -> int | None:
+    """Adds the items that pass the filter, which alone are read whole, until the page is full.
+
+    How many glances are used up; None, and nothing is added, where items are to be looked at one by one.
+    """
+    looked = Looked(glances)
+    found = await job.pace.run(places_found, job, looked)
+    if found is None:
+        return None
+    passing = [place for place, number in enumerate(looked.numbers) if number in found]
+    skipped = min(stream.skip, len(passing))
+    stream.skip -= skipped
+    passing = passing[skipped:]
+    wanted = passing[: stream.results_most]
+    rows = {row.number: row for row in await partition.find_many([looked.numbers[place] for place in wanted])}
+    taken = await job.pace.run(
+        _take_read, job, stream, [(place, looked.numbers[place]) for place in wanted], rows
+    )
+    if taken is None:
+        # What is beyond was not read; it may be wanted where some of it is gone.
+        taken = passing[len(wanted)] if len(wanted) < len(passing) else len(glances)
+    job.tally.items_loaded += taken
+    job.tally.bytes_loaded += sum(looked.sizes[:taken])
+    return taken
+
+
+def _take_read(
+    job: QueryJob, stream: StreamPage, wanted: Sequence[tuple[int, int]], rows: Mapping[int, Row]
+) -> int | None:
+    """Adds items; how many glances are used up where the page ends before them all."""
+    before = job.pace.steps
+    try:
+        for place, number in wanted:
+            row = rows.get(number)
+            if row is None:
+                continue
+            if stream.is_unchanged(row) or stream.passes(row):
+                stream.give(job.container.render(row))
+            if stream.is_full or (job.pace.pauses and job.is_out_of_time()):
+                return place + 1
+        return None
+    finally:
+        job.pace.steps = before  # they were evaluated before
 
 
 def _tells_end(job: QueryJob) -> bool:

@@ -200,7 +200,7 @@ class _GroupGathering:
             return None
         alike = Alike.of(looked) if self._takes_alike else None
         if alike is None:
-            self._takes_alike = self._takes_alike and len(looked.numbers) < _ROWS_TELLING
+            self._takes_alike = self._takes_alike and len(looked) < _ROWS_TELLING
         else:
             found = evaluated(self.job, self._loop, alike.first)
             if found is None:
@@ -218,7 +218,7 @@ class _GroupGathering:
     def _take_columns(self, looked: Looked, columns: Sequence[str | plan.Constant]) -> int | None:
         """Takes in rows of which nothing has to be evaluated."""
         job = self.job
-        taken = 1 if job.is_out_of_time() else len(looked.numbers)
+        taken = 1 if job.is_out_of_time() else len(looked)
         job.pace.worked(taken)
         texts = dict(zip(job.names, looked.texts, strict=True))
         values = [

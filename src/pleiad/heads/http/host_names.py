@@ -28,9 +28,10 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 class HostNames:
     """Decides whether a request was sent to a name of this server."""
 
-    def __init__(self, bound: str, given: Iterable[str] = ()) -> None:
+    def __init__(self, bound: str, given: Iterable[str] = (), region: str | None = None) -> None:
         self._takes_addresses = bound in _WILDCARDS
-        names = {_normal(name) for name in (bound, *given, *machine_names()) if name}
+        self._region = region
+        names = {_normal(name) for name in (bound, *given, region, *machine_names()) if name}
         self._names = {name for name in names if isinstance(name, str)}
         self._addresses = {name for name in names if not isinstance(name, str)}
         self.known: set[bytes | None] = {None}
@@ -51,6 +52,15 @@ class HostNames:
         if request.target[:1] != b"/" and b"://" in request.target:
             # The absolute form names the host a second time, and this one counts.
             self._check(request.target.partition(b"://")[2].partition(b"/")[0])
+
+    def region(self, host: str) -> str:
+        """The host and port of the account's region for who asked by `host`: the same, unless another was given."""
+        match = _HOST.fullmatch(host.strip().encode("ascii", "replace")) if self._region else None
+        if not self._region or match is None:
+            return host
+        name = self._region.removeprefix("[").removesuffix("]")
+        name = f"[{name}]" if ":" in name else name
+        return name if match[2] is None else f"{name}:{match[2].decode()}"
 
     def _check(self, host: bytes) -> None:
         match = _HOST.fullmatch(host.strip())

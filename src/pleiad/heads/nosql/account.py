@@ -1,6 +1,7 @@
 """The account: where to send requests, and how consistent reads are.
 
-The endpoint is built from the request's own Host, so that clients behind port mapping find their way back.
+The endpoint is built from the request's own Host, so that clients behind port mapping find their way back, unless the
+operator gave another name for it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 from pleiad import charge
 from pleiad.engine.consistency import Consistency
+from pleiad.heads.http.host_names import HostNames
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.render import resource_answer
 from pleiad.server.http.failures import BAD_HEADER
@@ -48,38 +50,46 @@ _STALENESS = {"maxStalenessPrefix": 10, "maxIntervalInSeconds": 5}
 """The bounds of bounded staleness for one region: versions and seconds. On one machine no read comes near them."""
 
 
-async def read(call: Call) -> Response:
-    """The account document, for a version of the protocol that there is, or may be one day."""
-    version = call.text(_VERSION)
-    if version and (not _DATE.fullmatch(version) or (version <= _LISTED_UNTIL and version not in _LISTED)):
-        raise BAD_HEADER(name=_VERSION.decode(), value=version[:100], hint=" There is no such version.")
-    # The name it was asked by, which the head has found to be one of the server's own.
-    host = call.text(b"host") or "localhost"
-    endpoint = f"{'https' if call.request.secure else 'http'}://{host}/"
-    # The region that the emulator says it is in, which programs written for it may name.
-    location = {"name": "South Central US", "databaseAccountEndpoint": endpoint}
-    # One, so that a client in direct mode asks once for a strong read, which is charged here as the two it stands for.
-    replicas = {"minReplicaSetSize": 1, "maxReplicasetSize": 1}
-    account = {
-        "_self": "",
-        "id": ACCOUNT_ID,
-        "_rid": "pleiad.documents.azure.com",
-        "media": "//media/",
-        "addresses": "//addresses/",
-        "_dbs": "//dbs/",
-        "writableLocations": [location],
-        "readableLocations": [location],
-        "enableMultipleWriteLocations": False,
-        "enablePerPartitionFailoverBehavior": False,
-        "continuousBackupEnabled": False,
-        "enableNRegionSynchronousCommit": False,
-        "userReplicationPolicy": {"asyncReplication": False, **replicas},
-        "userConsistencyPolicy": _consistency_policy(call.engine.consistency),
-        "systemReplicationPolicy": replicas,
-        "readPolicy": {"primaryReadCoefficient": 1, "secondaryReadCoefficient": 1},
-        "queryEngineConfiguration": _QUERY_ENGINE,
-    }
-    return resource_answer(200, call, charge.Charge(()), account)
+class AccountOperations:
+    """The one operation on the account, which knows the names of the server."""
+
+    def __init__(self, hosts: HostNames) -> None:
+        self._hosts = hosts
+
+    async def read(self, call: Call) -> Response:
+        """The account document, for a version of the protocol that there is, or may be one day."""
+        version = call.text(_VERSION)
+        if version and (
+            not _DATE.fullmatch(version) or (version <= _LISTED_UNTIL and version not in _LISTED)
+        ):
+            raise BAD_HEADER(name=_VERSION.decode(), value=version[:100], hint=" There is no such version.")
+        # The name it was asked by, which the head has found to be one of the server's own.
+        host = call.text(b"host") or "localhost"
+        endpoint = f"{'https' if call.request.secure else 'http'}://{self._hosts.region(host)}/"
+        # The region that the emulator says it is in, which programs written for it may name.
+        location = {"name": "South Central US", "databaseAccountEndpoint": endpoint}
+        # One, so that a client in direct mode asks once for a strong read, which is charged as the two it stands for.
+        replicas = {"minReplicaSetSize": 1, "maxReplicasetSize": 1}
+        account = {
+            "_self": "",
+            "id": ACCOUNT_ID,
+            "_rid": "pleiad.documents.azure.com",
+            "media": "//media/",
+            "addresses": "//addresses/",
+            "_dbs": "//dbs/",
+            "writableLocations": [location],
+            "readableLocations": [location],
+            "enableMultipleWriteLocations": False,
+            "enablePerPartitionFailoverBehavior": False,
+            "continuousBackupEnabled": False,
+            "enableNRegionSynchronousCommit": False,
+            "userReplicationPolicy": {"asyncReplication": False, **replicas},
+            "userConsistencyPolicy": _consistency_policy(call.engine.consistency),
+            "systemReplicationPolicy": replicas,
+            "readPolicy": {"primaryReadCoefficient": 1, "secondaryReadCoefficient": 1},
+            "queryEngineConfiguration": _QUERY_ENGINE,
+        }
+        return resource_answer(200, call, charge.Charge(()), account)
 
 
 def _consistency_policy(level: Consistency) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from pleiad.heads.explorer.page import ExplorerPage
 from pleiad.heads.http.host_names import HostNames
 from pleiad.heads.http.route import Choice, Handler, Methods, Route
 from pleiad.heads.nosql import encoding
+from pleiad.heads.nosql.account import AccountOperations
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.call import AnswerForm, Call
 from pleiad.heads.nosql.callers import HeaderCallers
@@ -68,7 +69,9 @@ class NoSqlHead:
         self._limits = desk.limits
         self._authenticator = authenticator
         self._callers = HeaderCallers(authenticator)
-        self.routes: Mapping[str, Methods[Call]] = routes(UserOperations(authenticator), direct)
+        self.routes: Mapping[str, Methods[Call]] = routes(
+            UserOperations(authenticator), AccountOperations(self._hosts), direct
+        )
         """Every path that is served, with a star where a name stands."""
         if admin is not None:
             self.routes = {**self.routes, **admin.routes()}

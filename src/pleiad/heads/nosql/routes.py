@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pleiad.engine.operation import Operation
 from pleiad.heads.http.route import Choice, Handler, Methods, Route
 from pleiad.heads.nosql import (
-    account,
     batch,
     changes,
     conflicts,
@@ -19,6 +18,7 @@ from pleiad.heads.nosql import (
     queries,
     scripts,
 )
+from pleiad.heads.nosql.account import AccountOperations
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.direct import addresses, barrier
 from pleiad.heads.nosql.users import UserOperations
@@ -80,7 +80,9 @@ def _child(users: UserOperations, read: Operation, replaced: Operation, deleted:
     }
 
 
-def routes(users: UserOperations, direct: bool = True) -> dict[str, Methods[Call]]:
+def routes(
+    users: UserOperations, account: AccountOperations, direct: bool = True
+) -> dict[str, Methods[Call]]:
     """Every path of the protocol, with a star where a name or rid stands; `direct` says whether there are addresses."""
     return {
         "": {"GET": Route(Operation.READ_ACCOUNT, account.read)},

@@ -143,6 +143,8 @@ def check_plan(plan: CopyPlan, engine: Engine) -> None:
     source = find_container(engine, plan.source)
     database = engine.database(plan.target.database)
     target = engine.catalog.find(Kind.CONTAINER, database.rid, plan.target.container)
+    if any(each is not None and each.properties.get("ttlPropertyPath") for each in (source, target)):
+        raise _bad("a container whose 'ttlPropertyPath' says what time to live counts from cannot be copied")
     if target is None:
         # Whatever would stop the copy at its first step is said to whoever asks for it.
         definition = plan.target_definition(source)

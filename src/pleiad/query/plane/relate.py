@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 from pleiad.query.plane.arrangement import Piece, parts, pieces
 from pleiad.query.plane.exact import Place, middle
 from pleiad.query.plane.shapes import Area, Cuts, LineShape, PointShape, Shape, Standing
+from pleiad.values.salt import salted
 
 
 def intersects(a: Shape, b: Shape) -> bool:
@@ -62,10 +63,10 @@ def is_inside(a: Shape, b: Shape) -> bool:
         return False
     if isinstance(a, PointShape):
         return b.standing(a.position) is Standing.INSIDE
-    edge: set[Place] = set()
-    reached: set[Place] = set()
+    edge: set[Hashable] = set()
+    reached: set[Hashable] = set()
     for piece in pieces(a, b):
-        ends = (piece.start, piece.end)
+        ends = (salted(*piece.start), salted(*piece.end))
         if any(piece.one):
             if not all(piece.two):
                 return False
@@ -105,14 +106,14 @@ def _corners(shape: LineShape | Area) -> Iterator[Place]:
 
 def _share_a_piece(a: LineShape | Area, b: Area) -> bool:
     """True when there is a piece, or the end of a piece, of both."""
-    of_a: set[Place] = set()
-    of_b: set[Place] = set()
+    of_a: set[Hashable] = set()
+    of_b: set[Hashable] = set()
     for piece in pieces(a, b):
         if any(piece.one) and any(piece.two):
             return True
         for of_shape, sides in ((of_a, piece.one), (of_b, piece.two)):
             if any(sides):
-                of_shape.update((piece.start, piece.end))
+                of_shape.update((salted(*piece.start), salted(*piece.end)))
     return not of_a.isdisjoint(of_b)
 
 

@@ -6,13 +6,14 @@ what remains is in one piece.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
 
 from pleiad.query.plane.arrangement import parts
 from pleiad.query.plane.edges import Bands, Edge
 from pleiad.query.plane.exact import Place, Position, is_between, middle, side
 from pleiad.query.plane.shapes import Area, Cuts, Line, Polygon, distinct
+from pleiad.values.salt import salted
 
 _POSITIONS_MIN = 4
 
@@ -82,18 +83,20 @@ def _misplaced(lines: list[list[Position]], edges: list[Edge], touches: Cuts) ->
 
 def _cut_apart(edges: list[Edge], touches: Cuts) -> str | None:
     """A place that, together with others where rings touch, cuts the polygon apart: rings and places form a circle."""
-    group: dict[object, object] = {}
+    group: dict[Hashable, Hashable] = {}
 
-    def first(of: object) -> object:
+    def first(of: Hashable) -> Hashable:
         while group.setdefault(of, of) != of:
             of = group[of]
         return of
 
-    met = dict.fromkeys(
-        (place, edges[number].owner) for number, places in touches.items() for place in places
-    )
-    for place, owner in met:
-        one, other = first(place), first(owner)
+    met = {
+        salted(*place, edges[number].owner): (place, edges[number].owner)
+        for number, places in touches.items()
+        for place in places
+    }
+    for place, owner in met.values():
+        one, other = first(salted(*place)), first(owner)
         if one == other:
             return _said("Interior is disconnected", place)
         group[one] = other

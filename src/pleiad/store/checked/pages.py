@@ -96,6 +96,12 @@ def check_number(row: Row | None, number: int) -> None:
     demand(row is None or row.number == number, PAGES, f"the row {row} for the number {number}")
 
 
+def check_numbers(rows: Sequence[Row], numbers: Sequence[int]) -> None:
+    found = [row.number for row in rows]
+    is_right = len(set(found)) == len(found) and set(found) <= set(numbers)
+    demand(is_right, PAGES, f"the rows {found} for the numbers {list(numbers)}")
+
+
 def check_selected(rows: Iterable[Row], selection: Selection) -> None:
     """Rows of a selection are of its range and alive."""
     found = list(rows)

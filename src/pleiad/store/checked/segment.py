@@ -106,6 +106,12 @@ class CheckedSegment:
         pages.check_number(row, number)
         return row
 
+    async def find_many(self, numbers: Sequence[int]) -> Sequence[Row]:
+        rows = await self._asked(self.inner.find_many(numbers))
+        pages.check_numbers(rows, numbers)
+        pages.check_unique_keys(rows)
+        return rows
+
     async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
         pages.check_limit(limit)
         rows = await self._asked(self.inner.scan(span, after, limit))

@@ -21,7 +21,7 @@ from pleiad.store.commits import CommitCounts
 from pleiad.store.index_use import IndexSettings
 from pleiad.store.moves import CaughtUp, Division, Export, ExportMark, Totals, TotalsChange
 from pleiad.store.postgres import exchange, mutate, rehome, schema, statements
-from pleiad.store.postgres.arrays import byteas, texts
+from pleiad.store.postgres.arrays import byteas, int8s, texts
 from pleiad.store.postgres.connections import Connection, Connections
 from pleiad.store.postgres.group import ReadQueue, WriteQueue
 from pleiad.store.postgres.json_sql import Sql, to_text
@@ -235,6 +235,11 @@ class PostgresSegment:
     async def find(self, number: int) -> Row | None:
         rows = await self._fetch(statements.FIND, (number,))
         return self._row(rows[0]) if rows else None
+
+    async def find_many(self, numbers: Sequence[int]) -> Sequence[Row]:
+        if not numbers:
+            return []
+        return [self._row(row) for row in await self._fetch(statements.FIND_MANY, (int8s(numbers),))]
 
     async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
         # The range of one key, or of one prefix of a key, is narrow: the key index finds its rows, and only their

@@ -119,6 +119,8 @@ class Selecting:
         asked = [to_text(name) for name in names] if len(names) <= NAMES_READ_MAX else []
         text = "CASE WHEN item.doc IS NULL THEN convert_from(item.body, 'UTF8')::json -> %s::text END"
         body = "CASE WHEN item.doc IS NOT NULL THEN item.body END" if asked else "item.body"
+        if not names:
+            body = "NULL::bytea"
         columns = Sql(
             f"item.number, item.size_bytes, {body}" + f", ({text})::text" * len(asked), tuple(asked)
         )

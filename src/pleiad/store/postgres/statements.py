@@ -10,6 +10,7 @@ READ_SEVERAL = (
     "JOIN {s}.item AS item ON item.epk = wanted.epk AND item.id = wanted.id"
 )
 FIND = f"SELECT {ROW} FROM {{s}}.item AS item WHERE item.number = %s"
+FIND_MANY = f"SELECT {ROW} FROM {{s}}.item AS item WHERE item.number = ANY(%b::bigint[])"
 # IS TRUE, or the planner would find a wide range by the key index and sort all of it for every page.
 SCAN = (
     f"SELECT {ROW} FROM {{s}}.item AS item WHERE item.number > %s AND (item.epk >= %s AND item.epk < %s) IS TRUE "

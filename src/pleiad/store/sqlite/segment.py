@@ -73,6 +73,15 @@ class SqliteSegment(SegmentFile):
         return None if found is None else checked_row(found)
 
     @guarded
+    async def find_many(self, numbers: Sequence[int]) -> Sequence[Row]:
+        reading = self._reading()
+        if reading is None:
+            return []
+        execute = reading.connection.cursor().execute
+        found: list[Any] = [execute(statements.FIND, (number,)).fetchone() for number in numbers]
+        return [checked_row(columns) for columns in found if columns is not None]
+
+    @guarded
     async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
         reading = self._reading()
         if reading is None:

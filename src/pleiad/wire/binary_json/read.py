@@ -102,8 +102,9 @@ class _Reader:
     def __init__(self, data: bytes, text_bytes_max: int) -> None:
         self.data = data
         self.spare_bytes = text_bytes_max
-        self.referred: dict[int, str] = {}
-        """The strings that references led to, by the places of their markers."""
+        self.referred: dict[bytes, str] = {}
+        """The strings that references led to, by the places of their markers as they are written: numbers of a client
+        could be chosen so that each look-up takes long."""
 
     def value(self, place: int, end: int, depth: int) -> tuple[Any, int]:
         """The value at a place, which must end before `end`, and the place behind it."""
@@ -164,14 +165,15 @@ def _system_string(reader: _Reader, marker: int, place: int, end: int, depth: in
 
 
 def _reference(reader: _Reader, marker: int, place: int, end: int, depth: int) -> tuple[str, int]:
-    target, behind = reader.number(place + 1, marker - 0xC2, end)
-    text = reader.referred.get(target)
+    written, behind = reader.cut(place + 1, marker - 0xC2, end)
+    text = reader.referred.get(written)
     if text is None:
+        target = int.from_bytes(written, "little")
         aim = reader.data[target] if 0 < target < place else 0xFF
         if not _IS_STRING[aim] or 0xC3 <= aim <= 0xC6:
             raise MalformedError(f"the reference at byte {place} leads to byte {target}, where no string is")
         text, _ = _READERS[aim](reader, aim, target, place, 0)
-        reader.referred[target] = text
+        reader.referred[written] = text
     reader.spend(len(text) + _SEPARATOR_BYTES)
     return text, behind
 

@@ -159,11 +159,11 @@ def test_what_is_written_while_a_copy_is_held_is_in_the_copy(server: RunningServ
 
 def test_a_hold_ends_by_its_time_and_by_clearing_all_faults(server: RunningServer) -> None:
     place = Place(server)
-    hold = server.faults.hold("committing", seconds=0.3)
+    hold = server.faults.hold("committing", seconds=3)
     began = time.monotonic()
     splitting = place.start(split)
     splitting.join(SECONDS_MAX)
-    assert time.monotonic() - began >= 0.25
+    assert time.monotonic() - began >= 2.9
     assert hold.hits >= 1
     assert server.faults.list() == []
     server.faults.hold("preparing")

@@ -172,7 +172,8 @@ def test_the_last_hour_tells_each_minute_of_what_was_done_in_it(run: Run) -> Non
     assert running["ru"] == 1
     of_account = account.get("history")["minutes"]
     assert of_account[-2]["requests"]["upsert"] == 20
-    assert of_account[-2]["requests"]["metadata_write"] == 2
+    # The container was made before the first look, which may have been in another minute.
+    assert sum(minute["requests"].get("metadata_write", 0) for minute in of_account) == 2
     assert of_account[-2]["ru"] == pytest.approx(first["ru"], abs=0.1)
 
 

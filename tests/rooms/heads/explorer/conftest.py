@@ -10,6 +10,7 @@ import pytest
 
 from pleiad.testing.start import RunningServer
 from tests.stores import StartServer
+from tests.waiting import SECONDS_MAX
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def ask(server: RunningServer) -> Ask:
     """Sends one request, unsigned unless the headers say otherwise."""
 
     def send(path: str, headers: Mapping[str, str] | None = None, method: str = "GET") -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SECONDS_MAX)
         try:
             connection.request(method, path, headers=dict(headers or {}))
             answer = connection.getresponse()

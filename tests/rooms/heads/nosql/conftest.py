@@ -22,6 +22,7 @@ from pleiad.node import Node, Settings
 from pleiad.testing.start import RunningServer
 from tests.coroutines import LoopThread
 from tests.stores import StartServer, StoreOf
+from tests.waiting import SECONDS_MAX
 
 PARTITION_KEY = "x-ms-documentdb-partitionkey"
 IDLE_SECONDS_MAX = 60
@@ -121,7 +122,7 @@ class Wire:
         if time.monotonic() - self._used_at > IDLE_SECONDS_MAX:
             self.close()
         if self._connection is None:
-            self._connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+            self._connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=SECONDS_MAX)
         self._used_at = time.monotonic()
         try:
             self._connection.request(method, path, body, dict(headers))

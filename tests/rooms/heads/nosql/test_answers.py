@@ -347,6 +347,14 @@ def test_a_name_that_the_operator_gives_is_taken(wire: Any) -> None:
         assert named.send("GET", [], headers={"Host": "other.example.com"}).status == 400
 
 
+def test_the_region_may_have_another_name_than_the_account(wire: Any) -> None:
+    """The emulator for Windows tells 127.0.0.1 whoever asks; programs take it for a region beside `localhost`."""
+    with wire.serve(Settings(port=0, region_host="127.0.0.1")) as named:
+        account = named.send("GET", [], headers={"Host": "localhost:8081"}).json
+        for locations in (account["writableLocations"], account["readableLocations"]):
+            assert [place["databaseAccountEndpoint"] for place in locations] == ["http://127.0.0.1:8081/"]
+
+
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:3000"])
 def test_pages_of_other_origins_get_no_leave_to_read_answers(origin: str, wire: Any) -> None:
     asked = {

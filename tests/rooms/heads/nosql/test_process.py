@@ -14,6 +14,7 @@ import pytest
 
 from pleiad.testing.start import RunningServer
 from tests.stores import StoreOf
+from tests.waiting import SECONDS_MAX
 
 OWN_KEY = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldC1zZWNyZXQ="
 GROWTH_MB_MAX = 12
@@ -55,7 +56,7 @@ class ChildServer:
     def stop(self) -> str:
         """Stops the server; everything it ever wrote."""
         self.process.terminate()
-        rest, _ = self.process.communicate(timeout=120)
+        rest, _ = self.process.communicate(timeout=SECONDS_MAX)
         self._file.close()
         return self.banner + rest + self.output.read_text(errors="replace")
 
