@@ -58,10 +58,9 @@ class PointCreates:
     def find(self, request: Request) -> tuple[Container, Key] | None:
         """Where an item is to be created, if that can be done the short way and the master key has signed it."""
         headers, path, body = request.headers, request.target, request.body
-        engine, named = self._desk.engine_at_hand, headers.get(key_header.NAME)
+        named = headers.get(key_header.NAME)
         if (
-            engine is None
-            or named is None
+            named is None
             or len(named) > key_header.REMEMBERED_BYTES_MAX
             or not OPTIONS.isdisjoint(headers)
             or headers.get(b"host") not in self._known_hosts
@@ -72,7 +71,8 @@ class PointCreates:
             or headers.get(_UPSERT, b"false").lower() != b"false"
         ):
             return None
-        container = engine.at_work.by_link.get(path[: -len(_LINK_END)])
+        engine = self._desk.engine_at_hand
+        container = None if engine is None else engine.at_work.by_link.get(path[: -len(_LINK_END)])
         if container is None or container.recording is not None:
             return None
         rid = container.rid_bytes
