@@ -26,13 +26,14 @@ from azure.cosmos import CosmosClient
 from pleiad.account.keys import EMULATOR_KEY
 from tests.project import ROOT
 from tests.stores import StoreOf
+from tests.waiting import SECONDS_MAX
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request
 
 PICTURES = ROOT / "build" / "explorer"
 READ_ONLY_KEY = base64.b64encode(b"read-only" * 7 + b"!").decode()
-WAIT_MS = 60_000
+WAIT_MS = 1000 * SECONDS_MAX
 WIDE = (1440, 900)
 
 

@@ -44,6 +44,11 @@ def embedding_dimensions(policy: object, limits: Limits) -> dict[str, int] | Non
             raise _invalid(f"The Vector Embedding Policy contains an invalid Path: {path}.")
         if path in found:
             raise _invalid(f"Duplicate Path :{path} found in Vector Embedding Policy.")
+        if type(dimensions) is int and dimensions < 0:
+            # The Python client's tests look for these words; of 0 the service has others.
+            raise _invalid(
+                f"The Vector Embedding Policy has Dimensions:{dimensions} which is no positive integer."
+            )
         if type(dimensions) is not int or dimensions < 1:
             problem = f"invalid Dimensions:{dimensions}, it should be positive integer"
             raise _invalid(f"The Vector Embedding Policy has {problem}.")

@@ -48,6 +48,10 @@ def test_search_policies_are_kept_as_given() -> None:
             "has invalid Dimensions:0, it should be positive integer",
         ),
         (
+            {"vectorEmbeddingPolicy": {"vectorEmbeddings": [{"path": "/v", "dimensions": -1}]}},
+            "The Vector Embedding Policy has Dimensions:-1",
+        ),
+        (
             {"vectorEmbeddingPolicy": {"vectorEmbeddings": [{"path": "/v", "dimensions": 3}] * 2}},
             "Duplicate Path :/v found in Vector Embedding Policy.",
         ),

@@ -27,8 +27,9 @@ from pleiad.heads.nosql.callers import HeaderCallers
 from pleiad.heads.nosql.encoding import BINARY_START, OFFER, WISH
 from pleiad.heads.nosql.point_create import PointCreates
 from pleiad.heads.nosql.point_read import PointReads
-from pleiad.heads.nosql.render import HTTP_LINES
+from pleiad.heads.nosql.render import HTTP_LINES, SIMPLE_TOKEN_LINES
 from pleiad.heads.nosql.routes import routes
+from pleiad.heads.nosql.session_token import VECTORS_SINCE
 from pleiad.heads.nosql.users import UserOperations
 from pleiad.server.http.failures import METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND
 from pleiad.server.http.message import ConnectionCut, Request, Response
@@ -86,7 +87,7 @@ class NoSqlHead:
         self._short_ways: dict[str, ShortWay] = {"GET": self.point_reads.answer, "POST": creates.answer}
 
     def admit(
-        self, request: Request, form: AnswerForm = HTTP_LINES, activity_id: str = ""
+        self, request: Request, form: AnswerForm | None = None, activity_id: str = ""
     ) -> Response | None:
         """The gate of the server: whether a request may send its body, by who asks and not yet by what for.
 
@@ -94,6 +95,7 @@ class NoSqlHead:
         """
         began_at = perf_counter()
         activity_id = activity_id or self._activity_id(request)
+        form = form or _http_form(request.headers)
         try:
             call = self.call_of(request, began_at, form, activity_id)
             if self._authenticator.proves_master_key(request.method, call.raw_path, request.headers):
@@ -114,7 +116,7 @@ class NoSqlHead:
     def answer(
         self,
         request: Request,
-        form: AnswerForm = HTTP_LINES,
+        form: AnswerForm | None = None,
         activity_id: str = "",
         guard: Guard | None = None,
     ) -> Response | Coroutine[Any, Any, Response]:
@@ -123,6 +125,7 @@ class NoSqlHead:
         Another transport than HTTP has a form and an activity id of its own. A guard is asked before the operation
         runs, when its caller is known to be allowed to run it.
         """
+        form = form or _http_form(request.headers)
         if form is HTTP_LINES and (short_way := self._short_ways.get(request.method)) is not None:
             said = short_way(request)
             if said is not None:
@@ -218,6 +221,13 @@ class NoSqlHead:
         return route.choose(call) if isinstance(route, Choice) else route
 
 
+def _http_form(headers: Mapping[bytes, bytes]) -> AnswerForm:
+    """The form in which the client of a request over HTTP reads answers; without a version it knows the newest."""
+    version = headers.get(_VERSION)
+    return SIMPLE_TOKEN_LINES if version and version < VECTORS_SINCE else HTTP_LINES
+
+
+_VERSION = b"x-ms-version"
 _ITEM_PATH = re.compile(rb"/+dbs/[^/]+/colls/[^/]+/docs/[^/?]*\?")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from time import perf_counter
@@ -109,7 +110,42 @@ class HttpLines:
         return Response(status_of(error), told, failure_body(error, activity_id))
 
 
+class SimpleTokenLines(HttpLines):
+    """The same for a client that knows session tokens in their old form only."""
+
+    def of_items(
+        self,
+        call: Call,
+        container: Container,
+        partition: Partition,
+        charge_ru: float,
+        etag: str,
+        item_lsn: int,
+        more: Pairs,
+    ) -> bytes:
+        told = super().of_items(call, container, partition, charge_ru, etag, item_lsn, more)
+        return _TOKEN_LINE.sub(
+            lambda line: session_token.simple(line[0].decode("latin-1")).encode("latin-1"), told
+        )
+
+    def of_pairs(self, pairs: Pairs) -> bytes:
+        return super().of_pairs([(name, _simple(name, text)) for name, text in pairs])
+
+    def failure(self, error: PleiadError, activity_id: str) -> Response:
+        pairs = [("Content-Type", "application/json"), *failure_pairs(error, activity_id)]
+        return Response(status_of(error), self.of_pairs(pairs), failure_body(error, activity_id))
+
+
+_TOKEN_NAME = "x-ms-session-token"
+_TOKEN_LINE = re.compile(rb"(?m)^x-ms-session-token: .*")
+
+
+def _simple(name: str, text: str) -> str:
+    return session_token.simple(text) if name == _TOKEN_NAME else text
+
+
 HTTP_LINES = HttpLines()
+SIMPLE_TOKEN_LINES = SimpleTokenLines()
 
 
 def _items_lines(

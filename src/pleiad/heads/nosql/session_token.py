@@ -1,16 +1,22 @@
 """Session tokens: what a reader has seen, as clients carry it from answer to request.
 
 A token is a comma list of `range:version#lsn`; the version is the number of the container. The old form `range:lsn` has
-none.
+none. Clients of the protocol before `VECTORS_SINCE` read the old form only, and are answered with it; either is taken
+from any client.
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from pleiad.engine.session import Seen, Session
 from pleiad.heads.nosql.failures import BAD_SESSION_TOKEN
 
+VECTORS_SINCE = b"2018-06-18"
+"""The version of the protocol from which on tokens name a version beside the LSN."""
+
+_VECTOR = re.compile(r"([^:,\s]+):\d+#(\d+)")
 _SHOWN_CHARS_MAX = 200
 REMEMBERED_CHARS_MAX = 4_096
 """Longer tokens are read each time, so that what is remembered has a bound."""
@@ -19,6 +25,11 @@ REMEMBERED_CHARS_MAX = 4_096
 def written(range_id: str, container_number: int, lsn: int) -> str:
     """The token of one physical partition."""
     return f"{range_id}:{container_number}#{lsn}"
+
+
+def simple(token: str) -> str:
+    """A token in the old form."""
+    return _VECTOR.sub(r"\1:\2", token)
 
 
 def read(token: str) -> Session:

@@ -13,6 +13,7 @@ from pleiad.heads.nosql.direct import replica_path
 TEXTS = 20
 LONG_BYTES = 60_000
 KEPT_BYTES_MAX = 200_000
+TRIES = 10
 
 
 def session(number: int) -> None:
@@ -30,11 +31,17 @@ def path(number: int) -> None:
 
 @pytest.mark.parametrize("read", [session, key, path])
 def test_long_texts_of_clients_are_not_remembered(read: Callable[[int], None]) -> None:
+    # Other threads of the process may take memory meanwhile; other texts would be remembered just so.
+    assert any(kept_bytes(read, turn * TEXTS) < KEPT_BYTES_MAX for turn in range(TRIES))
+
+
+def kept_bytes(read: Callable[[int], None], first: int) -> int:
+    """What the process holds after texts were read, and did not before."""
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
-        for number in range(TEXTS):
+        for number in range(first, first + TEXTS):
             read(number)
-        assert tracemalloc.get_traced_memory()[0] - before < KEPT_BYTES_MAX
+        return tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
