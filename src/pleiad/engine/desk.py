@@ -44,7 +44,9 @@ _log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.001
 _OK = 200
+_CREATED = 201
 _READ = Operation.READ_ITEM.kind
+_CREATE = Operation.CREATE_ITEM.kind
 _NAME_CHARACTERS_MAX = 255
 """How much of a name observers are told: what is longer names nothing."""
 
@@ -73,7 +75,8 @@ class Desk:
         self.move_to(engine)
         self._activity_ids = _activity_ids()
         self.limits = engine.limits
-        self._waiting_count = 0
+        self.waiting_count = 0
+        """The visits that wait for something, and the creates that were none: while there are any, it is not quiet."""
         """The visits that wait for something of their engine; others begin and end in one turn of the loop."""
         self._quiet_ends: asyncio.Event | None = None
 
@@ -96,7 +99,7 @@ class Desk:
         self._quiet_ends = asyncio.Event()
         end = perf_counter() + seconds_max
         try:
-            while self._waiting_count:
+            while self.waiting_count:
                 if perf_counter() > end:
                     raise TimeoutError(f"requests are still under way after {seconds_max:g} s")
                 await asyncio.sleep(_LOOK_SECONDS)
@@ -142,7 +145,7 @@ class Desk:
     def engine_at_hand(self) -> Engine | None:
         """The engine, while what the master key asks for is held up by nothing and looked at by nobody.
 
-        It is for point reads alone; who is not proved to have that key is a visit.
+        It is for point reads and creates alone; who is not proved to have that key is a visit.
         """
         is_free = not self._faults.rules and self._quiet_ends is None and not self._observers.all
         return self._engine if is_free else None
@@ -168,7 +171,7 @@ class Desk:
         """The answer to a request that has to wait, or that has failed."""
         if self._quiet_ends is not None:
             await self._let_quiet_end(begun)
-        self._waiting_count += 1
+        self.waiting_count += 1
         try:
             answer = await begun
         except PleiadError as error:
@@ -178,7 +181,7 @@ class Desk:
         except Exception:
             answer = self._broken(visit, told)
         finally:
-            self._waiting_count -= 1
+            self.waiting_count -= 1
         self._count(visit, answer)
         return answer
 
@@ -242,6 +245,13 @@ class Desk:
         partition.latencies[taken] += 1
         if container.recording is not None and row is not None:
             container.recording.add_brief((began_at, _READ, key, row.id, cost.ru, row.size_bytes))
+
+    def count_create(self, container: Container, key: Key, answer: ItemAnswer, began_at: float) -> None:
+        """Counts a create that is done, and was no visit; nobody recorded its container when it began."""
+        partition, cost = answer[:2]
+        container.heat.note(key, cost.ru)
+        taken = container.traffic.note(_CREATE, _CREATED, perf_counter() - began_at, cost.ru)
+        partition.latencies[taken] += 1
 
     def _record(self, visit: Visit, status: int) -> None:
         """Leaves the record of a request of any kind, where its container is recorded."""

@@ -13,7 +13,8 @@ from pleiad.engine import container
 from pleiad.engine.operation import Operation
 from pleiad.heads.nosql import key_header, routes
 from pleiad.heads.nosql.auth import Authenticator
-from pleiad.heads.nosql.point_read import PointReads, Sought
+from pleiad.heads.nosql.point_create import PointCreates
+from pleiad.heads.nosql.point_read import PointReads
 from pleiad.item import body
 from pleiad.store.rows import Row
 from pleiad.store.segments import WAIT, Waiting
@@ -90,12 +91,13 @@ def without_short_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is at hand, remembered or seen at a glance from now on."""
     with_rows_waited_for(monkeypatch)
     monkeypatch.setattr(PointReads, "find", lambda *_: None)
+    monkeypatch.setattr(PointCreates, "find", lambda *_: None)
     monkeypatch.setattr(Authenticator, "proves_master_key", lambda *_: False)
     monkeypatch.setattr(key_header, "REMEMBERED_BYTES_MAX", 0)
     monkeypatch.setattr(container, "_PLACE_CHARACTERS_MAX", -1)
     monkeypatch.setattr(body, "_is_plainly_shallow", lambda *_: False)
     monkeypatch.setattr(Applier, "_create", lambda *_: None)
-    monkeypatch.setattr(routes, "_MARKS", frozenset({b"x-ms-date"}))
+    monkeypatch.setattr(routes, "MARKS", frozenset({b"x-ms-date"}))
 
 
 def requests(account: Account) -> Iterator[tuple[Try, Operation, dict[str, str], Any]]:
@@ -148,6 +150,20 @@ def _lasting(operation: Operation, answer: Answer) -> tuple[dict[str, str], byte
     return headers, _RANDOM_ETAG.sub(b"", text)
 
 
+def note_found(
+    monkeypatch: pytest.MonkeyPatch, short_way: type[PointReads | PointCreates], found: dict[type, bool]
+) -> None:
+    """Has it noted whether some request went a short way."""
+    find: Any = short_way.find
+
+    def noted(*asked: Any) -> Any:
+        sought = find(*asked)
+        found[short_way] = found.get(short_way, False) or sought is not None
+        return sought
+
+    monkeypatch.setattr(short_way, "find", noted)
+
+
 def figures(account: Account) -> list[tuple[str, int, int, float]]:
     """What the desk has counted."""
     return [
@@ -161,18 +177,14 @@ async def test_every_operation_is_answered_alike_without_what_is_known_already(
     account: OpenAccount, monkeypatch: pytest.MonkeyPatch, has_fault: bool
 ) -> None:
     monkeypatch.setattr(time, "time", lambda: float(NOW))
-    find, found = PointReads.find, []
-
-    def noted(*asked: Any) -> Sought | None:
-        sought = find(*asked)
-        found.append(sought is not None)
-        return sought
-
-    monkeypatch.setattr(PointReads, "find", noted)
+    found: dict[type, bool] = {}
+    for short_way in (PointReads, PointCreates):
+        note_found(monkeypatch, short_way, found)
     async with account("short") as opened:
         short, counted = await answers(opened, has_fault), figures(opened)
     # While there is a fault every request is looked at.
-    assert any(found) is not has_fault
+    assert found[PointReads] is not has_fault
+    assert has_fault or found[PointCreates]
     without_short_ways(monkeypatch)
     async with account("long") as opened:
         for one, other in zip(short, await answers(opened, has_fault), strict=True):

@@ -25,6 +25,7 @@ from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.call import AnswerForm, Call
 from pleiad.heads.nosql.callers import HeaderCallers
 from pleiad.heads.nosql.encoding import BINARY_START, OFFER, WISH
+from pleiad.heads.nosql.point_create import PointCreates
 from pleiad.heads.nosql.point_read import PointReads
 from pleiad.heads.nosql.render import HTTP_LINES, SIMPLE_TOKEN_LINES
 from pleiad.heads.nosql.routes import routes
@@ -45,6 +46,8 @@ _BINARY_WHERE_OFFERED = frozenset(
 _BINARY_WHERE_WISHED = _BINARY_WHERE_OFFERED | {Operation.LIST_ITEMS, Operation.READ_CHANGES}
 """Operations whose answers may be binary JSON: patches, batches, scripts and metadata never are."""
 
+ShortWay = Callable[[Request], Response | Coroutine[Any, Any, Response] | None]
+"""The answer to a request for which nothing has to be found out, at once or when it is awaited; None for others."""
 Guard = Callable[[Call], Awaitable[None] | None]
 """Raises where a request cannot be served as it was sent: at once, or when it is awaited."""
 
@@ -80,6 +83,8 @@ class NoSqlHead:
         self._by_length = _by_length(self.routes)
         self.point_reads = PointReads(desk, authenticator, self._known_hosts, self.call_of)
         """The short way of most requests."""
+        creates = PointCreates(desk, authenticator, self._known_hosts, self.call_of)
+        self._short_ways: dict[str, ShortWay] = {"GET": self.point_reads.answer, "POST": creates.answer}
 
     def admit(
         self, request: Request, form: AnswerForm | None = None, activity_id: str = ""
@@ -121,8 +126,8 @@ class NoSqlHead:
         runs, when its caller is known to be allowed to run it.
         """
         form = form or _http_form(request.headers)
-        if form is HTTP_LINES and request.method == "GET":
-            said = self.point_reads.answer(request)
+        if form is HTTP_LINES and (short_way := self._short_ways.get(request.method)) is not None:
+            said = short_way(request)
             if said is not None:
                 return said if isinstance(said, Response) else unless_cut(said)
         began_at = perf_counter()

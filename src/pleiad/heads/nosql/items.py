@@ -30,6 +30,8 @@ _DIRECTIVES = ("", "default", "include", "exclude", "0", "1", "2")
 EXCLUDE_LINKS = b"x-ms-exclude-system-properties"
 _PRE_TRIGGERS = b"x-ms-documentdb-pre-trigger-include"
 _POST_TRIGGERS = b"x-ms-documentdb-post-trigger-include"
+TRIGGERS = frozenset({_PRE_TRIGGERS, _POST_TRIGGERS, _DIRECTIVE})
+"""Headers of which `names_triggers` takes note."""
 
 
 def opened(call: Call) -> Container | None:

@@ -66,7 +66,7 @@ class PointReads:
         partition, cost, row, _, _, _ = answer
         assert row is not None  # where there is none the read has failed
         etag = container.etag(row)
-        told = HTTP_LINES.of_read(
+        told = HTTP_LINES.of_item(
             request, activity_id, began_at, container, partition, cost.ru, etag, row.lsn
         )
         self._desk.count_read(container, key, answer, began_at)

@@ -87,7 +87,7 @@ class HttpLines:
             block += _lines(more)
         return block.encode("latin-1")
 
-    def of_read(
+    def of_item(
         self,
         request: Request,
         activity_id: str,
@@ -98,7 +98,7 @@ class HttpLines:
         etag: str,
         item_lsn: int,
     ) -> bytes:
-        """What the answer to a point read tells that gives its item."""
+        """What the answer to a point read or a create tells of its item."""
         block = _items_lines(container, partition, charge_ru, activity_id, began_at)
         return (block + _item_lines(request, request.target, etag, item_lsn)).encode("latin-1")
 

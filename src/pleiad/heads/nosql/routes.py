@@ -32,7 +32,7 @@ _FEED = Route(Operation.LIST_ITEMS, items.feed_page)
 _CHANGES = Route(Operation.READ_CHANGES, changes.page)
 
 
-_MARKS = frozenset(
+MARKS = frozenset(
     {
         b"x-ms-cosmos-is-query-plan-request",
         b"x-ms-documentdb-isquery",
@@ -45,7 +45,7 @@ _MARKS = frozenset(
 
 def _post_items(call: Call) -> Route[Call]:
     headers = call.request.headers
-    if _MARKS.isdisjoint(headers) and b"query" not in headers.get(b"content-type", b""):
+    if MARKS.isdisjoint(headers) and b"query" not in headers.get(b"content-type", b""):
         return _CREATE
     if call.flag(b"x-ms-cosmos-is-query-plan-request"):
         return _PLAN

@@ -50,6 +50,7 @@ _TTL_OF = "SELECT number, epk, id, lsn, ts, ttl, size_bytes, terms FROM item WHE
 _LOGICAL_BYTES = "SELECT coalesce(sum(size_bytes), 0) FROM item WHERE epk = ?1"
 
 Execute = Callable[..., apsw.Cursor]
+_new = tuple.__new__
 
 
 @dataclass(slots=True)
@@ -193,13 +194,15 @@ class Applier:
         ):
             return None
         lsn = counters.lsn + 1
-        row = mutation.row_after(counters.partition << SEQUENCE_BITS | counters.next_sequence, lsn, write.now)
-        body = stored_body(self._execute, mutation.body)
+        number = counters.partition << SEQUENCE_BITS | counters.next_sequence
+        _, epk, id, text, own_bytes, terms, ttl, _, _, _ = mutation
+        row = _new(Row, (number, epk, id, lsn, write.now, ttl, own_bytes, terms, text))
+        body = stored_body(self._execute, text)
         self._execute(_INSERT_NEW, (*row[:8], body, checksum_of(row, body)))
         if not self._changes():
             return None
         if write.keep_versions:
-            self._versions.note_put(write, mutation, body, lsn, row.number, is_new=True)
+            self._versions.note_put(write, mutation, body, lsn, number, is_new=True)
         counters.next_sequence += 1
         counters.items += 1
         counters.size_bytes = size_bytes
