@@ -76,8 +76,7 @@ class Desk:
         self._activity_ids = _activity_ids()
         self.limits = engine.limits
         self.waiting_count = 0
-        """The visits that wait for something, and the creates that were none: while there are any, it is not quiet."""
-        """The visits that wait for something of their engine; others begin and end in one turn of the loop."""
+        """Visits and creates that wait for something of their engine; others begin and end in one turn of the loop."""
         self._quiet_ends: asyncio.Event | None = None
 
     def move_to(self, engine: Engine) -> None:

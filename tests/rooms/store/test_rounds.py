@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -14,9 +15,10 @@ import pytest
 from pleiad.errors import REQUEST_TIMEOUT, PleiadError
 from pleiad.store.rows import Mutation, PartitionWrite, Result, Verb
 from pleiad.store.sqlite.file_system import FileSystem, file_system_of
-from pleiad.store.sqlite.rounds import SHARED_FILES_MIN, SyncCosts
+from pleiad.store.sqlite.rounds import SHARED_FILES_MIN, Commit, CommitRounds, Member, SyncCosts
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.store import SqliteStore
+from pleiad.store.sqlite.threads import DiskThreads
 from tests.waiting import until
 
 EPK = bytes(16)
@@ -214,3 +216,47 @@ def test_files_are_synced_together_only_while_that_is_the_cheaper_way() -> None:
         costs.note(4, True, 0.002)
     chosen = [costs.together_pays(4) for _ in range(64)]
     assert chosen.count(False) == 2, "now and then the dearer way is gone, to see whether it still is"
+
+
+class _Good(Member):
+    """Commits nothing, and knows how often it was told of it."""
+
+    def __init__(self) -> None:
+        self._told = 0
+
+    def begin_commit(self, may_share: bool) -> Commit | None:
+        return Commit(lambda: None, self._ended, True)
+
+    def _ended(self, failure: BaseException | None) -> None:
+        assert failure is None
+        self._told += 1
+
+    def was_told(self, times: int) -> bool:
+        return self._told == times
+
+
+class _FailsToBegin(Member):
+    def begin_commit(self, may_share: bool) -> Commit | None:
+        raise RuntimeError("nobody foresaw this")
+
+
+class _FailsToEnd(Member):
+    def begin_commit(self, may_share: bool) -> Commit | None:
+        return Commit(lambda: None, self._ended, True)
+
+    def _ended(self, failure: BaseException | None) -> None:
+        raise RuntimeError("nobody foresaw this")
+
+
+@pytest.mark.parametrize("durable", [True, False])
+@pytest.mark.parametrize("bad", [_FailsToBegin, _FailsToEnd])
+async def test_a_member_that_fails_in_an_unforeseen_way_stops_neither_the_others_nor_the_next_round(
+    bad: type[Member], durable: bool
+) -> None:
+    threads = DiskThreads(1)
+    rounds, good = CommitRounds(threads, durable, None), _Good()
+    for told in (1, 2):
+        rounds.join(bad())
+        rounds.join(good)
+        assert await until(partial(good.was_told, told))
+    threads.stop()

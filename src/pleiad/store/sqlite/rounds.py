@@ -11,11 +11,13 @@ wrote to the file system, so what both ways took lately decides between them.
 Invariants
 - A member is told of the end of its commit after everything is on disk that the round had to put there.
 - Each member of a round is told once, of its own failure or of that of the sync that all of them share.
+- What a member raises is its own affair: the others are committed, and the next round begins.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -23,6 +25,8 @@ from typing import NamedTuple
 
 from pleiad.store.sqlite.file_system import FileSystem, UnsyncedError
 from pleiad.store.sqlite.threads import DiskThreads
+
+_log = logging.getLogger(__name__)
 
 SHARED_FILES_MIN = 3
 """From this many files on, one sync of the file system may be cheaper than one for each of them."""
@@ -80,6 +84,15 @@ def _average(before: float | None, newest: float) -> float:
     return newest if before is None else before + _NEWEST_SHARE * (newest - before)
 
 
+def _begun(member: Member, may_share: bool) -> Commit | None:
+    """The commit that a member begins; one that fails beyond what it foresees costs the others nothing."""
+    try:
+        return member.begin_commit(may_share)
+    except Exception:
+        _log.exception("a segment could not begin its commit")
+        return None
+
+
 class CommitRounds:
     """The rounds of one store; without a file system that can be synced as a whole, every commit syncs itself."""
 
@@ -105,7 +118,7 @@ class CommitRounds:
     def _begin(self) -> None:
         members, self._joined = self._joined, []
         may_share = self._file_system is not None and self._costs.together_pays(len(members))
-        commits = [commit for member in members if (commit := member.begin_commit(may_share)) is not None]
+        commits = [commit for member in members if (commit := _begun(member, may_share)) is not None]
         failures: list[BaseException | None] = []
         if commits and self._durable:
             self._threads.run(
@@ -143,7 +156,10 @@ class CommitRounds:
 
     def _end(self, commits: list[Commit], failures: list[BaseException | None]) -> None:
         for commit, failure in zip(commits, failures, strict=True):
-            commit.ended(failure)
+            try:
+                commit.ended(failure)
+            except Exception:
+                _log.exception("what a segment committed could not be told")
         self._is_running = False
         if self._joined:
             self._schedule()
