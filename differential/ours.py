@@ -11,8 +11,8 @@ from typing import Any, Final
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.query import QueryContext
-from pleiad.query.gateway_plan import gateway_plan
-from pleiad.query.parameters import parameter_values
+from pleiad.query.bind.parameters import parameter_values
+from pleiad.query.client_plan.plan import gateway_plan
 from pleiad.query.run import Query
 from pleiad.values.undefined import UNDEFINED
 

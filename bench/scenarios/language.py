@@ -15,8 +15,8 @@ from bench.load import LoadProcess
 from bench.report import Bar, FamilyReport
 from bench.settings import Settings
 from pleiad.limits import Limits
-from pleiad.query.bind import bind
-from pleiad.query.parser import parse
+from pleiad.query.bind.statements import bind
+from pleiad.query.syntax.parser import parse
 
 _CONDITIONS = " AND ".join(
     f"(c.field{number} = {number} OR STARTSWITH(c.name{number}, 'prefix{number}') AND c.value{number} >= {number}.5)"

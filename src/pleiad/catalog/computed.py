@@ -10,10 +10,11 @@ import orjson
 from pleiad.errors import PleiadError
 from pleiad.index.policy import parse_rule
 from pleiad.limits import Limits
-from pleiad.query import Query, ast, compile_query
-from pleiad.query.bind_expressions import AGGREGATES
+from pleiad.query import Query, compile_query
+from pleiad.query.bind.expressions import AGGREGATES
 from pleiad.query.errors import plain_error
 from pleiad.query.functions.registry import REGISTRY
+from pleiad.query.syntax import ast
 
 _INVALID: Final = "One of the specified inputs is invalid"
 _NAMES_RESERVED: Final = frozenset({"id", "_rid", "_ts", "_etag", "_self", "_attachments"})

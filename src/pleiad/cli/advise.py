@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pleiad.cli.options import server_options
-from pleiad.cli.progress_line import ProgressLine
-from pleiad.cli.words import counted
+from pleiad.cli.view.progress_line import ProgressLine
+from pleiad.cli.view.words import counted
 from pleiad.limits import Limits
 
 if TYPE_CHECKING:
@@ -350,7 +350,7 @@ def _container(
 def _show(report: Report, as_json: bool, html_file: Path | None) -> None:
     from pleiad.advise.html import page_of
     from pleiad.advise.report import to_json
-    from pleiad.cli.advice_view import text_of
+    from pleiad.cli.view.advice import text_of
 
     if html_file is not None:
         try:

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from pleiad.cli.options import asking, server_options
-from pleiad.cli.progress_line import ProgressLine
-from pleiad.cli.table import table
-from pleiad.cli.words import counted
+from pleiad.cli.view.progress_line import ProgressLine
+from pleiad.cli.view.table import table
+from pleiad.cli.view.words import counted
 from pleiad.client.admin import Admin
 from pleiad.job.backup.make import make_backup
 from pleiad.job.backup.manifest import BackupError

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from pleiad.cli.progress_line import ProgressLine
-from pleiad.cli.words import counted
+from pleiad.cli.view.progress_line import ProgressLine
+from pleiad.cli.view.words import counted
 from pleiad.job.backup.manifest import BackupError, faults_of, read_manifest
 from pleiad.job.check import CheckError, CheckReport, Tell, check_directory
 from pleiad.store.postgres.database import SCHEMES, DriverMissingError, driver, or_of_driver

@@ -10,9 +10,9 @@ from typing import IO, Any
 import click
 
 from pleiad.cli.options import asking, complete_names, container_names, server_options
-from pleiad.cli.progress_line import ProgressLine, bar, duration
-from pleiad.cli.table import shown, table
-from pleiad.cli.words import counted
+from pleiad.cli.view.progress_line import ProgressLine, bar, duration
+from pleiad.cli.view.table import shown, table
+from pleiad.cli.view.words import counted
 from pleiad.client.admin import Admin
 
 _POLL_SECONDS = 0.2

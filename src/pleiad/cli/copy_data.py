@@ -8,8 +8,8 @@ import time
 import apsw
 import click
 
-from pleiad.cli.progress_line import ProgressLine, duration
-from pleiad.cli.words import counted
+from pleiad.cli.view.progress_line import ProgressLine, duration
+from pleiad.cli.view.words import counted
 from pleiad.errors import PleiadError
 from pleiad.job.copy_data import Copied, CopyProgress, CopyStage, copy_account
 from pleiad.job.place import CopyError, DataPlace, opened_alone, parse_place

@@ -8,9 +8,9 @@ from typing import IO, Any
 
 import click
 
-from pleiad.cli.item_view import definition_shown, json_option, system_option
 from pleiad.cli.options import complete_names, database_or_container, opening, server_options
-from pleiad.cli.table import json_text, shown
+from pleiad.cli.view.item import definition_shown, json_option, system_option
+from pleiad.cli.view.table import json_text, shown
 from pleiad.client.account import Account, Throughput
 from pleiad.client.admin import RequestRefusedError
 

@@ -11,8 +11,8 @@ import click
 from pleiad.cli.closed_pipe import drop_output
 from pleiad.cli.import_ import chosen_form, one_letter
 from pleiad.cli.options import container_names, server_options
-from pleiad.cli.progress_line import ProgressLine
-from pleiad.cli.words import counted
+from pleiad.cli.view.progress_line import ProgressLine
+from pleiad.cli.view.words import counted
 from pleiad.client.admin import RequestRefusedError
 from pleiad.client.connection import Connection, ConnectionFailedError
 from pleiad.client.containers import FoundContainer, find_container

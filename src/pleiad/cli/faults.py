@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from pleiad.cli.options import asking, database_or_container, server_options
-from pleiad.cli.table import json_text, shown
-from pleiad.cli.words import counted
+from pleiad.cli.view.table import json_text, shown
+from pleiad.cli.view.words import counted
 from pleiad.engine.faults import BY_WORD, OPERATIONS, SECONDS_DEFAULT
 from pleiad.engine.phase import HOLDABLE
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from pleiad.cli.item_view import item_shown, json_option, system_option
 from pleiad.cli.items import charge_text, container_argument, key_of_item, key_option, telling
 from pleiad.cli.options import opening, server_options
-from pleiad.cli.table import json_text
+from pleiad.cli.view.item import item_shown, json_option, system_option
+from pleiad.cli.view.table import json_text
 
 
 @click.command()

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from pleiad.cli.options import container_names, server_options
-from pleiad.cli.progress_line import ProgressLine
-from pleiad.cli.table import shown
-from pleiad.cli.words import counted
+from pleiad.cli.view.progress_line import ProgressLine
+from pleiad.cli.view.table import shown
+from pleiad.cli.view.words import counted
 from pleiad.client.admin import RequestRefusedError
 from pleiad.client.bulk import BulkWriter
 from pleiad.client.connection import Connection, ConnectionFailedError

@@ -10,7 +10,7 @@ import click
 
 from pleiad.cli.key import KEY_HELP, definition_of, key_of, key_text, key_values
 from pleiad.cli.options import Command, complete_names, container_names
-from pleiad.cli.table import shown
+from pleiad.cli.view.table import shown
 from pleiad.client.account import Account
 from pleiad.client.admin import RequestRefusedError
 from pleiad.client.connection import Answer

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pleiad.cli.table import json_text, shown
+from pleiad.cli.view.table import json_text, shown
 
 if TYPE_CHECKING:
     from pleiad.keys.definition import KeyDefinition

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from pleiad.cli.item_view import definition_shown, echo_rows, item_shown, json_option, system_option
 from pleiad.cli.key import KEY_HELP, definition_of, key_values, paths_text
 from pleiad.cli.options import complete_names, database_or_container, opening, server_options
-from pleiad.cli.words import counted, throughput_text
+from pleiad.cli.view.item import definition_shown, echo_rows, item_shown, json_option, system_option
+from pleiad.cli.view.words import counted, throughput_text
 from pleiad.client.account import Account
 
 LIMIT_DEFAULT = 100

@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from pleiad.cli.containers_view import containers_view
 from pleiad.cli.options import complete_names, connected, container_names, server_options
-from pleiad.cli.partition_view import Look, view
-from pleiad.cli.table import json_text
+from pleiad.cli.view.containers import containers_view
+from pleiad.cli.view.partition import Look, view
+from pleiad.cli.view.table import json_text
 from pleiad.client.account import Account
 from pleiad.client.admin import Admin, RequestRefusedError
 from pleiad.client.connection import Connection

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from pleiad.cli.item_view import item_shown, json_option, system_option
 from pleiad.cli.items import charge_text, container_argument, if_match_option, telling
 from pleiad.cli.key import definition_of, key_of
 from pleiad.cli.options import opening, server_options
-from pleiad.cli.table import json_text, shown
+from pleiad.cli.view.item import item_shown, json_option, system_option
+from pleiad.cli.view.table import json_text, shown
 
 _CREATED = 201
 

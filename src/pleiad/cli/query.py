@@ -18,12 +18,12 @@ from urllib.parse import unquote
 import click
 
 from pleiad.cli.closed_pipe import drop_output
-from pleiad.cli.item_view import item_shown, system_option, terminal_columns
 from pleiad.cli.items import container_argument
 from pleiad.cli.key import key_values
 from pleiad.cli.options import server_options
-from pleiad.cli.table import json_text, shown, table, width_of
-from pleiad.cli.words import counted
+from pleiad.cli.view.item import item_shown, system_option, terminal_columns
+from pleiad.cli.view.table import json_text, shown, table, width_of
+from pleiad.cli.view.words import counted
 from pleiad.client.account import KEY_HEADER
 from pleiad.client.admin import Admin, RequestRefusedError
 from pleiad.client.connection import Answer, Connection, ConnectionFailedError

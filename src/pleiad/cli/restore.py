@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from pleiad.cli.progress_line import ProgressLine
-from pleiad.cli.words import counted
+from pleiad.cli.view.progress_line import ProgressLine
+from pleiad.cli.view.words import counted
 from pleiad.job.backup.manifest import BackupError, moment
 from pleiad.job.backup.restore import find_backup
 from pleiad.job.backup.restore import restore as restore_backup

@@ -8,8 +8,8 @@ import click
 
 from pleiad.cli.items import charge_text, if_match_option, key_of_item, key_option, telling
 from pleiad.cli.options import complete_names, database_or_container, opening, server_options
-from pleiad.cli.table import shown
-from pleiad.cli.words import counted
+from pleiad.cli.view.table import shown
+from pleiad.cli.view.words import counted
 from pleiad.client.account import Account
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from pleiad.cli.table import json_text
+from pleiad.cli.view.table import json_text
 
 SEED_DEFAULT = 1
 

@@ -6,7 +6,7 @@ import time
 
 import click
 
-from pleiad.cli.progress_line import ProgressLine
+from pleiad.cli.view.progress_line import ProgressLine
 from pleiad.client.admin import Admin
 
 _POLL_SECONDS = 0.2

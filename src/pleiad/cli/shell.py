@@ -18,7 +18,7 @@ import click
 from pleiad.cli.completion import NOT_HERE, Completion
 from pleiad.cli.main import VERBS, cli
 from pleiad.cli.options import complete_names, database_or_container, opening, server_options
-from pleiad.cli.table import shown
+from pleiad.cli.view.table import shown
 
 try:
     import readline

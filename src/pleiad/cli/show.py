@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from pleiad.cli.item_view import definition_shown, json_option, system_option
 from pleiad.cli.key import definition_of, paths_text
 from pleiad.cli.options import complete_names, database_or_container, opening, server_options
-from pleiad.cli.table import json_text, shown
-from pleiad.cli.words import counted, throughput_text
+from pleiad.cli.view.item import definition_shown, json_option, system_option
+from pleiad.cli.view.table import json_text, shown
+from pleiad.cli.view.words import counted, throughput_text
 from pleiad.client.account import Throughput
 
 Lines = list[tuple[str, str]]

@@ -7,8 +7,8 @@ import click
 from pleiad.cli.items import container_argument
 from pleiad.cli.options import asking, server_options
 from pleiad.cli.settled import wait_until_settled
-from pleiad.cli.table import shown
-from pleiad.cli.words import counted
+from pleiad.cli.view.table import shown
+from pleiad.cli.view.words import counted
 
 
 @click.command()

@@ -11,8 +11,8 @@ import click
 
 from pleiad.cli.options import asking, server_options
 from pleiad.cli.partitions import look_of_terminal
-from pleiad.cli.table import json_text, table
-from pleiad.cli.words import counted
+from pleiad.cli.view.table import json_text, table
+from pleiad.cli.view.words import counted
 from pleiad.client.admin import Admin
 
 ORDERS = {"ru": "RU/s", "ms": "ms", "fan-out": "fan-out", "requests": "req/s"}

@@ -15,8 +15,8 @@ import click
 
 from pleiad.cli.options import asking, container_names, server_options
 from pleiad.cli.partitions import look_of_terminal
-from pleiad.cli.table import json_text, table
-from pleiad.cli.words import counted
+from pleiad.cli.view.table import json_text, table
+from pleiad.cli.view.words import counted
 from pleiad.limits import size_text
 from pleiad.workload import record
 from pleiad.workload.record import BadLine

@@ -22,7 +22,7 @@ from pleiad.item.body import load
 from pleiad.keys.range import WHOLE
 from pleiad.keys.value import KeyValue
 from pleiad.partition.partition import Partition
-from pleiad.query.print import is_plain_name
+from pleiad.query.syntax.print import is_plain_name
 from pleiad.query.values import hash_key
 from pleiad.store.rows import Row
 

@@ -24,7 +24,7 @@ from typing import Any, Final
 import orjson
 
 from pleiad.limits import Limits
-from pleiad.query.changed_paths import changed_paths
+from pleiad.query.paths.changed import changed_paths
 from pleiad.workload.hashing import Hasher
 from pleiad.workload.record import line_of
 from pleiad.workload.ring import Place, Ring

@@ -13,7 +13,7 @@ from __future__ import annotations
 from pleiad.query.cache import compile_condition, compile_query, compile_tree, compile_turn, known_query
 from pleiad.query.context import QueryContext
 from pleiad.query.run import Execution, Query
-from pleiad.query.tree import TreeText
+from pleiad.query.syntax.tree import TreeText
 
 __all__ = [
     "Execution",

@@ -10,10 +10,11 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
 from pleiad.limits import Limits
-from pleiad.query import ast, errors
+from pleiad.query import errors
 from pleiad.query.pace import Pace
 from pleiad.query.run import LONG_TEXT_CHARS, Query
-from pleiad.query.tree import TreeText
+from pleiad.query.syntax import ast
+from pleiad.query.syntax.tree import TreeText
 
 QUERIES_MAX: Final = 1_000
 _CONDITION_PREFIX: Final = "SELECT * "

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from pleiad.errors import PleiadError
 from pleiad.query import plan, values
-from pleiad.query.ast import SubqueryKind
 from pleiad.query.context import QueryContext
 from pleiad.query.functions import REGISTRY
 from pleiad.query.functions.numbers import whole
 from pleiad.query.like import prefix_of
 from pleiad.query.pace import in_turns
+from pleiad.query.syntax.ast import SubqueryKind
 from pleiad.values.undefined import UNDEFINED
 
 _BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {

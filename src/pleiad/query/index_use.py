@@ -23,10 +23,10 @@ from typing import Any, Final
 
 from pleiad.index.policy import ELEMENT, Composite, IndexingPolicy, Steps
 from pleiad.query import plan
-from pleiad.query.ast import SubqueryKind
 from pleiad.query.like import like_parts
 from pleiad.query.order_rules import SortPath, matching_composite, sort_paths
-from pleiad.query.places import IsIndexed, Places, item_block, path_text, policy_paths
+from pleiad.query.paths.places import IsIndexed, Places, item_block, path_text, policy_paths
+from pleiad.query.syntax.ast import SubqueryKind
 
 ENTRIES_MAX: Final = 32
 _COMPOSITE_PATHS_MAX: Final = 8

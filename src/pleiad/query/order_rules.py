@@ -16,9 +16,9 @@ from typing import Any, Final
 
 from pleiad.index.policy import Composite, IndexingPolicy, Steps
 from pleiad.query import errors, plan
-from pleiad.query.bind_order import is_correlated
+from pleiad.query.bind.order import is_correlated
 from pleiad.query.pace import in_turns
-from pleiad.query.places import Places, policy_paths
+from pleiad.query.paths.places import Places, policy_paths
 
 NO_COMPOSITE: Final = (
     "The order by query does not have a corresponding composite index that it can be served from."

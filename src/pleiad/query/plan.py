@@ -12,9 +12,9 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
 
-from pleiad.query.ast import SubqueryKind
 from pleiad.query.functions.registry import Function
 from pleiad.query.pace import worked
+from pleiad.query.syntax.ast import SubqueryKind
 
 _NODE_STEPS = 8
 

@@ -29,10 +29,10 @@ from typing import Any, Final
 from pleiad.index.policy import ELEMENT, Steps
 from pleiad.item.body import SYSTEM_PROPERTIES
 from pleiad.query import plan
-from pleiad.query.ast import SubqueryKind
 from pleiad.query.like import like_parts, literal_of
 from pleiad.query.pace import in_turns
-from pleiad.query.places import IsIndexed, Places, item_block, policy_paths
+from pleiad.query.paths.places import IsIndexed, Places, item_block, policy_paths
+from pleiad.query.syntax.ast import SubqueryKind
 from pleiad.query.values import EXACT_INT, hash_key, is_number, normal
 from pleiad.store.selection import Bound, PathOrder, Predicate, Scalar
 from pleiad.values.undefined import UNDEFINED

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from pleiad.query.bind_rank import weights_error
+from pleiad.query.bind.rank import weights_error
 from pleiad.query.context import QueryContext
 from pleiad.query.functions import fulltext, vector
 from pleiad.query.functions.registry import Function

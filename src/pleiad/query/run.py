@@ -20,11 +20,12 @@ import orjson
 
 from pleiad.errors import PleiadError
 from pleiad.limits import MB, Limits
-from pleiad.query import ast, errors, plan
+from pleiad.query import errors, plan
 from pleiad.query.aggregate import Groups
-from pleiad.query.bind import bind
-from pleiad.query.compile import Factory, builds, compile_plan
-from pleiad.query.compile_support import tag_of
+from pleiad.query.bind.parameters import parameters_hold
+from pleiad.query.bind.statements import bind
+from pleiad.query.compile.factory import Factory, builds, compile_plan
+from pleiad.query.compile.support import tag_of
 from pleiad.query.context import QueryContext
 from pleiad.query.facts import (
     Plainness,
@@ -36,15 +37,15 @@ from pleiad.query.facts import (
     read_names,
     shared_arguments,
 )
-from pleiad.query.filter_paths import FilterPaths, filter_paths
 from pleiad.query.measure import RESULT_BYTES_MAX, rendered, size_of
 from pleiad.query.pace import Pace, in_turns
-from pleiad.query.parameters import parameters_hold
-from pleiad.query.parser import check_count, parse
+from pleiad.query.paths.compared import FilterPaths, filter_paths
 from pleiad.query.rank import Ranking
-from pleiad.query.rewrite import text_without_filter
 from pleiad.query.sorting import Descending, paced_sort
-from pleiad.query.tree import checked_text
+from pleiad.query.syntax import ast
+from pleiad.query.syntax.parser import check_count, parse
+from pleiad.query.syntax.rewrite import text_without_filter
+from pleiad.query.syntax.tree import checked_text
 from pleiad.query.values import hash_key, order_key
 from pleiad.values.undefined import UNDEFINED
 

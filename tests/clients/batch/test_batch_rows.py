@@ -9,8 +9,8 @@ import pytest
 from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey
 
 from pleiad import errors
-from pleiad.heads.nosql import batch_rows
-from pleiad.heads.nosql.batch_entry import Result
+from pleiad.heads.nosql.batch import rows as batch_rows
+from pleiad.heads.nosql.batch.entry import Result
 from pleiad.limits import MB
 from pleiad.wire.hybridrow.recordio import read_rows, write_rows
 from pleiad.wire.hybridrow.row import Row, RowCodec

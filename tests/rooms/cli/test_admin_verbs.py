@@ -16,7 +16,7 @@ from azure.cosmos import CosmosClient, PartitionKey
 from click.testing import CliRunner, Result
 
 from pleiad.cli.main import cli
-from pleiad.cli.partition_view import Look, view
+from pleiad.cli.view.partition import Look, view
 from pleiad.limits import Limits
 from pleiad.testing.start import RunningServer
 from tests.stores import StartServer
@@ -107,7 +107,7 @@ def picture(*sizes: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("columns", [30, 40, 60, 80, 100, 200])
 def test_the_picture_fits_the_terminal_and_never_steers_it(columns: int) -> None:
-    from pleiad.cli.table import width_of
+    from pleiad.cli.view.table import width_of
 
     warnings = [{"message": "A long warning about \x1b[31m something. " * 5}]
     text = view(picture(5, 100), warnings, Look(columns))

@@ -16,7 +16,7 @@ from azure.cosmos import CosmosClient, PartitionKey
 from click.testing import CliRunner, Result
 
 from pleiad.cli.main import cli
-from pleiad.cli.table import width_of
+from pleiad.cli.view.table import width_of
 from pleiad.job.item_file.form import Compression, Form
 from pleiad.job.item_file.writer import writing_items
 from pleiad.testing.start import RunningServer

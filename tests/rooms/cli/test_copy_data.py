@@ -19,7 +19,7 @@ import pleiad
 from pleiad.catalog.catalog import UnfinishedCopyError
 from pleiad.cli.copy_data import progress_text
 from pleiad.cli.main import cli
-from pleiad.cli.progress_line import bar, duration, in_columns
+from pleiad.cli.view.progress_line import bar, duration, in_columns
 from pleiad.engine import items
 from pleiad.engine.engine import Engine
 from pleiad.job.copy_data import CopyProgress, CopyStage

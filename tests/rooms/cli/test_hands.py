@@ -13,7 +13,7 @@ from azure.cosmos import CosmosClient, PartitionKey
 from click.testing import CliRunner, Result
 
 from pleiad.cli.main import cli
-from pleiad.cli.table import width_of
+from pleiad.cli.view.table import width_of
 from pleiad.testing.start import RunningServer
 from tests.stores import StartServer
 
@@ -363,7 +363,7 @@ def test_a_missing_server_says_how_to_start_one(arguments: list[str]) -> None:
 
 
 def test_tables_fit_the_terminal(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pleiad.cli.item_view.terminal_columns", lambda: 80)
+    monkeypatch.setattr("pleiad.cli.view.item.terminal_columns", lambda: 80)
     long = {"id": "long", "city": "x" * 100, **{f"property{number}": "y" * 30 for number in range(20)}}
     out(server, "put", "town/people", json.dumps(long))
     for arguments in (

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from pleiad.cli import query as query_verb
 from pleiad.cli.main import cli
-from pleiad.cli.table import json_text, shown, table
+from pleiad.cli.view.table import json_text, shown, table
 from pleiad.client.connection import Answer, Connection, ConnectionFailedError
 from pleiad.testing.start import RunningServer
 from tests.project import ROOT

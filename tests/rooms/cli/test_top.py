@@ -13,8 +13,8 @@ from azure.cosmos import CosmosClient, PartitionKey
 from click.testing import CliRunner
 
 from pleiad.cli.main import cli
-from pleiad.cli.table import width_of
 from pleiad.cli.top import between
+from pleiad.cli.view.table import width_of
 from pleiad.client.admin import Admin
 from pleiad.client.connection import Connection
 from pleiad.engine.watch.busiest import ENTRIES_MAX, FORGOTTEN_SECONDS, Busiest

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from pleiad.cli.main import VERBS, cli, verb
-from pleiad.cli.table import width_of
+from pleiad.cli.view.table import width_of
 from tests.project import ROOT
 from tests.stores import StartServer
 

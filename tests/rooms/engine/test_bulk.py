@@ -16,7 +16,7 @@ from pleiad.engine.batch import ItemOperation, ItemVerb
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.errors import PleiadError
-from pleiad.heads.nosql import batch_text
+from pleiad.heads.nosql.batch import text as batch_text
 from pleiad.item import body
 from pleiad.partition.partition import Partition
 from pleiad.store.rows import Mutation, Outcome, Result

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pleiad.limits import Limits
-from pleiad.query import ast
 from pleiad.query.functions import REGISTRY
-from pleiad.query.parser import parse
+from pleiad.query.syntax import ast
+from pleiad.query.syntax.parser import parse
 from pleiad.values.undefined import UNDEFINED
 
 AGGREGATES = {"COUNT", "SUM", "AVG", "MIN", "MAX", "COUNTIF", "MAKELIST", "MAKESET"}

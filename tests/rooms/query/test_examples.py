@@ -11,9 +11,9 @@ import pytest
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.query import QueryContext, compile_query
-from pleiad.query.gateway_plan import gateway_plan
-from pleiad.query.parser import parse
-from pleiad.query.print import print_query
+from pleiad.query.client_plan.plan import gateway_plan
+from pleiad.query.syntax.parser import parse
+from pleiad.query.syntax.print import print_query
 from pleiad.server.http.failures import status_of
 
 NOT_COMPARABLE = {

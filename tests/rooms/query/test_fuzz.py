@@ -10,7 +10,7 @@ from attack.fuzzing.queries import PIECES, mutated
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.query import QueryContext
-from pleiad.query.gateway_plan import gateway_plan
+from pleiad.query.client_plan.plan import gateway_plan
 from pleiad.query.run import Query
 from pleiad.server.http.failures import status_of
 

@@ -13,9 +13,9 @@ from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.query import QueryContext
 from pleiad.query.functions import REGISTRY
-from pleiad.query.kinds import kind_of_value, kinds
+from pleiad.query.route.kinds import kind_of_value, kinds
+from pleiad.query.route.signatures import MISSING, NUMBER, SIGNATURES, TESTS, call_kinds
 from pleiad.query.run import Query
-from pleiad.query.signatures import MISSING, NUMBER, SIGNATURES, TESTS, call_kinds
 from pleiad.values.undefined import UNDEFINED
 
 LIMITS = Limits()

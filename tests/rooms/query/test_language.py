@@ -11,10 +11,11 @@ import pytest
 from pleiad.errors import PleiadError
 from pleiad.index.policy import IndexingPolicy
 from pleiad.limits import Limits
-from pleiad.query import QueryContext, ast, compile_condition, compile_query
+from pleiad.query import QueryContext, compile_condition, compile_query
 from pleiad.query.order_rules import check_order_by
-from pleiad.query.parser import parse
-from pleiad.query.print import print_expression
+from pleiad.query.syntax import ast
+from pleiad.query.syntax.parser import parse
+from pleiad.query.syntax.print import print_expression
 from pleiad.server.http.failures import status_of
 
 Run = Callable[..., list[Any]]

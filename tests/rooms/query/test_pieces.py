@@ -15,9 +15,9 @@ from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.query import QueryContext, compile_query
 from pleiad.query.cache import QueryCache
-from pleiad.query.gateway_plan import gateway_plan
+from pleiad.query.client_plan.plan import gateway_plan
 from pleiad.query.pace import Pace
-from pleiad.query.routing import KEYS_MAX, key_values
+from pleiad.query.route.keys import KEYS_MAX, key_values
 from pleiad.server.http.failures import status_of
 from pleiad.values.undefined import UNDEFINED
 

@@ -16,9 +16,9 @@ from differential.wild import Wild
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.query import QueryContext
-from pleiad.query.emptiness import gives_nothing
-from pleiad.query.parameters import parameter_values
-from pleiad.query.routing import key_values
+from pleiad.query.bind.parameters import parameter_values
+from pleiad.query.route.emptiness import gives_nothing
+from pleiad.query.route.keys import key_values
 from pleiad.query.run import Query
 from pleiad.values.undefined import UNDEFINED
 

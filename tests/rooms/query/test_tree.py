@@ -10,14 +10,15 @@ import pytest
 from differential.queries import Queries
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
-from pleiad.query import Query, QueryContext, ast, compile_query, compile_tree
-from pleiad.query.gateway_plan import gateway_plan
-from pleiad.query.parser import parse
-from pleiad.query.print import print_query
+from pleiad.query import Query, QueryContext, compile_query, compile_tree
+from pleiad.query.client_plan.plan import gateway_plan
 from pleiad.query.pushdown import path_order, pushdown
-from pleiad.query.routing import key_values
-from pleiad.query.shape import counts
-from pleiad.query.tree import constant, identity
+from pleiad.query.route.keys import key_values
+from pleiad.query.syntax import ast
+from pleiad.query.syntax.parser import parse
+from pleiad.query.syntax.print import print_query
+from pleiad.query.syntax.shape import counts
+from pleiad.query.syntax.tree import constant, identity
 from pleiad.server.http.failures import status_of
 from pleiad.values.scalars import Binary, DateTime, Decimal128, Int64, ObjectId
 from pleiad.values.stored import to_stored

@@ -9,8 +9,8 @@ import pytest
 
 from pleiad.limits import Limits
 from pleiad.query import compile_query
-from pleiad.query.changed_paths import PATHS_MAX, changed_paths
-from pleiad.query.filter_paths import VALUES_MAX
+from pleiad.query.paths.changed import PATHS_MAX, changed_paths
+from pleiad.query.paths.compared import VALUES_MAX
 
 _MANY = ", ".join(map(str, range(VALUES_MAX + 1)))
 

@@ -8,7 +8,7 @@ import pytest
 
 from pleiad.limits import Limits
 from pleiad.query import compile_query
-from pleiad.query.gateway_plan import gateway_plan
+from pleiad.query.client_plan.plan import gateway_plan
 
 
 def vectors(distance: str) -> dict[str, Any]:

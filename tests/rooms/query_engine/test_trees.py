@@ -10,8 +10,9 @@ import pytest
 from pleiad.engine.query.job import prepare
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
-from pleiad.query import TreeText, ast
-from pleiad.query.parser import parse
+from pleiad.query import TreeText
+from pleiad.query.syntax import ast
+from pleiad.query.syntax.parser import parse
 
 TEXTS = (
     *("SELECT * FROM c", "SELECT * FROM c WHERE c.n = @n", "SELECT * FROM c WHERE c.pk = 'p1'"),

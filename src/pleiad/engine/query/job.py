@@ -41,7 +41,7 @@ from pleiad.query.order_rules import check_order_by
 from pleiad.query.pace import Pace, in_turns
 from pleiad.query.pushdown import PathOrder, Pushdown, path_order, pushdown
 from pleiad.query.rank import more_is_nearer
-from pleiad.query.routing import key_values
+from pleiad.query.route.keys import key_values
 from pleiad.query.values import hash_key
 from pleiad.store.predicate import is_addressable
 from pleiad.store.rows import ItemKey, Row

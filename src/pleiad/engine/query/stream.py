@@ -27,7 +27,7 @@ from pleiad.engine.scan import GLANCES_MOST, Scan
 from pleiad.partition.partition import Partition
 from pleiad.query.measure import size_of
 from pleiad.query.pace import Pace
-from pleiad.query.routing import key_values
+from pleiad.query.route.keys import key_values
 from pleiad.query.values import hash_key
 from pleiad.store.rows import Glance, Row
 

@@ -13,7 +13,7 @@ from pleiad.heads.admin.answer import (
 from pleiad.heads.admin.partitions import container_of
 from pleiad.heads.http import key_text
 from pleiad.heads.http.call import HttpCall
-from pleiad.query.places import path_text
+from pleiad.query.paths.places import path_text
 from pleiad.server.http.message import Response
 
 _SAMPLE_DEFAULT = 100

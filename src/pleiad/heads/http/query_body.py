@@ -8,7 +8,7 @@ from pleiad import errors
 from pleiad.engine.beside import beside
 from pleiad.heads.http.call import HttpCall
 from pleiad.item.numbers import has_double, shortest
-from pleiad.query.parameters import parameter_values
+from pleiad.query.bind.parameters import parameter_values
 
 
 class AskedQuery(NamedTuple):

@@ -27,7 +27,7 @@ from pleiad.heads.nosql.render import feed_body, items_answer, resource_answer
 from pleiad.keys.hash import hash_of
 from pleiad.keys.range import disjoint
 from pleiad.query import Query, advice, compile_query, compile_turn
-from pleiad.query.gateway_plan import gateway_plan
+from pleiad.query.client_plan.plan import gateway_plan
 from pleiad.query.index_use import index_use
 from pleiad.query.metrics import QueryMetrics
 from pleiad.query.pace import Pace

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pleiad.engine.operation import Operation
 from pleiad.heads.http.route import Choice, Handler, Methods, Route
 from pleiad.heads.nosql import (
-    batch,
     changes,
     conflicts,
     containers,
@@ -19,6 +18,7 @@ from pleiad.heads.nosql import (
     scripts,
 )
 from pleiad.heads.nosql.account import AccountOperations
+from pleiad.heads.nosql.batch import operation as batch
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.direct import addresses, barrier
 from pleiad.heads.nosql.users import UserOperations

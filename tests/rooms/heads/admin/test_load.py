@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from azure.cosmos import CosmosClient, PartitionKey
 
-from pleiad.cli.containers_view import containers_view
-from pleiad.cli.partition_view import Look, view
+from pleiad.cli.view.containers import containers_view
+from pleiad.cli.view.partition import Look, view
 from pleiad.client.admin import Admin
 from pleiad.client.connection import Connection
 from pleiad.engine import items

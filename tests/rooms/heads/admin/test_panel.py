@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from azure.cosmos import ContainerProxy, CosmosClient, PartitionKey
 
-from pleiad.cli.partition_view import Look, view
+from pleiad.cli.view.partition import Look, view
 from pleiad.engine.watch import chronicle
 from pleiad.limits import Limits
 from pleiad.partition.partition import Partition

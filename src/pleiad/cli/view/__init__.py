@@ -1,0 +1,1 @@
+"""What verbs print: tables, words and lines, and the views of containers, items, partitions and advice."""

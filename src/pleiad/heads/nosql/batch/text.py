@@ -1,0 +1,176 @@
+"""A batch as a JSON array of operations, the form of all clients but one; its answer is an array of results.
+
+The body of each operation goes to the engine as the exact text it has in the request, so numbers keep their digits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from pleiad import errors
+from pleiad.engine.batch import ItemOperation, ItemVerb
+from pleiad.engine.beside import beside
+from pleiad.engine.container import Container
+from pleiad.engine.items import NO_CONDITIONS, Key
+from pleiad.errors import PleiadError
+from pleiad.heads.http import key_text
+from pleiad.heads.nosql.batch.entry import KINDS, Entry, Fields, Result, check_count, entry_of, invalid
+from pleiad.item import scan
+from pleiad.item.body import count_members, is_plain, load, with_names_once
+from pleiad.limits import Limits
+
+# An item may nest as deep as its limit; it stands in an operation in an array, a patched value three deeper.
+_DEPTH_AROUND_VALUE = 5
+_BODY_LAST = re.compile(
+    rb'\{"operationType":"[A-Za-z]++","partitionKey":(?:\[[^\[\]{}"\\]*+\]|\[?"[^"\\]*+"\]?),"resourceBody":'
+)
+"""The start of an operation with a plain key; what follows is the body, where the operation has no fourth field."""
+_WHOLE_WRITES = {kind.value: kind for kind in (ItemVerb.CREATE, ItemVerb.UPSERT, ItemVerb.REPLACE)}
+_PLAIN_FIELDS = frozenset({"operationType", "partitionKey", "resourceBody", "id"})
+_STARTS = {kind: b'{"operationType":"%b","resourceBody":' % kind.value.encode() for kind in ItemVerb}
+
+
+class _NotPlainError(Exception):
+    """A request has more to look at than plain writes have."""
+
+
+async def read(raw: bytes, key: Key | None, container: Container, limits: Limits) -> list[Entry]:
+    """The operations of a request."""
+    return await beside(len(raw), _read, raw, key, container, limits)
+
+
+def _read(raw: bytes, key: Key | None, container: Container, limits: Limits) -> list[Entry]:
+    entries = load(raw)
+    if not isinstance(entries, list):
+        raise errors.BAD_REQUEST(reason="A batch must be a JSON array of operations.")
+    check_count(len(entries), limits.batch_operations)
+    if key is None and (writes := _plain_writes(raw, entries, limits)) is not None:
+        return writes
+    once = with_names_once(raw, count_members(entries, limits.item_depth + _DEPTH_AROUND_VALUE))
+    if once is not raw:
+        _check_fields_once(entries, scan.elements(raw))
+    texts = scan.elements(once)
+    return [
+        entry_of(index, _fields(index, entry, texts[index]), key, container)
+        for index, entry in enumerate(entries)
+    ]
+
+
+def _plain_writes(raw: bytes, entries: list[Any], limits: Limits) -> list[Entry] | None:
+    """The operations of a request as most bulk is: writes of whole items, each with its own key, in compact text.
+
+    Of a text that is what is written for its value, the texts of its parts are what is written for theirs, and nobody
+    has to look for them or to read them again. None, where there is something else to look at.
+    """
+    try:
+        if orjson.dumps(entries) != raw:
+            return None
+        return [_plain_write(entry, limits) for entry in entries]
+    except (_NotPlainError, PleiadError, orjson.JSONEncodeError):
+        return None
+
+
+def _plain_write(entry: Any, limits: Limits) -> Entry:
+    if entry.__class__ is not dict or not _PLAIN_FIELDS.issuperset(entry):
+        raise _NotPlainError
+    kind, key, value = entry.get("operationType"), entry.get("partitionKey"), entry.get("resourceBody")
+    verb, id = _WHOLE_WRITES.get(kind) if kind.__class__ is str else None, entry.get("id", "")
+    if verb is None or value.__class__ is not dict or id.__class__ is not str:
+        raise _NotPlainError
+    if verb is ItemVerb.REPLACE:
+        if not id:
+            raise _NotPlainError
+    else:
+        id = ""
+    if key.__class__ is list and len(key) == 1 and key[0].__class__ is str:
+        own_key: Key = (key[0],)
+    elif key.__class__ is str:
+        own_key = key_text.read(key if key.lstrip().startswith("[") else orjson.dumps([key]).decode())
+    else:
+        raise _NotPlainError
+    body = orjson.dumps(value)
+    if not is_plain(body, limits):
+        raise _NotPlainError
+    return Entry(ItemOperation(verb, id, body, NO_CONDITIONS, own_key, value), False)
+
+
+def _check_fields_once(entries: list[Any], texts: list[bytes]) -> None:
+    """An item may name a property twice, its last value counts; an operation that names its own twice is none."""
+    for index, entry in enumerate(entries):
+        if isinstance(entry, dict) and len(scan.members(texts[index])) > len(entry):
+            raise invalid(index, "a field occurs twice in it.")
+
+
+def _fields(index: int, entry: Any, text: bytes) -> Fields:
+    if not isinstance(entry, dict):
+        raise invalid(index, "it must be an object with an 'operationType'.")
+    given = entry.get("operationType")
+    kind = KINDS.get(given) if isinstance(given, str) else None
+    if kind is None:
+        raise invalid(index, f"its 'operationType' must be one of {', '.join(KINDS)}.")
+    id = entry.get("id")
+    return Fields(
+        kind,
+        id if isinstance(id, str) else "",
+        _body_text(kind, entry, text) if "resourceBody" in entry else None,
+        _etag(index, entry, "ifMatch"),
+        _etag(index, entry, "ifNoneMatch"),
+        _key_text(entry.get("partitionKey")),
+        entry.get("minimalReturnPreference") is True,
+    )
+
+
+def _body_text(kind: ItemVerb, entry: dict[str, Any], text: bytes) -> bytes:
+    """The exact text of an operation's body; the short way for the forms in which clients write whole items."""
+    start = _STARTS[kind]
+    if len(entry) == 2 and text.startswith(start):
+        return text[len(start) : -1]
+    if len(entry) == 3 and (fields := _BODY_LAST.match(text)) is not None:
+        return text[fields.end() : -1]
+    return next(value for name, value, _ in scan.members(text) if name == "resourceBody")
+
+
+def _etag(index: int, entry: dict[str, Any], name: str) -> str | None:
+    value = entry.get(name)
+    if value is not None and not isinstance(value, str):
+        raise invalid(index, f"its '{name}' must be a string.")
+    return value
+
+
+def _key_text(given: Any) -> str | None:
+    """A key as the header has it: clients send that text, or the values themselves."""
+    if given is None or (isinstance(given, str) and given.lstrip().startswith("[")):
+        return given
+    return orjson.dumps(given if isinstance(given, list) else [given]).decode()
+
+
+def write(results: Iterable[Result]) -> bytes:
+    """The answer that tells these results."""
+    return b"[" + b",".join(map(_result, results)) + b"]"
+
+
+def _result(result: Result) -> bytes:
+    if result.error is not None:
+        return orjson.dumps(
+            {
+                "statusCode": result.status,
+                "subStatusCode": result.substatus,
+                "requestCharge": result.charge_ru,
+                "retryAfterMilliseconds": result.error.retry_after_ms or 0,
+                "message": result.error.message,
+            }
+        )
+    entry = b'{"statusCode":%d,"subStatusCode":%d,"requestCharge":%.2f' % (
+        result.status,
+        result.substatus,
+        result.charge_ru,
+    )
+    if result.etag is not None:
+        entry += b',"eTag":' + orjson.dumps(result.etag)
+    if result.body is not None:
+        entry += b',"resourceBody":' + result.body
+    return entry + b"}"

@@ -1,0 +1,1 @@
+"""Syntax tree to bound plan: names become slots, calls are checked, and what the service refuses is refused."""

@@ -1,0 +1,1 @@
+"""Bound plan to generated Python."""

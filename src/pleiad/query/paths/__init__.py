@@ -1,0 +1,1 @@
+"""Which paths of items queries read and writes change."""

@@ -1,0 +1,1 @@
+"""Query text to syntax tree and back: tokens, parser, printer, and rewrites of trees."""
