@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 SECONDS = float(os.environ.get("PLEIAD_PAGE_SECONDS", "24"))
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.timeout(2 * SECONDS + 900),
+    pytest.mark.timeout(900 + 2 * SECONDS),
     pytest.mark.parametrize("store_kind", ["sqlite"], scope="session"),
 ]
 IS_LONG = SECONDS >= 600

@@ -73,6 +73,7 @@ def as_a_replica(body: bytes) -> bytes:
     """The body of a failure over HTTP in the words of frames: without a code and an activity id."""
     words = orjson.loads(body)["message"].partition("\r\nActivityId: ")[0]
     words = words.removeprefix("Entity with the specified id does not exist in the system. ")
+    words = words.removesuffix(" ResourceType: Document")
     if words.startswith("Entity with the specified id already exists in the system. "):
         words = "Resource with specified id or name already exists."
     return words.encode() if words.startswith('{"') else orjson.dumps({"Errors": [words]})

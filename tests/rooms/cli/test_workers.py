@@ -27,6 +27,8 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="wo
 ITEM = ("dbs", "db", "colls", "c", "docs", "3")
 MANY = 40
 """So many connections reach each of two workers, but once in 2 to the power of 39."""
+TWO = ("--workers", 2, "--throttle", "observe")
+"""Two workers that refuse nothing: each has its share of the throughput only a moment after it has asked for it."""
 
 
 def workers_of(served: Served) -> list[int]:
@@ -90,7 +92,7 @@ def kill(served: Served, worker: int, with_signal: int = signal.SIGKILL) -> None
 def test_workers_serve_one_account_and_their_figures_are_added_up(
     postgres_database: str, tmp_path: Path
 ) -> None:
-    options = ("--data", tmp_path, "--port", 0, "--workers", 2, "--link")
+    options = ("--data", tmp_path, "--port", 0, *TWO, "--link")
     with serving(*options, PLEIAD_STORE=postgres_database) as served:
         assert re.search(r"^  workers +2$", served.banner, re.M)
         assert len(workers_of(served)) == 2
@@ -130,7 +132,7 @@ def bring(served: Served, token: str) -> int:
 
 
 def test_a_worker_that_is_killed_is_started_again_and_nobody_else_notices(postgres_database: str) -> None:
-    options = ("--ephemeral", "--port", 0, "--workers", 2, "--log-format", "json")
+    options = ("--ephemeral", "--port", 0, *TWO, "--log-format", "json")
     with serving(*options, PLEIAD_STORE=postgres_database) as served:
         container_of(served)
         read(served)
@@ -154,14 +156,14 @@ def test_a_worker_that_is_killed_is_started_again_and_nobody_else_notices(postgr
 
 
 def test_no_worker_outlives_the_process_above_it(postgres_database: str) -> None:
-    with serving("--ephemeral", "--port", 0, "--workers", 2, PLEIAD_STORE=postgres_database) as served:
+    with serving("--ephemeral", "--port", 0, *TWO, PLEIAD_STORE=postgres_database) as served:
         workers = workers_of(served)
         served.process.kill()
         assert wait_until(lambda: not any(map(is_alive, workers)))
 
 
 def test_a_fault_is_met_as_often_as_it_says_by_all_workers_together(postgres_database: str) -> None:
-    with serving("--ephemeral", "--port", 0, "--workers", 2, PLEIAD_STORE=postgres_database) as served:
+    with serving("--ephemeral", "--port", 0, *TWO, PLEIAD_STORE=postgres_database) as served:
         container_of(served)
         id = ask(served, "add_fault", {"fault": "503", "operation": "read", "count": 5})["id"]
         assert read(served) == {503: 5, 200: MANY - 5}
@@ -179,7 +181,7 @@ def test_a_fault_is_met_as_often_as_it_says_by_all_workers_together(postgres_dat
 def test_new_keys_reach_all_workers(postgres_database: str, tmp_path: Path) -> None:
     keys = tmp_path / "keys.json"
     keys.write_text(json.dumps({"primaryMasterKey": EMULATOR_KEY}))
-    options = ("--data", tmp_path / "data", "--port", 0, "--workers", 2, "--key-file", keys)
+    options = ("--data", tmp_path / "data", "--port", 0, *TWO, "--key-file", keys)
     with serving(*options, PLEIAD_STORE=postgres_database) as served:
         container_of(served)
         keys.write_text(json.dumps({"primaryMasterKey": OWN_KEY}))
@@ -193,7 +195,7 @@ def test_a_folder_and_the_sample_are_loaded_once(postgres_database: str, tmp_pat
     folder.mkdir(parents=True)
     (folder / "c.jsonl").write_text("".join(f'{{"id": "{number}", "pk": "a"}}\n' for number in range(10)))
     (folder / "c.container.json").write_text('{"id": "c", "partitionKey": {"paths": ["/pk"]}}')
-    options = ("--ephemeral", "--port", 0, "--workers", 2, "--load", tmp_path / "folder", "--sample")
+    options = ("--ephemeral", "--port", 0, *TWO, "--load", tmp_path / "folder", "--sample")
     with serving(*options, PLEIAD_STORE=postgres_database) as served:
         assert read(served) == {200: MANY}
         client = CosmosClient(endpoint(served), EMULATOR_KEY)
@@ -210,11 +212,11 @@ def test_a_folder_and_the_sample_are_loaded_once(postgres_database: str, tmp_pat
 def test_what_workers_cannot_do_is_refused_in_a_sentence(postgres_database: str, tmp_path: Path) -> None:
     said = refused("--data", tmp_path, "--port", 0, "--workers", 2)
     assert "with SQLite one process owns the data: to serve with several workers, use PostgreSQL" in said
-    both = ("--ephemeral", "--port", 0, "--workers", 2, "--record-workload", "hashes")
+    both = ("--ephemeral", "--port", 0, *TWO, "--record-workload", "hashes")
     assert "records no workload" in refused(*both, PLEIAD_STORE=postgres_database)
     nowhere = f"postgresql://nobody@/nothing?host={tmp_path}"
-    assert "does not answer" in refused("--ephemeral", "--port", 0, "--workers", 2, PLEIAD_STORE=nowhere)
-    with serving("--ephemeral", "--port", 0, "--workers", 2, PLEIAD_STORE=postgres_database) as served:
+    assert "does not answer" in refused("--ephemeral", "--port", 0, *TWO, PLEIAD_STORE=nowhere)
+    with serving("--ephemeral", "--port", 0, *TWO, PLEIAD_STORE=postgres_database) as served:
         taken = refused("--ephemeral", "--port", served.port, "--workers", 2, PLEIAD_STORE=postgres_database)
         assert f"port {served.port} of 127.0.0.1 is in use" in taken
         container_of(served)
