@@ -92,7 +92,7 @@ def one_letter(context: click.Context, option: click.Parameter, text: str | None
               help="Go no faster than that.")  # fmt: skip
 @click.option("--ru-per-second", metavar="RU", type=click.FloatRange(min=0, min_open=True),
               help="Use no more request units than that.")  # fmt: skip
-@click.option("--connections", metavar="N", type=click.IntRange(1, 64), default=8, show_default=True,
+@click.option("--connections", metavar="N", type=click.IntRange(1, 64), default=24, show_default=True,
               help="Requests at a time.")  # fmt: skip
 @click.option("--rejects", "rejects_path", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
               show_default="FILE.rejects.jsonl; none for standard input",

@@ -66,7 +66,7 @@ class ImportOptions:
 
     is_upsert: bool = False
     generates_ids: bool = False
-    connections: int = 8
+    connections: int = 24
     items_per_second: float | None = None
     ru_per_second: float | None = None
     rejects_max: int = 1_000

@@ -16,7 +16,6 @@ from click.testing import CliRunner, Result
 
 from pleiad.cli.main import cli
 from pleiad.client.bulk import OPERATIONS_MAX
-from pleiad.client.import_items import ImportOptions
 from pleiad.limits import Limits
 from pleiad.testing.start import RunningServer
 from tests.stores import StartServer
@@ -261,10 +260,12 @@ def test_an_import_waits_for_request_units_and_says_what_held_it_back(
     start_server: StartServer, tmp_path: Path
 ) -> None:
     # Twice as many as all connections may have under way at once before the first of them is charged.
-    count = 2 * ImportOptions().connections * OPERATIONS_MAX
+    connections = 4
+    count = 2 * connections * OPERATIONS_MAX
     file = lines(tmp_path / "a.jsonl", [{"id": str(number), "city": f"c{number}"} for number in range(count)])
     with start_server(throttle="enforce") as slow:
-        result = run(slow, file, "town/slow", "--partition-key", "/city", "--throughput", "1000")
+        options = ("--partition-key", "/city", "--throughput", "500", "--connections", str(connections))
+        result = run(slow, file, "town/slow", *options)
         assert result.exit_code == 0, result.output
         assert "`pleiad throughput town/slow RU` gives it more" in result.stderr
         assert len(items_of(slow, "slow")) == count
