@@ -1,4 +1,5 @@
-# Every verb installs what it needs into .venv first; nothing is installed by hand. To serve takes less than to test.
+# Every verb installs what it needs into .venv first; nothing is installed by hand. To serve takes less than to test: all that
+# the explorer shows.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,6 +7,7 @@ SERVES := $(VENV)/.serves
 READY := $(VENV)/.ready
 COMPILED := build/compiled
 INSTALL := pip install --disable-pip-version-check --editable
+SERVING := .[postgres,advise]
 
 # Tests start many servers, each of which would compile all modules anew where the environment tells Python to keep none.
 export PYTHONDONTWRITEBYTECODE :=
@@ -25,7 +27,7 @@ define install
 endef
 
 $(SERVES): pyproject.toml constraints.txt
-	$(call install,.[postgres],Pleiad)
+	$(call install,$(SERVING),Pleiad)
 	touch $@
 
 $(READY): pyproject.toml constraints.txt
@@ -33,12 +35,14 @@ $(READY): pyproject.toml constraints.txt
 	touch $(SERVES) $@
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { line = sprintf("%-14s", $$1); count = split($$2, words, " "); \
+	for (i = 1; i <= count; i++) { if (length(line " " words[i]) > 79) { print line; line = sprintf("%-14s", "") } \
+	line = line " " words[i] } print line }' $(firstword $(MAKEFILE_LIST))
 
 run: $(SERVES)  ## serve on http(s)://localhost:8081 with a small sample to look at
 	$(BIN)/pleiad serve --data data --sample
 
-# In a fresh checkout each of the four processes of the tests would compile all of them: two do it for all first.
+# In a fresh checkout each of the processes of the tests would compile all of them: two do it for all first.
 COLLECT := $(BIN)/python -m pytest --collect-only -qq
 
 $(COMPILED): $(READY)
@@ -48,11 +52,15 @@ $(COMPILED): $(READY)
 	$(COLLECT) tests/rooms/[q-z]* tests/proofs tests/clients tests/test_*.py conformance >/dev/null; wait
 	@touch $@
 
+# Tests wait for disks, servers and clocks half of their time: three for each of two processors keep these busy.
+PROCESSES ?= 6
+SUITE := $(BIN)/python -m pytest -m "not long" -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
+
 test: $(COMPILED)  ## the test suite without the long proofs
-	$(BIN)/python -m pytest -m "not long" -n 4 --dist loadfile --no-loadscope-reorder
+	$(SUITE)
 
 test-postgres: $(COMPILED)  ## the same with PostgreSQL as the store wherever a test opens one
-	$(BIN)/python -m pytest -m "not long" -n 4 --dist loadfile --no-loadscope-reorder --store postgres
+	$(SUITE) --store postgres
 
 lint: $(READY)  ## style, types, and the direction of imports between rooms
 	$(BIN)/ruff check .
@@ -72,7 +80,7 @@ bench-growth: $(READY)  ## processor time of an operation as items, partitions, 
 attack: $(READY)  ## every class of attack on real servers, both stores; 1,000,000 fuzzed requests and queries, and frames; takes hours
 	$(BIN)/python -m attack
 
-oracle: $(READY)  ## the service's own query planner and Pleiad on recorded and fresh random texts, differences by cause; needs ../shared
+oracle: $(READY)  ## the service's own query planner and Pleiad on recorded and fresh random texts, differences by cause; needs data that is not in a clone
 	$(BIN)/python -W ignore -m differential --expressions 200000 --queries 100000 --wild 50000
 
 conformance: $(READY)  ## the official Python, Go and Rust clients' own tests against Pleiad; writes docs/compatibility.md

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import orjson
@@ -32,9 +33,15 @@ class Item:
 
 def items(prefix: str, count: int) -> list[Item]:
     """``count`` items with the ids ``prefix-0``, ``prefix-1`` and so on, over all logical partitions."""
+    return list(each_item(prefix, count))
+
+
+def each_item(prefix: str, count: int) -> Iterator[Item]:
+    """The same one after the other, for more than fit in memory."""
     source = random.Random(prefix)
     texts = [" ".join(source.choices(_WORDS, k=76)) for _ in range(64)]
-    return [_item(f"{prefix}-{index}", index, source, texts) for index in range(count)]
+    for index in range(count):
+        yield _item(f"{prefix}-{index}", index, source, texts)
 
 
 def _item(item_id: str, index: int, source: random.Random, texts: list[str]) -> Item:

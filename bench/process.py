@@ -77,7 +77,7 @@ def free_port() -> int:
         return port
 
 
-def cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int, fields_counted: Sequence[int] = (11, 12)) -> float:
     """User and system time a process has used so far, over all its threads (10 ms resolution)."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
@@ -85,12 +85,12 @@ def cpu_seconds(pid: int) -> float:
         return 0.0
     # The command name stands in parentheses and may hold spaces; the fields are counted after it.
     fields = text.rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return sum(int(fields[place]) for place in fields_counted) / os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds_of_all(pid: int) -> float:
-    """What `cpu_seconds` says of a process and all its descendants that are alive."""
-    return cpu_seconds(pid) + sum(cpu_seconds_of_all(child) for child in _children(pid))
+    """What `cpu_seconds` says of a process and all its descendants, those that have ended too."""
+    return cpu_seconds(pid, (11, 12, 13, 14)) + sum(cpu_seconds_of_all(child) for child in _children(pid))
 
 
 def resident_mb(pid: int) -> float:

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from email.message import Message
 from pathlib import Path
 
 import orjson
@@ -46,6 +47,12 @@ class PleiadServer:
         self, verb: str, path: str, resource_type: str, link: str, body: object = None, **extra: str
     ) -> tuple[int, bytes]:
         """One signed request on its own connection, for set-up; ``extra`` headers with ``_`` for ``-``."""
+        status, _, answer = self._answer(verb, path, resource_type, link, body, extra)
+        return status, answer
+
+    def _answer(
+        self, verb: str, path: str, resource_type: str, link: str, body: object, extra: dict[str, str]
+    ) -> tuple[int, Message, bytes]:
         fields = request.headers(self.key, verb, resource_type, link, request.date_text())
         fields |= {name.replace("_", "-"): value for name, value in extra.items()}
         connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=30)
@@ -53,9 +60,15 @@ class PleiadServer:
             payload = None if body is None else orjson.dumps(body)
             connection.request(verb, path, body=payload, headers=fields)
             response = connection.getresponse()
-            return response.status, response.read()
+            return response.status, response.headers, response.read()
         finally:
             connection.close()
+
+    def index_progress(self, container_link: str) -> int:
+        """How much of the indexes that queries have asked for is built, in percent."""
+        quota = {"x-ms-documentdb-populatequotainfo": "true"}
+        _, fields, _ = self._answer("GET", f"/{container_link}", "colls", container_link, None, quota)
+        return int(fields["x-ms-documentdb-collection-index-transformation-progress"])
 
     def create_container(self, database: str, container: str, throughput_ru: int = 400) -> str:
         """Make a container with the key ``/pk``, and its database if need be; returns the link."""
@@ -113,7 +126,8 @@ def pleiad_server(
         key = key or base64.b64encode(os.urandom(64)).decode()
         port = free_port()
         executable = Path(sys.executable).with_name("pleiad")
-        arguments = [str(executable), "serve", "--data", str(Path(directory) / "data")]
+        data = [] if "--ephemeral" in options else ["--data", str(Path(directory) / "data")]
+        arguments = [str(executable), "serve", *data]
         arguments += ["--host", LOOPBACK, "--port", str(port), "--key", key, "--throttle", throttle]
         arguments += ["--store", store, "--workers", str(workers), *options]
         log_path = Path(directory) / "server.log"

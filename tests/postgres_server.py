@@ -10,6 +10,7 @@ never the machine.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import importlib.util
 import os
@@ -25,7 +26,7 @@ from typing import Any
 
 import psycopg
 
-from tests.waiting import SECONDS_MAX
+from tests.waiting import SECONDS_MAX, wait_until
 
 _UNPRIVILEGED = 65534
 _DURABLE = {"listen_addresses": "", "log_min_messages": "fatal", "log_min_error_statement": "panic"}
@@ -41,6 +42,7 @@ _LEAVE = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
     "WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
+_SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pleiad%'"
 
 
 _PUBLIC = ("/tmp", "/var/tmp", "/dev/shm")
@@ -69,6 +71,28 @@ def _programs() -> Path:
         if folder.is_dir():
             shutil.copytree(folder, copy / folder.name, symlinks=True)
     return copy / installed.name / programs
+
+
+def _run(program: str, *arguments: str | Path) -> None:
+    """Runs one of the programs as the server's user."""
+    command = [_programs() / program, *arguments]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **_unprivileged())
+
+
+@functools.cache
+def _new_data() -> Path:
+    """The data of a server with nothing in it: to copy it takes a tenth of the time that it takes to make it."""
+    folder = Path(tempfile.mkdtemp(prefix="pleiad-pg-new-", dir=_reachable(None)))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _hand_over(folder)
+    _run("initdb", "-D", folder / "data", "--no-sync", "-U", "pleiad", "-A", "trust", "-E", "UTF8")
+    return folder / "data"
+
+
+def _hand_over(folder: Path) -> None:
+    """Gives a directory to the server's user."""
+    if os.getuid() == 0:
+        os.chown(folder, _UNPRIVILEGED, _UNPRIVILEGED)
 
 
 def _reachable(wanted: Path | None) -> Path:
@@ -101,16 +125,16 @@ class PostgresServer:
         """A server of its own, or the standby of another one."""
         self.directory = Path(tempfile.mkdtemp(prefix="pleiad-pg-", dir=_reachable(parent)))
         self._settings = _DURABLE if durable else _SETTINGS
-        if os.getuid() == 0:
-            os.chown(self.directory, _UNPRIVILEGED, _UNPRIVILEGED)
+        _hand_over(self.directory)
         self._data = self.directory / "data"
         self._free: list[str] = []
         self._process: subprocess.Popen[bytes] | None = None
-        data = ("-D", str(self._data), "--no-sync", "-U", "pleiad")
         if primary is None:
-            self._run("initdb", *data, "-A", "trust", "-E", "UTF8")
+            copy: list[str | Path] = ["cp", "--archive", "--reflink=auto", _new_data(), self._data]
+            subprocess.run(copy, check=True, **_unprivileged())
         else:
-            self._run("pg_basebackup", *data, "-h", str(primary.directory), "-R", "-c", "fast")
+            data = ("-D", self._data, "--no-sync", "-U", "pleiad")
+            _run("pg_basebackup", *data, "-h", primary.directory, "-R", "-c", "fast")
 
     def start(self, file_bytes_max: int = resource.RLIM_INFINITY) -> None:
         """Starts the server and waits until it answers; beyond that size its files cannot grow, as on a full disk."""
@@ -201,24 +225,24 @@ class PostgresServer:
         return self.dsn(name)
 
     def give_back(self, dsn: str) -> None:
-        """Empties a database, which costs less than to make one."""
+        """Empties a database, which costs less than to make one; whoever still works in it is sent away."""
         with psycopg.connect(dsn, autocommit=True) as connection:
-            connection.execute(_LEAVE)
-            names = connection.execute(
-                "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pleiad%'"
-            ).fetchall()
-            for (name,) in names:
-                connection.execute(f'DROP SCHEMA "{name}" CASCADE')
+
+            def is_empty() -> bool:
+                connection.execute(_LEAVE)
+                names = connection.execute(_SCHEMAS).fetchall()
+                with contextlib.suppress(psycopg.errors.DeadlockDetected):
+                    for (name,) in names:
+                        connection.execute(f'DROP SCHEMA IF EXISTS "{name}" CASCADE')
+                return not names
+
+            assert wait_until(is_empty)
         self._free.append(dsn)
 
     @staticmethod
     def programs() -> Path:
         """Where PostgreSQL's own programs of the same version are."""
         return _programs()
-
-    def _run(self, program: str, *arguments: str) -> None:
-        command = [str(_programs() / program), *arguments]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **_unprivileged())
 
 
 def _state(process_id: int) -> str:

@@ -18,14 +18,16 @@ import pytest
 
 import pleiad
 from pleiad.limits import Limits
-from pleiad.node import SQLITE
+from pleiad.settings import SQLITE
 from pleiad.store.checked.store import checked
 from pleiad.store.index_use import DEFAULT_INDEX_SETTINGS, IndexSettings
 from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.sqlite.store import SqliteStore
 from pleiad.store.store import Store
+from pleiad.testing import start
 from pleiad.testing.start import RunningServer
 from tests.postgres_server import PostgresServer
+from tests.warm_process import warm_command
 
 OpenStore = Callable[..., Awaitable[Store]]
 """`await open_store(directory, index_settings=...)`: the store of a directory, or of a database that stands for it."""
@@ -53,6 +55,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(
             "store_kind", _KINDS["both" if on_all else metafunc.config.getoption("store")], scope="session"
         )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _children_are_warm() -> Iterator[None]:
+    """Servers that tests start in child processes have their modules already; see `warm_process.py`."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(start, "_command", warm_command)
+        yield
 
 
 @pytest.fixture(scope="session")

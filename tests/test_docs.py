@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -26,6 +27,7 @@ from pleiad.limits import Limits
 from pleiad.sample import sample_containers
 from pleiad.store.postgres import schema as postgres_schema
 from pleiad.store.sqlite import schema as sqlite_schema
+from tests import warm_command
 from tests.project import ROOT
 
 PAGES = [
@@ -140,6 +142,7 @@ def test_make_help_lists_every_verb_with_what_it_does() -> None:
     listed = dict(re.findall(r"^([a-z-]+) +(\S.*)$", run.stdout, flags=re.MULTILINE))
     assert list(listed) == [verb for verb in MAKE_VERB.findall(read("Makefile")) if verb in phony.split()]
     assert listed.keys() == set(phony.split())
+    assert max(map(len, run.stdout.splitlines())) < 80
 
 
 def test_the_hooks_before_a_commit_are_the_commands_of_make_lint() -> None:
@@ -170,6 +173,35 @@ def test_every_dependency_is_locked_to_a_version_that_is_allowed() -> None:
     assert wanted
     for requirement in wanted:
         assert locked[canonicalize_name(requirement.name)] in requirement.specifier, requirement
+
+
+def test_nothing_tells_to_install_what_others_have_on_an_index_under_our_name() -> None:
+    sources = [*PAGES, *sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "src").rglob("*.js"))]
+    by_name = re.compile(r"pip install ['\"]?pleiad\b(?:\[[a-z,]+\])?+(?! @ )")
+    assert [page for page in sources if by_name.search(page.read_text(encoding="utf-8"))] == []
+
+
+def test_libraries_that_messages_tell_to_install_are_those_of_the_extras() -> None:
+    told = {
+        Requirement(library.strip("'")).name
+        for source in (ROOT / "src").rglob("*.py")
+        for libraries in re.findall(
+            r"pip install ([a-z' .>=0-9\[\]-]+)\"", source.read_text(encoding="utf-8")
+        )
+        for library in libraries.split()
+    }
+    assert {"numpy", "duckdb", "backports.zstd", "psycopg", "azure-cosmos"} <= told
+    assert told <= {Requirement(each).name for each in project_extras()}
+
+
+def test_the_extras_that_make_run_installs_are_those_that_the_start_page_says() -> None:
+    (installed,) = re.findall(r"^SERVING := \.\[(.+)\]$", read("Makefile"), flags=re.MULTILINE)
+    page = section(read("docs/start.md"), "Install and run")
+    extras = re.findall(r"^\| (`[a-z`, ]+`) \| ", page, flags=re.MULTILINE)
+    named = [name for cell in extras for name in re.findall("[a-z]+", cell)]
+    assert "`make run` installs the first two." in page
+    assert set(named[:2]) == set(installed.split(","))
+    assert set(named) <= project()["optional-dependencies"].keys()
 
 
 def test_the_limits_table_has_every_limit_with_its_default() -> None:
@@ -307,7 +339,7 @@ def test_the_commands_of_import_and_export_run_as_written(tmp_path: Path) -> Non
     (tmp_path / "seed/shop").mkdir(parents=True)
     with pleiad.start() as server:
         for line in lines:
-            command = re.sub(r"^pleiad\b", f"{sys.executable} -m pleiad", line)
+            command = re.sub(r"^pleiad\b", shlex.join(warm_command.words()), line)
             environment = {**os.environ, "PLEIAD_ENDPOINT": server.endpoint}
             subprocess.run(
                 command, shell=True, check=True, cwd=tmp_path, env=environment, capture_output=True
@@ -328,10 +360,8 @@ def test_the_commands_of_import_and_export_run_as_written(tmp_path: Path) -> Non
 def test_the_way_to_a_key_runs_as_written(tmp_path: Path) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
-    for name, words in (("pleiad", "-m pleiad"), ("python", "")):
-        program = programs / name
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
-        program.chmod(0o755)
+    warm_command.program(programs)
+    (programs / "python").symlink_to(sys.executable)
     environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
     blocks = code_blocks(read("docs/choose-a-key.md"), "sh")
     assert len(blocks) >= 4

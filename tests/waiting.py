@@ -8,19 +8,24 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 
 SECONDS_MAX = 240.0
 """A bound that only a mistake can miss, for whatever else has to have one."""
-_LOOK_SECONDS = 0.005
+_LOOK_SECONDS = 0.002
+_LOOK_SECONDS_MAX = 0.05
+"""To look costs what it looks at its time too: who has waited long looks less often."""
 
 
 def wait_until(holds: Callable[[], object], seconds_max: float = SECONDS_MAX) -> bool:
     """Waits until something holds; whether it did in the end."""
     ends_at = time.monotonic() + seconds_max
+    pause_seconds = _LOOK_SECONDS
     while not holds():
         if time.monotonic() > ends_at:
             return False
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(pause_seconds)
+        pause_seconds = min(1.3 * pause_seconds, _LOOK_SECONDS_MAX)
     return True
 
 
@@ -29,10 +34,26 @@ async def until(
 ) -> bool:
     """The same on an event loop, where it may also be something to await."""
     ends_at = time.monotonic() + seconds_max
+    pause_seconds = _LOOK_SECONDS
     while True:
         found = holds()
         if await found if isinstance(found, Awaitable) else found:
             return True
         if time.monotonic() > ends_at:
             return False
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(pause_seconds)
+        pause_seconds = min(1.3 * pause_seconds, _LOOK_SECONDS_MAX)
+
+
+class Latch:
+    """Shut until a test opens it, for coroutines on loops of other threads."""
+
+    def __init__(self) -> None:
+        self._opened: Future[None] = Future()
+
+    def open(self) -> None:
+        self._opened.set_result(None)
+
+    async def passed(self) -> None:
+        """Returns when the latch is open."""
+        await asyncio.shield(asyncio.wrap_future(self._opened))

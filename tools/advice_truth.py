@@ -36,7 +36,7 @@ from pleiad.client.account import Account
 from pleiad.client.admin import Admin
 from pleiad.client.connection import Answer, Connection
 from pleiad.client.containers import create_container, partition_key_of
-from pleiad.job.item_file.entry import Entry
+from pleiad.job.item_file.entry import Entry, batched
 from pleiad.keys.definition import split_path
 from pleiad.limits import Limits
 from pleiad.partition.governor import Throttle
@@ -170,7 +170,7 @@ def compare(
     wanted = [parse(text, Limits()) for text in keys]
     paths = tuple(dict.fromkeys(path for key in wanted for path in key.paths))
     entries = [Entry(number, number, b"", dict(item)) for number, item in enumerate(there, 1)]
-    table = read_table(entries, ReadingOptions(paths=paths))
+    table = read_table(batched(entries), ReadingOptions(paths=paths))
     reader = RecordReader()
     reader.take(record)
     demands = record_demands(reader.finish(), table, (_BASE_KEY,))

@@ -175,6 +175,10 @@ PATTERNS: dict[str, Text] = {
     "pattern of 100 KB": ("SELECT VALUE RegexMatch(c.s, @p) FROM c", _with("@p", "(a?)" * 25_000)),
     "pattern with counts": ("SELECT VALUE RegexMatch(c.s, '((a{1,100}){1,100}){1,100}b') FROM c", []),
     "patterns over joins": (f"SELECT VALUE RegexMatch(CONCAT(c.s, ToString(j0)), '(a+)+b') FROM c {_joins(2)}", []),
+    "pattern that remembers every round": (
+        "SELECT VALUE RegexMatch(CONCAT(c.big, c.big, c.big, c.big), '^(x|xx|xxx)*$') FROM c", [],
+    ),
+    "pattern that calls itself": ("SELECT VALUE RegexMatch(CONCAT(c.big, c.big, c.big), '^(x(?1)?)$') FROM c", []),
     "pattern in a filter over a million characters": (
         "SELECT VALUE 1 FROM c WHERE RegexMatch(c.big, '(x+x+)+y')", [],
     ),
@@ -185,6 +189,19 @@ PATTERNS: dict[str, Text] = {
     "40 likes": ("SELECT VALUE 1 FROM c WHERE " + " OR ".join(f"c.s LIKE '%a%a%{n}%b'" for n in range(40)), []),
     "index of in long strings": ("SELECT VALUE INDEX_OF(c.big, CONCAT(c.s, 'b')) FROM c JOIN x IN c.many", []),
     "replace in long strings": ("SELECT VALUE LENGTH(REPLACE(c.big, 'x', 'y')) FROM c JOIN x IN c.many", []),
+    "last index of in long strings": (
+        "SELECT VALUE LASTINDEXOF(c.big, @p) FROM c", _with("@p", "xy" + "x" * 400_000),
+    ),
+    "what comes after the last part": (
+        "SELECT VALUE LASTSUBSTRINGAFTER(c.big, @p) FROM c", _with("@p", "xy" + "x" * 400_000),
+    ),
+    "very many parts looked for in long strings": (
+        f"SELECT VALUE CONTAINS_ANY_CI(c.big{', @p' * 4_000}) FROM c", _with("@p", "x" * 2_000 + "y"),
+    ),
+    "trim of very many characters": ("SELECT VALUE TRIM(c.big, @p) FROM c", _with("@p", "y" * 400_000 + "x")),
+    "case of letters beyond ASCII": (
+        "SELECT VALUE LENGTH(UPPER(CONCAT(REPLACE(c.big, 'x', 'é'), REPLACE(c.big, 'x', 'é'), c.big))) FROM c", [],
+    ),
     "reverse and upper": ("SELECT VALUE REVERSE(UPPER(LOWER(c.big))) FROM c JOIN x IN c.many WHERE x < 0", []),
 }  # fmt: skip
 

@@ -42,6 +42,8 @@ PROCEDURES: dict[str, str] = {
     "d.queryDocuments(d.getSelfLink(), 'SELECT * FROM c', {pageSize: 1000}, f); } f(); }",
     "hostile query inside": f"function () {{ {_CONTEXT} d.queryDocuments(d.getSelfLink(), 'SELECT VALUE COUNT(1) "
     "FROM c JOIN x IN c.a JOIN y IN c.a JOIN z IN c.a JOIN w IN c.a', {}, function (e, x) { r.setBody(x); }); }",
+    "query of very many results inside": f"function () {{ {_CONTEXT} d.queryDocuments(d.getSelfLink(), 'SELECT VALUE 1 "
+    "FROM c JOIN x IN c.a JOIN y IN c.a JOIN z IN c.a', {}, function (e, x) { r.setBody(e); }); }",
     "long query inside": f"function () {{ {_CONTEXT} var q = 'SELECT VALUE 1 FROM c WHERE c.n=1'; "
     "while (q.length < 262000) q += ' OR c.n=1'; "
     "for (var i = 0; i < 30; i++) d.queryDocuments(d.getSelfLink(), q + i, {}, function () {}); }",

@@ -50,7 +50,7 @@ def _refusal(server: PleiadServer, operation: Operation, load: LoadProcess, held
         return f"no answer ({type(error).__name__})"
     finally:
         connection.close()
-    if response.status != operation.status:
+    if response.status not in operation.statuses:
         return f"not supported ({response.status})"
     try:
         return "" if operation.is_right(answer, held) else "wrong answer"
@@ -76,7 +76,7 @@ def _round(
             port=server.port,
             server_pid=server.pid,
             requests=requests.made,
-            statuses=(operation.status,),
+            statuses=operation.statuses,
             connections=connections,
             seconds=seconds,
             warmup_seconds=0.2 if requests.is_repeated else 0,

@@ -20,6 +20,7 @@ from bench.scenarios import (
     language,
     point,
     postgres,
+    postgres_scan,
     query,
     split,
     transactions,
@@ -41,6 +42,7 @@ FAMILIES: dict[str, Family] = {
     "split": split.run,
     "copy": copy.run,
     "postgres": postgres.run,
+    "postgres_scan": postgres_scan.run,
     "workload": workload.run,
     "advise": advise.run,
 }

@@ -4,6 +4,8 @@ Rounds that are compared alternate: yardstick, point_read, yardstick, point_read
 Bars:
 - ``point_read_vs_yardstick``: rate of point reads over the rate of the constant answer.
 - ``create_32_vs_1``: rate of durable creates on 32 connections over the rate on one.
+- ``create_1_vs_ephemeral``: rate of durable creates on one connection over that of a server which keeps nothing; what
+  is missing to 1 is the share of the disk, with the hand-overs to wait for it.
 - ``create_p99_headroom``: ten times the median over the 99th percentile of creates on 32 connections.
 - ``idle_memory_headroom``: 120 MB over the resident memory of a freshly started server.
 """
@@ -37,14 +39,20 @@ CREATE_SHARE = 0.05
 
 def run(settings: Settings, load: LoadProcess) -> FamilyReport:
     """Every scenario of the family on one server, and its four bars."""
-    with pleiad_server() as server, yardstick_server() as yardstick, yardstick_server(bare=True) as bare:
+    with (
+        pleiad_server() as server,
+        pleiad_server(options=["--ephemeral"]) as ephemeral,
+        yardstick_server() as yardstick,
+        yardstick_server(bare=True) as bare,
+    ):
         time.sleep(SETTLE_SECONDS)
         idle_mb = resident_mb(server.pid)
         scenario = _Point(settings, load, server)
         constants, reads = scenario.reads(yardstick)
-        creates_1, creates_32 = scenario.creates()
+        creates_1, creates_32, ephemeral_1, ephemeral_32 = scenario.creates(ephemeral)
         mixed = scenario.mixed()
         ceiling = [scenario.constant("generator_ceiling", bare, 0)]
+    kept = paired_ratio(creates_1, ephemeral_1)
     headroom = statistics.median(10 * measure.p50_ms / measure.p99_ms for measure in creates_32)
     return FamilyReport(
         lines=(
@@ -53,6 +61,8 @@ def run(settings: Settings, load: LoadProcess) -> FamilyReport:
             line("point_read", reads),
             line("create_1", creates_1),
             line("create_32", creates_32),
+            line("create_1_ephemeral", ephemeral_1),
+            line("create_32_ephemeral", ephemeral_32),
             line("mixed_95_read", mixed),
         ),
         bars=(
@@ -67,6 +77,12 @@ def run(settings: Settings, load: LoadProcess) -> FamilyReport:
                 ratio=paired_ratio(creates_32, creates_1),
                 bar=4,
                 meaning="creates/s on 32 connections over 1",
+            ),
+            Bar(
+                name="create_1_vs_ephemeral",
+                ratio=kept,
+                bar=0.4,
+                meaning=f"durable over ephemeral creates/s on 1 connection: the disk has {1 - kept:.0%} of a create",
             ),
             Bar(
                 name="create_p99_headroom",
@@ -109,15 +125,32 @@ class _Point:
         """One round of the same requests on a server that answers a constant."""
         return self._run(name, self._read_requests(number), 200, port=server.port, pid=server.pid)
 
-    def creates(self) -> tuple[list[Measure], list[Measure]]:
-        """Alternate rounds of durable creates on one connection and on all."""
-        alone, together = [], []
+    def creates(self, ephemeral: PleiadServer) -> tuple[list[Measure], ...]:
+        """Alternate rounds of creates on one connection and on all, durable, and on a server that keeps nothing."""
+        ephemeral.create_container("bench", "create")
+        servers = ((self._server, ""), (ephemeral, "_ephemeral"))
+        alone: tuple[list[Measure], ...] = ([], [])
+        together: tuple[list[Measure], ...] = ([], [])
         for number in range(self._settings.rounds):
-            requests = self._create_requests(f"one-{number}", self._prepared(CREATES_1_PER_SECOND))
-            alone.append(self._run("create_1", requests, 201, connections=1, repeat=False))
-            requests = self._create_requests(f"many-{number}", self._prepared(CREATES_32_PER_SECOND))
-            together.append(self._run("create_32", requests, 201, repeat=False))
-        return alone, together
+            for (server, suffix), ones, alls in zip(servers, alone, together, strict=True):
+                for name, connections, per_second, measures in (
+                    ("create_1", 1, CREATES_1_PER_SECOND, ones),
+                    ("create_32", 0, CREATES_32_PER_SECOND, alls),
+                ):
+                    count = self._prepared(per_second)
+                    requests = self._create_requests(f"{name}-{number}", count, server=server)
+                    measures.append(
+                        self._run(
+                            name + suffix,
+                            requests,
+                            201,
+                            port=server.port,
+                            pid=server.pid,
+                            connections=connections,
+                            repeat=False,
+                        )
+                    )
+        return alone[0], together[0], alone[1], together[1]
 
     def mixed(self) -> list[Measure]:
         """Point reads with one create among twenty requests, all in the container that is read."""
@@ -149,8 +182,10 @@ class _Point:
             ]
         return requests
 
-    def _create_requests(self, prefix: str, count: int, link: str = "") -> list[bytes]:
-        server = self._server
+    def _create_requests(
+        self, prefix: str, count: int, link: str = "", server: PleiadServer | None = None
+    ) -> list[bytes]:
+        server = server or self._server
         creates = request.ItemCreates(server.host, server.key, link or self._create_link, request.date_text())
         return [creates.create(item.pk, item.body) for item in items(prefix, count)]
 

@@ -45,7 +45,7 @@ _COMMITS = re.compile(rb"^pleiad_commit_writes_(sum|count) (\S+)$", re.MULTILINE
 
 def run(settings: Settings, load: LoadProcess) -> FamilyReport:
     """All rounds on one PostgreSQL server."""
-    with _postgres_server() as postgres:
+    with postgres_server() as postgres:
         store = postgres.new_database()
         with (
             DriverProcess(postgres.new_database(), settings.items) as driver,
@@ -70,7 +70,7 @@ def run(settings: Settings, load: LoadProcess) -> FamilyReport:
 
 
 @contextlib.contextmanager
-def _postgres_server() -> Iterator[PostgresServer]:
+def postgres_server() -> Iterator[PostgresServer]:
     """A durable server with its data beside that of the other families."""
     try:
         postgres = PostgresServer(durable=True, parent=BUILD)

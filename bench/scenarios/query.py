@@ -44,8 +44,8 @@ from pleiad.client.connection import Answer, Connection
 from pleiad.engine import items as item_operations
 from pleiad.engine.desk import Desk
 from pleiad.engine.engine import Engine
-from pleiad.engine.query.job import QueryRequest
-from pleiad.engine.query.value import value_query
+from pleiad.engine.query.found import found_query
+from pleiad.engine.query.request import QueryRequest
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.head import NoSqlHead
 from pleiad.keys.range import WHOLE
@@ -448,7 +448,7 @@ async def _plan_and_total_seconds() -> tuple[float, float]:
             for number in range(PLAN_CALLS):
                 asked = QueryRequest(text=EQ, parameters={"@bucket": number}, span=WHOLE, items_max=100)
                 began = time.perf_counter()
-                value_query(container, asked)
+                found_query(container, asked)
                 plans.append(time.perf_counter() - began)
         finally:
             await engine.close()

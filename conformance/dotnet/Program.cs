@@ -15,6 +15,7 @@ var sections = new (string Name, Func<Server, Task> Run)[]
     ("bulk", Bulk.Run),
     ("scripts", Scripts.Run),
     ("binary", BinaryEncoding.Run),
+    ("ef", EntityFramework.Run),
     ("splits", Splits.Run),
     ("exchange", Exchange.Run),
 };

@@ -34,7 +34,7 @@ def build(directory: Path) -> list[str]:
 PROGRAM = ClientProgram(
     name="dotnet",
     language=".NET",
-    sections="catalog,items,ids,queries,paging,changefeed,batch,bulk,scripts,binary,splits,exchange",
+    sections="catalog,items,ids,queries,paging,changefeed,batch,bulk,scripts,binary,ef,splits,exchange",
     left_out="several regions; client-side encryption",
     modes=(GATEWAY, DIRECT),
     build=build,

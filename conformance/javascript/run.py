@@ -31,9 +31,9 @@ def build(directory: Path) -> list[str]:
 PROGRAM = ClientProgram(
     name="javascript",
     language="JavaScript",
-    sections="foundation,batch,bulk,queries,paging,conditions,changefeed,scripts,splits",
+    sections="foundation,batch,bulk,queries,paging,conditions,changefeed,scripts,encryption,splits",
     left_out=(
-        "several regions; client-side encryption; and what the client does wrong by itself: containers that did not "
+        "several regions; and what the client does wrong by itself: containers that did not "
         "change (it reads a body that is not there), orders of several types (it does not merge them), and going on "
         "from a token in an order of several keys (it asks for too few rows)"
     ),

@@ -8,6 +8,7 @@ import { batch, bulk } from "./sections/batch.mjs";
 import { catalog } from "./sections/catalog.mjs";
 import { changeFeed } from "./sections/change_feed.mjs";
 import { conditions } from "./sections/conditions.mjs";
+import { encryption } from "./sections/encryption.mjs";
 import { items } from "./sections/items.mjs";
 import { paging } from "./sections/paging.mjs";
 import { queries } from "./sections/queries.mjs";
@@ -23,6 +24,7 @@ const SECTIONS = {
   conditions: [conditions],
   changefeed: [changeFeed],
   scripts: [scripts],
+  encryption: [encryption],
   splits: [splits],
 };
 

@@ -35,6 +35,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import fsum
+from operator import add
 
 QUANTUM_RU = 1 / 10.5
 
@@ -175,11 +176,56 @@ def query(
     )
 
 
+@dataclass(slots=True)
+class Tally:
+    """What a page of a query touched, or several together, which is what they are charged for."""
+
+    partitions: int = 0
+    items_loaded: int = 0
+    bytes_loaded: int = 0
+    items_returned: int = 0
+    bytes_returned: int = 0
+    index_lookups: int = 0
+    udf_calls: int = 0
+    steps_beyond: int = 0
+    """What was evaluated beyond the steps that are part of loading."""
+
+    def counts(self) -> tuple[int, ...]:
+        """All of it, in the order of the fields."""
+        return (
+            self.partitions,
+            self.items_loaded,
+            self.bytes_loaded,
+            self.items_returned,
+            self.bytes_returned,
+            self.index_lookups,
+            self.udf_calls,
+            self.steps_beyond,
+        )
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(*map(add, self.counts(), other.counts()))
+
+    def charge(self, multiplier: int) -> Charge:
+        return query(
+            partitions=self.partitions,
+            items_loaded=self.items_loaded,
+            bytes_loaded=self.bytes_loaded,
+            items_returned=self.items_returned,
+            bytes_returned=self.bytes_returned,
+            index_lookups=self.index_lookups,
+            udf_calls=self.udf_calls,
+            steps_beyond=self.steps_beyond,
+            multiplier=multiplier,
+        )
+
+
 def query_partition(multiplier: int = 1) -> float:
     """What a query is charged for each physical partition that it goes to, once, whatever it finds there."""
     return multiplier * _QUERY_PARTITION_RU
 
 
+@lru_cache(maxsize=16)
 def query_page_least(multiplier: int = 1) -> float:
     """The least a page of a query is charged, in request units."""
     return read_missing(multiplier).ru

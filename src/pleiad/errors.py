@@ -238,7 +238,7 @@ PATCH_CONDITION_FAILED = ErrorRow(
 )
 ITEM_TOO_LARGE = ErrorRow(
     Reason.TOO_LARGE,
-    'Message: {{"Errors":["Request size is too large"]}} The request has {size} bytes, the limit is {limit} bytes.',
+    'Message: {{"Errors":["Request size is too large"]}}\r\nThe request has {size} bytes, the limit is {limit} bytes.',
 )
 BATCH_RESPONSE_TOO_LARGE = ErrorRow(
     Reason.TOO_LARGE,

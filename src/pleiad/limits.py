@@ -88,7 +88,7 @@ class Limits:
     page_items: int = 100
     page_items_max: int = 1000
     batch_operations: int = 100
-    batch_bytes: int = 2 * MB
+    batch_bytes: int = 2_202_010  # 2.1 MB: items of 2 MB with what clients wrap them in
     patch_operations: int = 10
     operation_seconds: float = 5.0
 
@@ -142,7 +142,8 @@ class Limits:
     header_bytes: int = 64 * KB
     connections: int = 10_000
     connections_per_address: int = 5_000
-    descriptors_reserved: int = 1_024
+    descriptors_reserved: int = 4_096
+    open_segments: int = 512
     heads_bytes: int = 16 * MB
     bodies_bytes: int = 64 * MB
     unsent_bytes: int = 128 * MB

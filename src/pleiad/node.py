@@ -6,31 +6,25 @@ The command line and the test kit both start a database through this module, so 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import ipaddress
 import logging
 import tempfile
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from pleiad.account.key_file import KeyFile
-from pleiad.account.keys import EMULATOR_KEY, AccountKeys, KeyName, KeysInForce, digest
+from pleiad.account.keys import AccountKeys, KeyName, KeysInForce
 from pleiad.catalog.throughput import Throughput
 from pleiad.engine import items
-from pleiad.engine.consistency import Consistency
 from pleiad.engine.desk import Desk
 from pleiad.engine.engine import Engine
-from pleiad.engine.recording import Mode
 from pleiad.engine.watch.request_log import RequestLog
 from pleiad.errors import RESOURCE_EXISTS, PleiadError
-from pleiad.head_ports import BY_NAME, NOSQL, chosen
+from pleiad.head_ports import NOSQL
 from pleiad.heads.admin.handover import FRAGMENT, Handover
 from pleiad.heads.admin.head import HEALTH_PATH, READY_PATH, AdminOperations
 from pleiad.heads.admin.workers.workers import Workers
 from pleiad.heads.explorer.page import ExplorerPage
-from pleiad.heads.http.host_names import HostNames, is_host_name
+from pleiad.heads.http.host_names import HostNames
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.direct.head import DirectHead
 from pleiad.heads.nosql.direct.protocol import DirectProtocol
@@ -40,161 +34,26 @@ from pleiad.job.advice.advices import Advices
 from pleiad.job.backup.run import Backups
 from pleiad.job.copy.copies import Copies
 from pleiad.job.load_folder import load_folder
-from pleiad.limits import Limits
 from pleiad.partition.governor import SYSTEM, Throttle
 from pleiad.sample import sample_containers
 from pleiad.server.certificate import Certificate
+from pleiad.server.descriptors import Descriptors
 from pleiad.server.http.site import HttpSite
 from pleiad.server.lifecycle import Server
-from pleiad.server.listener import Listener, WireProtocol, is_taken
+from pleiad.server.listener import Listener, WireProtocol
 from pleiad.server.worker_place import WorkerPlace
-from pleiad.store.postgres.database import SCHEMES, open_database
-from pleiad.store.sqlite.store import SqliteStore
+from pleiad.settings import SQLITE, Settings, SettingsError, is_loopback
+from pleiad.store.postgres.database import open_database
+from pleiad.store.sqlite.store import DESCRIPTORS_OF_SEGMENT, SqliteStore
 from pleiad.store.store import Store
 
 DRAIN_SECONDS = 10.0
-THROTTLES = ("enforce", "observe")
-SQLITE = "sqlite"
 _WORKLOAD = "workload"
 """The folder of workload records in the data directory."""
 LOOK_SECONDS = 1.0
 """How often a look is taken at the files that may change: the keys and the certificate."""
 
 _log = logging.getLogger(__name__)
-
-
-class SettingsError(Exception):
-    """Settings that cannot be served, with a sentence for the operator."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What a server is started with; without a data directory it keeps nothing."""
-
-    data: Path | None = None
-    store: str = SQLITE
-    """`sqlite`, or the connection string of a PostgreSQL database."""
-    host: str = "127.0.0.1"
-    host_names: tuple[str, ...] = ()
-    """Names by which clients reach the server, beside loopback names, its address and the name of the machine."""
-    region_host: str | None = None
-    """The host in the address of the account's region, instead of the one that a client asked by."""
-    port: int = BY_NAME[NOSQL].port
-    """That of the NoSQL head, which is always on."""
-    heads: tuple[str, ...] = ()
-    """Further heads, by name; `all` takes every one."""
-    ports: Mapping[str, int] = field(default_factory=dict)
-    """Of further heads: who has a port here is on, and the others take their own."""
-    direct: bool = True
-    """Whether clients in direct mode are served, on the port of the NoSQL head inside TLS."""
-    key: str = EMULATOR_KEY
-    read_only_key: str | None = None
-    key_file: Path | None = None
-    """Where the keys are kept instead; it is read anew when it changes."""
-    limits: Limits = field(default_factory=Limits)
-    consistency: Consistency = Consistency.SESSION
-    allow_emulator_key: bool = False
-    throttle: str = "enforce"
-    """`enforce`: requests beyond the throughput get 429; `observe`: they are only counted."""
-    clock: Callable[[], float] = time.monotonic
-    """What throughput is measured by; who wants the same run twice turns one of its own."""
-    burst: bool = False
-    serverless: bool = False
-    allow_different_settings: bool = False
-    """Start although other servers on the same database have another key, other limits or another throttling."""
-    allow_missing_data: bool = False
-    """Start although something that held items is gone; what nobody knows is set aside."""
-    log_requests: bool = False
-    slow_query_ms: int | None = None
-    """Queries that take this long or longer are logged."""
-    record_workload: Mode = Mode.OFF
-    """How containers are recorded that were not switched themselves."""
-    backup_dir: Path | None = None
-    """Where the admin API may have backups put; nowhere else, whatever a request says."""
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
-    """The certificate and its key instead of those in the data directory."""
-    https_only: bool = False
-    """Plain requests are refused, but for health and readiness."""
-    load: Path | None = None
-    """A folder whose containers are loaded before anybody is answered, where they are not there yet."""
-
-    def shared(self) -> dict[str, str]:
-        """What all servers on the same data must have alike; of keys a digest that is expensive to guess from.
-
-        Keys in files change under running servers, one after the other: of these only that they are in files.
-        """
-        in_file = "kept in a file" if self.key_file is not None else None
-        return {
-            "master key": in_file or digest(self.key),
-            "read-only key": in_file or digest(self.read_only_key or ""),
-            "consistency": self.consistency.option,
-            "throttle": self.throttle,
-            "burst": str(self.burst).lower(),
-            **{f"limit {name}": str(value) for name, value in dataclasses.asdict(self.limits).items()},
-        }
-
-    def check(self) -> None:
-        """Refuses what cannot be served, with a sentence for the operator."""
-        if self.throttle not in THROTTLES:
-            raise SettingsError(f"there is no throttle '{self.throttle}': it is {' or '.join(THROTTLES)}")
-        if self.store != SQLITE and not self.store.startswith(SCHEMES):
-            raise SettingsError(
-                "there is no such store: give 'sqlite', or a PostgreSQL database as postgresql://user@host/database"
-            )
-        for name in (*self.host_names, self.region_host or "localhost"):
-            if not is_host_name(name):
-                raise SettingsError(
-                    f"'{name}' is no host name: give the name or address alone, without a port"
-                )
-        self.listening()
-        if (self.tls_cert is None) != (self.tls_key is None):
-            raise SettingsError("a certificate and its key belong together: give --tls-cert and --tls-key")
-        self._check_backup_dir()
-        if self.key_file is not None and (self.key != EMULATOR_KEY or self.read_only_key):
-            raise SettingsError("the keys are given twice: keep all of them in the key file, or none of them")
-
-    def _check_backup_dir(self) -> None:
-        if self.backup_dir is None:
-            return
-        if self.store != SQLITE:
-            raise SettingsError(
-                "an account in PostgreSQL is backed up with pg_basebackup or pg_dump, not with --backup-dir"
-            )
-        data = None if self.data is None else self.data.resolve()
-        if data is not None and self.backup_dir.resolve().is_relative_to(data):
-            raise SettingsError(
-                "--backup-dir is inside the data directory: a backup there would be lost with the data"
-            )
-
-    def listening(self) -> dict[str, int]:
-        """The heads that are on, with their ports."""
-        try:
-            return chosen(self.heads, {**self.ports, NOSQL: self.port})
-        except ValueError as error:
-            raise SettingsError(str(error)) from None
-
-    def check_ports(self) -> None:
-        """Refuses a port that is taken, before anything is made on the disk for a server that cannot start."""
-        for head, port in self.listening().items():
-            if is_taken(self.host, port):
-                raise SettingsError(
-                    f"port {port} of {self.host} is in use: stop what listens there, or take another port with "
-                    f"{BY_NAME[head].option}, of which 0 is any free one"
-                )
-
-    @property
-    def advertised_host(self) -> str | None:
-        """The name clients are told where others than this machine can reach the server, if one was given."""
-        return self.host_names[0] if self.host_names and not is_loopback(self.host) else None
-
-    def check_keys(self, keys: AccountKeys) -> None:
-        """Refuses a key everybody knows on an address everybody reaches."""
-        if keys.has_emulator_key and not self.allow_emulator_key and not is_loopback(self.host):
-            raise SettingsError(
-                f"listening on {self.host} with the well-known emulator key would let anyone in: give a key of your "
-                "own with --key or PLEIAD_KEY, or insist with --allow-emulator-key"
-            )
 
 
 class Node:
@@ -257,7 +116,12 @@ class Node:
             if settings.tls_cert is not None and settings.tls_key is not None:
                 own = Certificate(settings.tls_cert, settings.tls_key)
             self.server = Server(
-                self._limits, listeners, self.directory, _names(settings), own, self._workers is not None
+                self._limits,
+                listeners,
+                self.directory,
+                settings.certificate_names,
+                own,
+                self._workers is not None,
             )
             if self._workers is not None:
                 await self._workers.open(lambda: self.engine)
@@ -418,8 +282,17 @@ class Node:
                 self.directory,
                 durable=settings.data is not None,
                 allow_missing=settings.allow_missing_data,
+                open_segments_max=self._open_segments_max(),
             )
         return await open_database(settings.store, allow_missing=settings.allow_missing_data)
+
+    def _open_segments_max(self) -> int:
+        """How many segments may be open: those for whose files there is room."""
+        limits = self.settings.limits
+        descriptors = Descriptors.of_process(limits).for_files
+        if descriptors is None:
+            return limits.open_segments
+        return min(limits.open_segments, descriptors // DESCRIPTORS_OF_SEGMENT)
 
     async def stop(self) -> None:
         """Lets running requests finish, then closes the data; what is held goes on."""
@@ -482,19 +355,3 @@ class Node:
 
 PROTOCOLS: Mapping[str, Callable[[Node], tuple[WireProtocol, ...]]] = {NOSQL: Node.nosql}
 """What is spoken on the port of each head that this version has."""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is reachable from this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _names(settings: Settings) -> tuple[str, ...]:
-    """What the certificate names beside loopback."""
-    bound = () if settings.host in ("", "0.0.0.0", "::") else (settings.host,)
-    return (*bound, *filter(None, (*settings.host_names, settings.region_host)))

@@ -189,3 +189,9 @@ def test_an_item_that_is_not_there_is_said(window: Window, client: CosmosClient,
     made(client, database, 1)
     window.go('c/{}/{}/items?id=none&pk=["c0"]', database, "orders")
     window.say("This is not there (404)")
+
+
+def test_a_container_that_is_not_there_is_said_to_people(window: Window, database: str) -> None:
+    window.go("c/{}/{}/items", database, "nowhere")
+    window.say("There is no container 'nowhere'.")
+    assert "Learn more" not in window.page.locator("main").inner_text()

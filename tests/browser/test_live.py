@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from azure.cosmos import CosmosClient, PartitionKey
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from tests.waiting import wait_until
 
-from .conftest import Window
+from .conftest import READ_ONLY_KEY, OpenWindow, Window
 from .load import load
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Route
 
 pytestmark = pytest.mark.long
 
@@ -63,6 +68,23 @@ def test_partitions_are_seen_heating_up_splitting_and_merging(
     assert by_group.get_throughput().offer_throughput == 700
 
 
+@pytest.mark.parametrize(("up_seconds", "chosen"), [(30, "5 min"), (600, "15 min"), (86_400, "60 min")])
+def test_the_time_that_is_drawn_is_the_shortest_with_all_that_the_server_has_seen(
+    open_window: OpenWindow, up_seconds: int, chosen: str
+) -> None:
+    def told(route: Route) -> None:
+        answer = route.fetch()
+        found = answer.json()
+        found["server"]["uptimeSeconds"] = up_seconds
+        route.fulfill(response=answer, json=found)
+
+    window = open_window()
+    window.page.route("**/_pleiad/v1/overview*", told)
+    window.sign_in(READ_ONLY_KEY)
+    window.container(("sample", "food"), "metrics")
+    window.page.locator(".seg [aria-pressed=true]", has_text=chosen).wait_for()
+
+
 def test_the_last_hour_is_drawn_for_a_container_and_the_account(
     window: Window, client: CosmosClient, database: str
 ) -> None:
@@ -72,6 +94,9 @@ def test_the_last_hour_is_drawn_for_a_container_and_the_account(
     window.container((database, "food"), "metrics")
     window.page.get_by_role("img", name="Requests: ").wait_for()
     assert window.page.locator(".chart").count() == 6
+    axes = "all => all.map(svg => [...svg.querySelectorAll('.grid-line + text')].map(label => label.textContent))"
+    for labels in window.page.locator(".chart").evaluate_all(axes):
+        assert len(set(labels)) == len(labels) > 1
     window.page.locator(".chart-box").first.hover()
     window.page.locator(".tip").wait_for()
     window.press("15 min")

@@ -39,6 +39,15 @@ def test_no_key_is_ever_sent(open_window: OpenWindow) -> None:
     assert not [each for each in sent if READ_ONLY_KEY[:20] in each or READ_ONLY_KEY in each]
 
 
+def test_the_key_can_be_typed_as_soon_as_the_page_is_there(open_window: OpenWindow) -> None:
+    window = open_window()
+    window.page.goto(window.served.endpoint)
+    window.say("Sign in with a key")
+    window.page.keyboard.type(READ_ONLY_KEY)
+    window.page.keyboard.press("Enter")
+    window.say("Containers")
+
+
 @pytest.mark.parametrize("key", ["bm9uZQ==", "not base64 at all", "type=resource&ver=1&sig=none;none;"])
 def test_a_wrong_key_is_told_with_what_to_do(key: str, open_window: OpenWindow) -> None:
     window = open_window()

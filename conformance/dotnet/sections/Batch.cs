@@ -134,9 +134,9 @@ static class Batch
             Check.Equal(HttpStatusCode.BadRequest, answer.StatusCode);
             Check.True(answer.ErrorMessage.Contains("more operations than what is supported"), answer.ErrorMessage);
         });
-        await Check.That("batch fails: more than 2 MB", async () =>
+        await Check.That("batch fails: more than 2.1 MB", async () =>
         {
-            var pad = new string('x', 1_100_000);
+            var pad = new string('x', 1_110_000);
             using var answer = await container.CreateTransactionalBatch(Key)
                 .CreateItem(new { id = "l1", pk = "a", pad }).CreateItem(new { id = "l2", pk = "a", pad }).ExecuteAsync();
             Check.Equal(HttpStatusCode.RequestEntityTooLarge, answer.StatusCode);

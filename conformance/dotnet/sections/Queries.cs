@@ -147,6 +147,26 @@ static class Queries
             }
             Check.Same(Enumerable.Range(0, 60), found.Order());
         });
+        await Check.That("option: without a plan, on from a token on every page", async () =>
+        {
+            foreach (var text in new[] { "SELECT VALUE c.n FROM c", "SELECT VALUE c.n FROM c ORDER BY c.n DESC", "SELECT DISTINCT VALUE c.n FROM c ORDER BY c.n" })
+            {
+                var options = new QueryRequestOptions { MaxItemCount = 2, PartitionKey = "k1".Pk(), EnableOptimisticDirectExecution = true };
+                var found = new List<int>();
+                string? token = null;
+                do
+                {
+                    using var pages = container.GetItemQueryIterator<int>(text, token, options);
+                    var page = await pages.ReadNextAsync();
+                    found.AddRange(page);
+                    token = page.ContinuationToken;
+                }
+                while (token is not null);
+                Check.Same(new[] { 1, 13, 25, 37, 49 }, found.Order(), text);
+            }
+        });
+        await Check.That("option: a query of conflicts, of which there are none", async () =>
+            Check.Equal(0, (await container.Conflicts.GetConflictQueryIterator<JObject>("SELECT * FROM c").All()).Count));
         await Check.That("option: index metrics", async () =>
         {
             string? metrics = null;

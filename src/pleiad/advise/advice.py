@@ -59,6 +59,8 @@ class AdviceOptions:
     prices: Prices = field(default_factory=Prices)
     limits: Limits = field(default_factory=Limits)
     notes: tuple[str, ...] = ()
+    how_to_tell_requests: str = "give --queries or --workload"
+    """What a person does where none are known, in the words of where they are."""
 
 
 def advise(
@@ -273,12 +275,12 @@ def _notes(setting: Setting, now: int, options: AdviceOptions) -> tuple[str, ...
     if setting.demands.basis is Basis.UNIFORM:
         found.append(
             "No requests are known, so all items count as written once in their order and read as often. What queries "
-            "ask for decides much: give --queries or --workload."
+            f"ask for decides much: {options.how_to_tell_requests}."
         )
     if setting.table.is_sample and setting.table.ids.distinct_of_all is None:
         found.append(
             "Of more items than are kept, the different values are counted among those that are: pip install "
-            "'pleiad[advise]' counts them among all."
+            "datasketches counts them among all."
         )
     if setting.growth != 1.0:
         found.append(f"Everything counts as {setting.growth:,.4g} times as large as it is.")

@@ -30,6 +30,8 @@ NAMES_MAX = 100_000
 _REPEATED_NAMES = 16
 """When there are more, so many of each batch that are there once more are kept as well."""
 _FEW_VALUES = 10_000
+_NEW_SHARE = 0.25
+"""When more of a batch is new, all of it is hashed."""
 _SEEN_SLOTS = 2**17
 _SEEN_MASK = np.uint64(_SEEN_SLOTS - 1)
 _FORM_BYTES = 2
@@ -140,18 +142,9 @@ class ColumnBuilder:
             self._chunks.append(hashes if kept is None else hashes[kept])
             return
         self._count_kinds(values)
-        forms = hashed_forms(values)
-        hashes = _heads(forms)
-        self._note_length(values, forms)
-        self._note_known(hashes, values)
-        if kept is None:
-            self._chunks.append(hashes)
-            self._note_names(hashes, values)
-            return
-        if self._sketch is not None:
-            self._sketch.add(hashes)
-        self._chunks.append(hashes[kept])
-        self._note_names(self._chunks[-1], list(compress(values, kept)))
+        hashes = self._hashes(values)
+        self._chunks.append(hashes if kept is None else hashes[kept])
+        self._note_names(self._chunks[-1], values if kept is None else list(compress(values, kept)))
 
     def begin_sketch(self) -> None:
         """From now on the rows are a sample."""
@@ -181,11 +174,29 @@ class ColumnBuilder:
         )
 
     def _known_hashes(self, values: list[Any]) -> Hashes | None:
-        """The hashes of values that were all there before, as they are where texts are few."""
+        """The hashes of values that were there before, if all are texts and no more than a few are new."""
         if not self._known or set(map(type, values)) != _TEXT:
             return None
         found = list(map(self._known.get, values))
-        return None if None in found else np.array(found, dtype=np.uint64)
+        if None in found:
+            new = list({value for value, hash in zip(values, found, strict=True) if hash is None})
+            if len(new) > _NEW_SHARE * len(values):
+                return None
+            self._note_names(self._hashes(new), new)
+            if self._known is None:
+                return None
+            found = list(map(self._known.get, values))
+        return np.array(found, dtype=np.uint64)
+
+    def _hashes(self, values: list[Any]) -> Hashes:
+        """The hashes of values, which are known from now on."""
+        forms = hashed_forms(values)
+        hashes = _heads(forms)
+        self._note_length(values, forms)
+        self._note_known(hashes, values)
+        if self._sketch is not None:
+            self._sketch.add(hashes)
+        return hashes
 
     def _note_known(self, hashes: Hashes, values: list[Any]) -> None:
         if self._known is not None:

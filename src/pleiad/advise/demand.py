@@ -10,7 +10,7 @@ items are, and ``visit_ru`` for each physical partition that it visits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
@@ -26,6 +26,9 @@ VISIT_RU = charge.query(partitions=1).ru
 LOOKUP_RU = charge.query(index_lookups=1).ru
 SYSTEM_BYTES = 205
 """What the system properties add to an item in the results of a query."""
+
+_LOOKED_UP_MAX = 4_000_000
+"""Up to there a table of all numbers is smaller, and quicker, than sorting those that are there."""
 
 NOT_ASKED = -2
 """No value of this path is demanded."""
@@ -118,23 +121,30 @@ class Demands:
 
 def write_charges(table: Table) -> NDArray[np.float64]:
     """What it costs to create the item of each row."""
-    pairs = table.sizes * _TERMS_WIDTH + np.minimum(table.terms, _TERMS_WIDTH - 1)
-    distinct, inverse = np.unique(pairs, return_inverse=True)
-    found = [charge.create(int(pair) // _TERMS_WIDTH, int(pair) % _TERMS_WIDTH).ru for pair in distinct]
-    return np.array(found, dtype=np.float64)[inverse]
+    width = int(table.terms.max(initial=0)) + 1
+    return _for_each(table.sizes * width + table.terms, lambda pair: charge.create(*divmod(pair, width)).ru)
 
 
 def read_charges(table: Table) -> NDArray[np.float64]:
     """What it costs to read the item of each row."""
-    distinct, inverse = np.unique(table.sizes, return_inverse=True)
-    return np.array([charge.read(int(size)).ru for size in distinct], dtype=np.float64)[inverse]
+    return _for_each(table.sizes, lambda size: charge.read(size).ru)
 
 
 def lookup_charges(sizes: NDArray[np.int64]) -> NDArray[np.float64]:
     """What it costs to find an item of each size by a query, without the partitions that are visited."""
-    distinct, inverse = np.unique(sizes, return_inverse=True)
-    found = [found_ru(1, int(size), int(size) + SYSTEM_BYTES) for size in distinct]
-    return np.array(found, dtype=np.float64)[inverse]
+    return _for_each(sizes, lambda size: found_ru(1, size, size + SYSTEM_BYTES))
+
+
+def _for_each(numbers: NDArray[np.int64], price: Callable[[int], float]) -> NDArray[np.float64]:
+    """The price of each number, asked for once for all that are equal."""
+    if int(numbers.max(initial=0)) > _LOOKED_UP_MAX:
+        distinct, inverse = np.unique(numbers, return_inverse=True)
+        return np.array([price(number) for number in distinct.tolist()], dtype=np.float64)[inverse]
+    counts = np.bincount(numbers)
+    prices = np.zeros(len(counts))
+    distinct = np.flatnonzero(counts)
+    prices[distinct] = [price(number) for number in distinct.tolist()]
+    return prices[numbers]
 
 
 def found_ru(items: int, bytes_loaded: int, bytes_returned: int, items_returned: int | None = None) -> float:
@@ -145,6 +155,3 @@ def found_ru(items: int, bytes_loaded: int, bytes_returned: int, items_returned:
         items_returned=items if items_returned is None else items_returned,
         bytes_returned=bytes_returned,
     ).ru
-
-
-_TERMS_WIDTH = 1 << 20

@@ -28,7 +28,7 @@ from pleiad.advise.sources import demands_of, reading_options
 from pleiad.advise.table import read_table
 from pleiad.job.advice.frames import FrameKind, item_in, next_frame, packed
 from pleiad.job.advice.task import AdviceTask, task_from_json
-from pleiad.job.item_file.entry import Entry
+from pleiad.job.item_file.entry import Entry, batched
 from pleiad.workload import record
 
 _FRAME_BYTES_MAX = 256 * 1024 * 1024
@@ -122,6 +122,7 @@ def _answer(server: _Server) -> None:
         candidates=candidates,
         current=task.key_paths,
         limits=task.limits,
+        how_to_tell_requests="record those of the container for a while, and ask again",
     )
     record = _record(server)
     reading = reading_options(
@@ -133,7 +134,7 @@ def _answer(server: _Server) -> None:
         indexing=task.indexing,
         limits=task.limits,
     )
-    table = read_table(server.entries(), reading)
+    table = read_table(batched(server.entries()), reading)
     try:
         demands, notes = demands_of(table, None, record, options)
         report = advise(task.source, table, demands, replace(options, notes=notes), server.step)

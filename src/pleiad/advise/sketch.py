@@ -1,6 +1,6 @@
 """How many different values there are among more items than are kept: a HyperLogLog sketch of Apache DataSketches.
 
-It is an extra, `pip install 'pleiad[advise]'`. Without it the values of the sample are counted, which are fewer.
+It is of the extra `advise`. Without it the values of the sample are counted, which are fewer.
 """
 
 from __future__ import annotations

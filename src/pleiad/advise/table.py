@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -27,24 +26,21 @@ from numpy.typing import NDArray
 from pleiad.advise.column import Column, ColumnBuilder, Hashes, mapped
 from pleiad.advise.key import ID_PATH
 from pleiad.advise.moment import UNITS, best_time_path, rolled_up, seconds_of
-from pleiad.errors import PleiadError
+from pleiad.advise.paths import paths_of, values_at
 from pleiad.index.policy import IndexingPolicy
 from pleiad.index.terms import TermCounter
 from pleiad.item.body import SYSTEM_PROPERTIES, strip_system
-from pleiad.job.item_file.entry import Entry
+from pleiad.job.item_file.entry import Batch, Entry
 from pleiad.keys.definition import split_path
 from pleiad.limits import Limits, size_text
 from pleiad.values.undefined import UNDEFINED
 
 ROWS_MAX = 2_000_000
-PATHS_MAX = 24
 PROBLEMS_SHOWN = 20
 _BATCH_ROWS = 1_000
 _HEAD_ROWS = 5_000
-"""The paths are found in so many items."""
-_HEAD_SHARE = 0.5
-"""A path that fewer of them have is no candidate."""
-_DEPTH_MAX = 4
+_HEAD_BYTES = 64 * 1024 * 1024
+"""The paths are found in so many items, or in what so many bytes hold."""
 _LOOKED_AT = 2_000
 """Of those, so many are looked at for times."""
 _TERMS_EXACT_ROWS = 10_000
@@ -120,7 +116,7 @@ class Table:
 
 
 def read_table(
-    entries: Iterable[Entry],
+    batches: Iterable[Batch],
     options: ReadingOptions,
     tell: Callable[[int], None] = lambda items: None,
     leave_out_but: Callable[[Iterable[str]], None] = lambda names: None,
@@ -130,12 +126,19 @@ def read_table(
     `leave_out_but` hears which names are looked at, if from then on items may come without the others.
     """
     reader = _Reader(options)
-    waiting = iter(entries)
+    waiting = iter(batches)
     with _without_cycles():
-        reader.begin(list(islice(waiting, _HEAD_ROWS)))
+        head, rows, size = [], 0, 0
+        while rows < _HEAD_ROWS and size < _HEAD_BYTES and (batch := next(waiting, None)) is not None:
+            head.append(batch)
+            rows += len(batch.values)
+            size += sum(map(len, batch.texts))
+        reader.begin(head)
         if reader.needs_no_others:
             leave_out_but(reader.names)
-        reader.stream(waiting, tell)
+        for batch in waiting:
+            reader.take(batch)
+            tell(reader.items)
         return reader.finish()
 
 
@@ -166,6 +169,8 @@ class _Reader:
         self._paths: tuple[str, ...] = ()
         self._sizes: list[NDArray[np.int64]] = []
         self._terms: list[NDArray[np.int64]] = []
+        self._waiting_sizes: list[int] = []
+        self._waiting_terms: list[int] = []
         self._problems: list[Problem] = []
         self._problem_count = 0
         self._total_bytes = 0
@@ -182,6 +187,7 @@ class _Reader:
         return self._cells.names
 
     def finish(self) -> Table:
+        self._add()
         sizes = np.concatenate(self._sizes) if self._sizes else np.empty(0, np.int64)
         terms = np.concatenate(self._terms) if self._terms else np.empty(0, np.int64)
         columns = self._cells.finish()
@@ -201,20 +207,20 @@ class _Reader:
             problem_count=self._problem_count,
         )
 
-    def begin(self, head: list[Entry]) -> None:
+    def begin(self, head: list[Batch]) -> None:
         """Decides by the first items which paths are kept, and takes these items in."""
-        items = [each.value for each in head if each.value is not None]
+        items = [value for batch in head for value in batch.values]
         some = items[:_LOOKED_AT]
         self._is_compact = all(
-            len(each.text) == len(orjson.dumps(each.value)) and "_rid" not in each.value
-            for each in head
-            if each.value is not None
+            len(text) == len(orjson.dumps(value)) and "_rid" not in value
+            for batch in head
+            for text, value in zip(batch.texts, batch.values, strict=True)
         )
-        self._paths = tuple(_paths_of(items, (), True))
-        found = _paths_of(items, self._options.paths, self._options.finds_paths)
+        self._paths = tuple(paths_of(items, (), True))
+        found = paths_of(items, self._options.paths, self._options.finds_paths)
         told = {
-            path: [value for value in _values(some, path) if value is not UNDEFINED]
-            for path in (*_paths_of(items, found, True), _TIME_PATH)
+            path: [value for value in values_at(some, split_path(path)) if value is not UNDEFINED]
+            for path in (*paths_of(items, found, True), _TIME_PATH)
         }
         self._time_path = best_time_path(
             {path: each for path, each in told.items() if 2 * len(each) > len(some)}
@@ -223,57 +229,68 @@ class _Reader:
         if self._time_path is not None:
             rolled.append(self._time_path)
         self._cells = _Cells(found, list(dict.fromkeys(rolled)))
-        self.stream(head, lambda items: None)
+        for batch in head:
+            self.take(batch)
 
-    def stream(self, entries: Iterable[Entry], tell: Callable[[int], None]) -> None:
+    def take(self, batch: Batch) -> None:
         """Takes items in. None is held longer than it takes to look at it, so all are read into the same memory."""
-        row_of, count, size_of = self._cells.row_of, self._counter.count, self._size
-        is_compact, bytes_max = self._is_compact, self._options.limits.item_bytes
-        rows: list[tuple[Any, ...]] = []
-        sizes: list[int] = []
-        terms: list[int] = []
-        stride = self._stride
-        for entry in entries:
-            item, size_bytes = entry.value, len(entry.text)
-            if item is None or size_bytes > bytes_max:
-                self._note(entry)
+        batch = self._without_the_too_large(batch)
+        self._note(batch.problems)
+        self._cells.wait(batch.values)
+        sizes = map(len, batch.texts) if self._is_compact else map(self._size, batch.values)
+        self._waiting_sizes.extend(sizes)
+        self._waiting_terms.extend(self._count_terms(batch))
+        if len(self._waiting_sizes) >= _BATCH_ROWS:
+            self._add()
+
+    def _count_terms(self, batch: Batch) -> list[int]:
+        """The index terms of the first rows, later of one in so many, and -1 for the others."""
+        terms = [-1] * len(batch.values)
+        before = self._rows + len(self._waiting_terms)
+        stride = 1 if before < _TERMS_EXACT_ROWS else _TERMS_STRIDE
+        for place in range(-before % stride, len(terms), stride):
+            whole = _whole(batch, place) if self._is_compact else batch.values[place]
+            terms[place] = self._counter.count(whole)
+        return terms
+
+    def _without_the_too_large(self, batch: Batch) -> Batch:
+        bytes_max = self._options.limits.item_bytes
+        if max(map(len, batch.texts), default=0) <= bytes_max:
+            return batch
+        kept = Batch([], [], [], list(batch.problems))
+        for line, text, value in zip(batch.lines, batch.texts, batch.values, strict=True):
+            if len(text) > bytes_max:
+                problem = _too_large(len(text), self._options.limits)
+                kept.problems.append(Entry(0, line, b"", None, problem))
                 continue
-            rows.append(row_of(item))
-            sizes.append(size_bytes if is_compact else size_of(item))
-            terms.append(-1 if len(terms) % stride else count(_whole(entry) if is_compact else item))
-            if len(rows) == _BATCH_ROWS:
-                self._add(rows, sizes, terms)
-                rows, sizes, terms = [], [], []
-                stride = self._stride
-                tell(self.items)
-        self._add(rows, sizes, terms)
+            kept.lines.append(line)
+            kept.texts.append(text)
+            kept.values.append(value)
+        return kept
 
-    @property
-    def _stride(self) -> int:
-        return 1 if self._rows < _TERMS_EXACT_ROWS else _TERMS_STRIDE
+    def _note(self, problems: list[Entry]) -> None:
+        """What is wrong with entries."""
+        self._problem_count += len(problems)
+        room = PROBLEMS_SHOWN - len(self._problems)
+        for entry in sorted(problems, key=attrgetter("line"))[:room]:
+            self._problems.append(Problem(entry.line, entry.problem))
 
-    def _note(self, entry: Entry) -> None:
-        """What is wrong with an entry."""
-        self._problem_count += 1
-        if len(self._problems) < PROBLEMS_SHOWN:
-            too_large = entry.value is not None
-            text = _too_large(len(entry.text), self._options.limits) if too_large else entry.problem
-            self._problems.append(Problem(entry.line, text))
-
-    def _add(self, rows: list[tuple[Any, ...]], sizes: list[int], terms: list[int]) -> None:
-        if not rows:
+    def _add(self) -> None:
+        """Puts the rows that wait into the columns."""
+        sizes = np.array(self._waiting_sizes, dtype=np.int64)
+        terms = np.array(self._waiting_terms, dtype=np.int64)
+        self._waiting_sizes, self._waiting_terms = [], []
+        if not len(sizes):
             return
-        first = self.items + 1
-        self.items += len(rows)
-        self._total_bytes += sum(sizes)
-        columns = self._cells.columns_of(rows, first)
+        self._total_bytes += int(sizes.sum())
         kept = None
         if self._chance < 1.0:
-            kept = self._random.random(len(rows)) < self._chance
-        self._cells.add(columns, kept)
+            kept = self._random.random(len(sizes)) < self._chance
+        self._cells.add(self.items + 1, kept)
+        self.items += len(sizes)
         chosen = slice(None) if kept is None else kept
-        self._sizes.append(np.array(sizes, dtype=np.int64)[chosen])
-        self._terms.append(np.array(terms, dtype=np.int64)[chosen])
+        self._sizes.append(sizes[chosen])
+        self._terms.append(terms[chosen])
         self._rows += len(self._sizes[-1])
         if self._rows > (self._options.rows_max if self._chance < 1.0 else 2 * self._options.rows_max):
             self._thin()
@@ -297,44 +314,30 @@ class _Reader:
 
 
 class _Cells:
-    """The columns while they are read: names at the top of items in one look, deeper paths one by one."""
+    """The columns while they are read."""
 
     def __init__(self, paths: Sequence[str], rolled_up_paths: Sequence[str]) -> None:
-        steps = {path: split_path(path) for path in (*paths, *rolled_up_paths)}
-        self._paths = [
-            *(path for path in steps if len(steps[path]) == 1),
-            *(path for path in steps if len(steps[path]) > 1),
-        ]
-        self._deep = [found for found in steps.values() if len(found) > 1]
-        self._names = [steps[path][0] for path in self._paths if len(steps[path]) == 1]
-        # A getter of one name gives the value itself, and not a row of one, so there is always a second.
-        self._get = itemgetter("id", *self._names)
-        self.names = {found[0] for found in steps.values()}
+        self._steps = {path: split_path(path) for path in (*paths, *rolled_up_paths)}
+        self._waiting: dict[str, list[Any]] = {path: [] for path in self._steps}
+        self.names = {found[0] for found in self._steps.values()}
         """What items are looked at for."""
         self._builders = {path: ColumnBuilder(path) for path in paths}
         self._hours = {path: ColumnBuilder(f"hour({path})") for path in rolled_up_paths}
 
-    def row_of(self, item: dict[str, Any]) -> tuple[Any, ...]:
-        """The values of an item that are kept, behind one that is not."""
-        try:
-            row: tuple[Any, ...] = self._get(item)
-        except KeyError:
-            row = (None, *[item.get(name, UNDEFINED) for name in self._names])
-        return row + tuple([_value_at(item, steps) for steps in self._deep]) if self._deep else row
+    def wait(self, items: Sequence[dict[str, Any]]) -> None:
+        """Keeps the values of items until they are added."""
+        for path, steps in self._steps.items():
+            self._waiting[path].extend(values_at(items, steps))
 
-    def columns_of(self, rows: list[tuple[Any, ...]], first: int) -> dict[str, list[Any]]:
-        """The values of rows by path; the number of the first row names items that have no id."""
-        columns = dict(zip(self._paths, map(list, list(zip(*rows, strict=True))[1:]), strict=True))
+    def add(self, first: int, kept: NDArray[np.bool_] | None) -> None:
+        """Takes in the rows that wait, all or those that are kept; the number of the first names those with no id."""
+        columns, self._waiting = self._waiting, {path: [] for path in self._steps}
         ids = columns[ID_PATH]
         if set(map(type, ids)) != {str}:
             # An import gives an id to what has none; so it is one of its own here as well.
             columns[ID_PATH] = [
                 id if id.__class__ is str else f"item {number}" for number, id in enumerate(ids, first)
             ]
-        return columns
-
-    def add(self, columns: dict[str, list[Any]], kept: NDArray[np.bool_] | None) -> None:
-        """Takes in rows, all of them or those that are kept."""
         for path, hours in self._hours.items():
             hours.add(
                 [v[:_HOUR_CHARACTERS] if v.__class__ is str else rolled_up(v, "hour") for v in columns[path]],
@@ -362,12 +365,12 @@ class _Cells:
         return columns
 
 
-def _whole(entry: Entry) -> Any:
+def _whole(batch: Batch, place: int) -> Any:
     """The item with all its names; as it came where its text has a number that only who left it out could pass over."""
     try:
-        return orjson.loads(entry.text)
+        return orjson.loads(batch.texts[place])
     except orjson.JSONDecodeError:
-        return entry.value
+        return batch.values[place]
 
 
 def _times_of(hours: Column | None) -> NDArray[np.float64] | None:
@@ -396,76 +399,6 @@ def _filled_terms(sizes: NDArray[np.int64], terms: NDArray[np.int64]) -> NDArray
     )
     fitted = known.mean() + slope * (sizes - known_sizes.mean())
     return np.where(counted, terms, np.maximum(1, np.rint(fitted))).astype(np.int64)
-
-
-# -- paths -----------------------------------------------------------------------------------------
-
-
-def _paths_of(items: Sequence[dict[str, Any]], wanted: Sequence[str], finds_others: bool) -> list[str]:
-    """The id, the wanted paths, and the scalar paths that many items have, those with most values first."""
-    if not finds_others:
-        return list(dict.fromkeys([ID_PATH, *wanted]))
-    counts: dict[tuple[str, ...], int] = {}
-    for item in items:
-        _count_paths(item, (), counts)
-    often = [steps for steps, count in counts.items() if count >= _HEAD_SHARE * len(items)]
-    distinct = {}
-    for steps in often:
-        path = _path_text(steps)
-        if path is not None and path != ID_PATH:
-            values = _at(items[:5000], steps)
-            distinct[path] = len({value if value.__class__ is str else repr(value) for value in values})
-    ordered = sorted(distinct, key=lambda path: (-min(distinct[path], 100), path.count("/"), path))
-    return list(dict.fromkeys([ID_PATH, *wanted, *ordered]))[: max(PATHS_MAX, len(wanted) + 1)]
-
-
-def _count_paths(item: dict[str, Any], above: tuple[str, ...], counts: dict[tuple[str, ...], int]) -> None:
-    for name, value in item.items():
-        if not above and name.startswith("_"):
-            continue
-        steps = (*above, name)
-        if value.__class__ is dict:
-            if len(steps) < _DEPTH_MAX:
-                _count_paths(value, steps, counts)
-        elif value.__class__ is not list:
-            counts[steps] = counts.get(steps, 0) + 1
-
-
-def _path_text(steps: tuple[str, ...]) -> str | None:
-    """The path of these names, in quotes where they need them; None where no path can name them."""
-    plain = "".join(f"/{name}" for name in steps)
-    if any(not name or any(letter.isspace() for letter in name) for name in steps):
-        return None
-    quoted = "".join('/"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"' for name in steps)
-    for text in (plain, quoted):
-        try:
-            if split_path(text) == steps:
-                return text
-        except PleiadError:
-            continue
-    return None
-
-
-def _values(items: Sequence[dict[str, Any]], path: str) -> list[Any]:
-    return _at(items, split_path(path))
-
-
-def _value_at(item: dict[str, Any], steps: tuple[str, ...]) -> Any:
-    value: Any = item
-    for name in steps:
-        if value.__class__ is not dict:
-            return UNDEFINED
-        value = value.get(name, UNDEFINED)
-    return value
-
-
-def _at(items: Sequence[dict[str, Any]], steps: tuple[str, ...]) -> list[Any]:
-    """The values at a path; UNDEFINED where there is none."""
-    name = steps[0]
-    values = [item.get(name, UNDEFINED) for item in items]
-    for name in steps[1:]:
-        values = [value.get(name, UNDEFINED) if value.__class__ is dict else UNDEFINED for value in values]
-    return values
 
 
 def codes_of(column: Column, hashes: Hashes) -> NDArray[np.int64]:

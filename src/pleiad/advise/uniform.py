@@ -30,7 +30,8 @@ def uniform_demands(table: Table, throughput_ru: float, seed: int = 1) -> Demand
     seconds = int(min(_SECONDS, max(5, _REQUESTS_MAX // (2 * rate))))
     rate = min(rate, _REQUESTS_MAX // (2 * seconds))
     starts = np.linspace(0, max(0, table.rows - rate), seconds).astype(np.int64)
-    written = table.order[np.minimum(starts[:, None] + np.arange(rate)[None, :], table.rows - 1)].ravel()
+    # Of fewer items than a second has room for, each is written as often as any other.
+    written = table.order[(starts[:, None] + np.arange(rate)[None, :]) % table.rows].ravel()
     read = random.integers(0, table.rows, len(written))
     at = np.repeat(np.arange(seconds, dtype=np.float64), rate) + random.random(len(written))
     rows = np.concatenate([written, read])

@@ -86,7 +86,7 @@ def _candidates(context: click.Context, option: click.Parameter, texts: tuple[st
 def _source(context: click.Context, argument: click.Parameter, text: str) -> str:
     """The source; looked at before the options, which need what an extra brings."""
     if importlib.util.find_spec("numpy") is None:
-        raise click.ClickException("advice needs the extra advise: pip install 'pleiad[advise]'")
+        raise click.ClickException("advice needs more libraries: pip install numpy msgspec datasketches")
     return text
 
 
@@ -235,6 +235,7 @@ def _table(
 ) -> Table:
     from pleiad.advise.sources import reading_options
     from pleiad.advise.table import read_table
+    from pleiad.job.item_file.entry import batched
     from pleiad.job.item_file.reader import ReadOptions, open_items
 
     reading = reading_options(
@@ -254,8 +255,8 @@ def _table(
         if found is None:
             path = None if asking.source == "-" else Path(asking.source)
             file = stack.enter_context(open_items(path, ReadOptions()))
-            return read_table(file, reading, tell, file.leave_out_but)
-        return read_table(_entries(asking, found), reading, tell)
+            return read_table(file.batches(), reading, tell, file.leave_out_but)
+        return read_table(batched(_entries(asking, found)), reading, tell)
 
 
 def _entries(asking: _Asking, found: FoundContainer) -> Iterator[Entry]:

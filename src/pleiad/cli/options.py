@@ -130,10 +130,13 @@ def complete_names(context: click.Context, argument: click.Parameter, incomplete
 
 
 def names_beginning_with(account: Account, incomplete: str) -> list[str]:
-    """Databases, or containers once there is a slash, that a text may become."""
+    """Databases that a text may become, or containers once there is a slash.
+
+    A single database comes with its containers: a shell then stops behind its name, and puts no space there.
+    """
     database, slash, _ = incomplete.partition("/")
-    if slash:
-        names = [f"{database}/{each['id']}" for each in account.containers(database)]
-    else:
-        names = [each["id"] for each in account.databases()]
+    names = [] if slash else [each["id"] for each in account.databases() if each["id"].startswith(incomplete)]
+    if slash or len(names) == 1:
+        database = database if slash else names[0]
+        names += [f"{database}/{each['id']}" for each in account.containers(database)]
     return [name for name in names if name.startswith(incomplete)]

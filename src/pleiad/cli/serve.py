@@ -20,10 +20,11 @@ from pleiad.engine.consistency import BY_OPTION, Consistency
 from pleiad.engine.recording import Mode
 from pleiad.engine.watch.request_log import REQUESTS, SLOW
 from pleiad.head_ports import BY_NAME, HEADS, NOSQL
-from pleiad.node import THROTTLES, Node, Settings
+from pleiad.node import Node
 from pleiad.server.allocator import give_back_free_memory
 from pleiad.server.descriptors import fill_standard_descriptors, raise_descriptor_limit
 from pleiad.server.lifecycle import run
+from pleiad.settings import THROTTLES, Settings
 
 
 def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -41,7 +42,9 @@ def _port_options(command: Callable[..., None]) -> Callable[..., None]:
                 metavar="PORT",
                 default=None,
                 type=click.IntRange(0, 65535),
-                help=f"Switch the {head.title} head on, at this port; its own is {head.port}, and 0 takes a free one.",
+                help=f"Switch the {head.title} head on, at this port; its own is {head.port}, and 0 takes a free one."
+                if head.is_here
+                else f"The port of the {head.title} head, which is not in this version.",
             )(command)
     return command
 
@@ -88,9 +91,9 @@ def _port_options(command: Callable[..., None]) -> Callable[..., None]:
     "--heads",
     metavar="NAMES",
     multiple=True,
-    help="Further heads to switch on at their own ports, or all of them: "
-    + ", ".join(f"{head.name} {head.port}" for head in HEADS)
-    + ". NoSQL is always on. A head that this version does not have is refused.",
+    help="Further heads to switch on at their own ports, or all of them. NoSQL is always on. This version has: "
+    + ", ".join(f"{head.name} {head.port}" for head in HEADS if head.is_here)
+    + "; others are refused.",
 )
 @_port_options
 @_option(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 
 import click
 
@@ -12,8 +14,9 @@ from pleiad.catalog.catalog import UnfinishedCopyError
 from pleiad.cli.closed_pipe import drop_output
 from pleiad.errors import PleiadError
 from pleiad.job.load_folder import LoadError
-from pleiad.node import SQLITE, Node, SettingsError
-from pleiad.server.lifecycle import on_hangup, settle_garbage_collector, wait_for_stop
+from pleiad.node import Node
+from pleiad.server.lifecycle import closed_terminal_check, on_hangup, settle_garbage_collector, wait_for_stop
+from pleiad.settings import SQLITE, SettingsError
 from pleiad.store.postgres.database import SchemaError as DatabaseSchemaError
 from pleiad.store.postgres.database import StoreUnreachableError, described
 from pleiad.store.problems import MissingDataError, SettingsDifferError
@@ -41,7 +44,15 @@ async def serve_until_stopped(node: Node, sample: bool, shows_link: bool) -> Non
     # Before anything else, so that a signal during the start stops the server as cleanly as a later one.
     stopped = asyncio.create_task(wait_for_stop(asyncio.get_running_loop()))
     await asyncio.sleep(0)
-    on_hangup(node.reload)
+    is_terminal_closed = closed_terminal_check()
+
+    def heed_hangup() -> None:
+        if is_terminal_closed():
+            os.kill(os.getpid(), signal.SIGTERM)
+        else:
+            node.reload()
+
+    on_hangup(heed_hangup)
     node.tell = say
     starting = asyncio.create_task(node.start())
     await asyncio.wait({starting, stopped}, return_when=asyncio.FIRST_COMPLETED)

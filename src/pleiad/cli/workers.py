@@ -35,9 +35,16 @@ import orjson
 
 from pleiad.cli.serving import REFUSALS, banner, say
 from pleiad.engine.recording import Mode
-from pleiad.node import DRAIN_SECONDS, SQLITE, Node, Settings, SettingsError
-from pleiad.server.lifecycle import on_hangup, run, settle_garbage_collector, wait_for_stop
+from pleiad.node import DRAIN_SECONDS, Node
+from pleiad.server.lifecycle import (
+    closed_terminal_check,
+    on_hangup,
+    run,
+    settle_garbage_collector,
+    wait_for_stop,
+)
 from pleiad.server.worker_place import WorkerPlace, WorkersState
+from pleiad.settings import SQLITE, Settings, SettingsError
 
 _log = logging.getLogger(__name__)
 
@@ -99,6 +106,7 @@ class Supervisor:
         self._workers = [_Worker(number) for number in range(count)]
         self._selector = selectors.DefaultSelector()
         self._signals: list[int] = []
+        self._is_terminal_closed = closed_terminal_check()
         self._banner = ""
         self._is_serving = False
         self._ends_at: float | None = None
@@ -191,6 +199,8 @@ class Supervisor:
                 self._end()
             elif number in _ENDING:
                 self._ends_at = time.monotonic()  # told once more: no longer
+            elif number == signal.SIGHUP and self._is_terminal_closed():
+                os.kill(os.getpid(), signal.SIGTERM)
             elif number == signal.SIGHUP:
                 for worker in self._workers:
                     if worker.process_id is not None and worker.is_ready:

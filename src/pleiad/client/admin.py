@@ -6,6 +6,7 @@ What the server refuses is a RequestRefusedError whose text is the server's own 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from pleiad.client.connection import Answer, Connection
 
 _ROOT = ("_pleiad", "v1")
 _CONTINUATION = "x-ms-continuation"
+_FOR_PROGRAMS = re.compile(r"^Resource Not Found\. Learn more: \S+ (?=\S)")
+"""What clients look for in a message, before what is said to people."""
 
 
 class RequestRefusedError(Exception):
@@ -195,11 +198,11 @@ def refusal(answer: Answer) -> RequestRefusedError:
 
 
 def sentence(status: int, body: bytes) -> str:
-    """The server's message without the line for its log."""
+    """The server's message without the line for its log, and without what stands there for programs."""
     try:
         message = str(json.loads(body)["message"]).partition("\r\nActivityId:")[0]
     except (ValueError, TypeError, LookupError, RecursionError):
         return f"the server answered with status {status} and no reason; is it a Pleiad server?"
     if status == 401:
         return "the server does not accept this key: it needs the account's, given with --key or PLEIAD_KEY"
-    return message
+    return _FOR_PROGRAMS.sub("", message)

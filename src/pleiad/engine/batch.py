@@ -27,7 +27,7 @@ from contextlib import AsyncExitStack, ExitStack
 from typing import NamedTuple
 
 from pleiad import charge, errors
-from pleiad.engine import items, session
+from pleiad.engine import items, patching, session
 from pleiad.engine.bulk_writes import write_together
 from pleiad.engine.container import Container
 from pleiad.engine.items import NO_CONDITIONS, ItemAnswer, Key
@@ -178,7 +178,7 @@ async def _single(container: Container, plan: Plan, seen: Session, multiplier: i
             conditions = NO_CONDITIONS if kind is ItemVerb.CREATE else conditions
             return await items.put(container, VERBS[kind], plan.item, key, conditions, lane, renamed)
         if plan.patch is not None:
-            return await items.patch_as_planned(container, id, plan.patch, key, conditions, lane)
+            return await patching.patch_as_planned(container, id, plan.patch, key, conditions, lane)
         if kind is ItemVerb.DELETE:
             return await items.delete(container, id, key, conditions, lane)
         return await items.read(container, id, key, conditions, seen, multiplier, lane)

@@ -39,7 +39,7 @@ from pleiad.partition.partition import Partition
 from pleiad.query import QueryContext, compile_query
 from pleiad.query.pace import Pace
 from pleiad.query.pushdown import policy_paths
-from pleiad.store.rows import Mutation, Outcome, Result, Row
+from pleiad.store.rows import Mutation, Outcome, PartitionWrite, Result, Row
 from pleiad.store.segments import SegmentOutOfServiceError, SegmentStore
 from pleiad.store.selection import IndexedPath
 from pleiad.values.undefined import UNDEFINED
@@ -49,6 +49,7 @@ _EXCHANGED_RETRY_MS = 10
 _PLACES_MAX = 1_024
 _PLACE_CHARACTERS_MAX = 128
 _log = logging.getLogger("pleiad.engine")
+_new = tuple.__new__
 
 
 class Place(NamedTuple):
@@ -124,10 +125,10 @@ class Container:
         computed = resource.properties.get("computedProperties", [])
         self._computed = tuple((each["name"], compile_query(each["query"], self.limits)) for each in computed)
         self.computed_names = tuple(name for name, _ in self._computed)
-        self.routes: dict[Any, Any] = {}
-        """Where queries on this version of the container go, by text and parameters; `engine.query.job` fills it."""
+        self.prepared: dict[Any, Any] = {}
+        """What is known of queries on this version of the container, by text and parameters."""
         self.value_filters: dict[str, Any] = {}
-        """Texts whose filter is one value of one path, and None for all others; `query_value` fills it."""
+        """Texts whose filter is one value of one path, and None for all others; `engine.query.prepared` fills both."""
         self.is_indexed = policy_paths(self.definition.indexing, self.computed_names)
 
     # -- the partition map -----------------------------------------------------------------------
@@ -203,19 +204,24 @@ class Container:
         self, partition: Partition, mutations: Sequence[Mutation], now: int, atomic: bool = False
     ) -> Awaitable[Sequence[Outcome]]:
         """Commits mutations on one of the container's partitions by the container's rules."""
+        return partition.commit(self.write(partition, tuple(mutations), now, atomic))
+
+    def write(
+        self,
+        partition: Partition,
+        mutations: tuple[Mutation, ...],
+        now: int,
+        atomic: bool = False,
+        is_alone: bool = False,
+    ) -> PartitionWrite:
+        """Mutations as one of the container's partitions is to commit them, by the container's rules."""
         if self.closed is not None:
             raise _refusal(self.closed, self.resource.id, now, self.limits)
         if self.definition.ttl_path:
-            mutations = [self._with_own_base(mutation, now) for mutation in mutations]
-        return partition.commit(
-            mutations,
-            now,
-            self.default_ttl,
-            self.limits,
-            atomic=atomic,
-            keep_versions=self.keeps_versions,
-            bytes_max=self.fixed_bytes,
-        )
+            mutations = tuple([self._with_own_base(mutation, now) for mutation in mutations])
+        terms = self.default_ttl, self.limits.logical_partition_bytes, atomic, self.keeps_versions
+        fields = partition.id, partition.epoch, now, mutations, *terms, self.fixed_bytes, is_alone
+        return _new(PartitionWrite, fields)
 
     def _with_own_base(self, mutation: Mutation, now: int) -> Mutation:
         """A mutation whose time to live ends when it would if it counted from the item's own property."""
@@ -261,8 +267,11 @@ class Container:
         """Where an item belongs, whose key must be the one the request names."""
         place = self._places.get(given) if given else None
         # Of strings only, as what is remembered: there equal is the same.
-        if place is not None and self.key.extract(item) == given:
-            return place
+        if place is not None and given:
+            name = self.key.name_at_top
+            is_its_key = item.get(name) == given[0] if name else self.key.extract(item) == given
+            if is_its_key:
+                return place
         return self.place_of(self.key_of(item, given))
 
     def key_of(self, item: dict[str, Any], given: tuple[KeyValue, ...] | None) -> tuple[KeyValue, ...]:

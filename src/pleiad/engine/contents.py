@@ -17,7 +17,7 @@ from pleiad.engine.beside import beside
 from pleiad.engine.container import Container
 from pleiad.engine.feed import listing
 from pleiad.engine.query import execution
-from pleiad.engine.query.job import QueryRequest
+from pleiad.engine.query.request import QueryRequest
 from pleiad.item.body import load
 from pleiad.keys.range import WHOLE
 from pleiad.keys.value import KeyValue

@@ -3,8 +3,8 @@
 A head turns what it was sent into a `Visit` and hands it in with the work to be done. The desk finds out who asks and
 whether the operation is allowed, lets the metadata budget and faults on demand have their say, tries once more where
 another server may have changed what was missing, and counts what came of it. Only a visit that was admitted has an
-engine, so no head can do anything but through here. A point read that the master key has signed may be no visit: its
-head takes the engine at hand, once the signature is proved, and has it counted by `count_read`.
+engine, so no head can do anything but through here. A point read, a create or a query that the master key has signed
+may be no visit: its head takes the engine at hand, once the signature is proved, and has it counted (`count_read`).
 
 Invariants
 - `work` runs only after `access.check` said yes to the operation it is, again when it runs a second time.
@@ -20,7 +20,7 @@ import contextlib
 import itertools
 import logging
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from time import perf_counter
 from types import CoroutineType
 from typing import Any, NoReturn, Protocol, TypeVar, cast
@@ -34,11 +34,12 @@ from pleiad.engine.engine import Engine
 from pleiad.engine.faults import Effect
 from pleiad.engine.items import ItemAnswer, Key
 from pleiad.engine.operation import Area, Operation
-from pleiad.engine.recorded import note
+from pleiad.engine.recorded import note, note_create
 from pleiad.engine.visit import Destination, Visit
 from pleiad.engine.watch.observer import Seen
 from pleiad.errors import PleiadError, Reason
 from pleiad.keys.value import to_json_text
+from pleiad.partition.partition import Partition
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +48,7 @@ _OK = 200
 _CREATED = 201
 _READ = Operation.READ_ITEM.kind
 _CREATE = Operation.CREATE_ITEM.kind
+_QUERY = Operation.QUERY_ITEMS.kind
 _NAME_CHARACTERS_MAX = 255
 """How much of a name observers are told: what is longer names nothing."""
 
@@ -144,7 +146,7 @@ class Desk:
     def engine_at_hand(self) -> Engine | None:
         """The engine, while what the master key asks for is held up by nothing and looked at by nobody.
 
-        It is for point reads and creates alone; who is not proved to have that key is a visit.
+        It is for point reads, creates and queries alone; who is not proved to have that key is a visit.
         """
         is_free = not self._faults.rules and self._quiet_ends is None and not self._observers.all
         return self._engine if is_free else None
@@ -246,11 +248,28 @@ class Desk:
             container.recording.add_brief((began_at, _READ, key, row.id, cost.ru, row.size_bytes))
 
     def count_create(self, container: Container, key: Key, answer: ItemAnswer, began_at: float) -> None:
-        """Counts a create that is done, and was no visit; nobody recorded its container when it began."""
-        partition, cost = answer[:2]
+        """Counts a create that is done, and was no visit because nothing had to be found out for it."""
+        partition, cost, row = answer[:3]
         container.heat.note(key, cost.ru)
         taken = container.traffic.note(_CREATE, _CREATED, perf_counter() - began_at, cost.ru)
         partition.latencies[taken] += 1
+        if container.recording is not None and row is not None:
+            note_create(container.recording, key, row, _CREATED, cost.ru)
+
+    def count_page(
+        self,
+        container: Container,
+        key: Key | None,
+        ru: float,
+        partitions: Sequence[Partition],
+        began_at: float,
+    ) -> None:
+        """Counts a page of a query that was no visit, on a container that nobody records."""
+        if key:
+            container.heat.note(key, ru)
+        taken = container.traffic.note(_QUERY, _OK, perf_counter() - began_at, ru)
+        for partition in partitions:
+            partition.latencies[taken] += 1
 
     def _record(self, visit: Visit, status: int) -> None:
         """Leaves the record of a request of any kind, where its container is recorded."""

@@ -7,8 +7,9 @@ both. A request that is wrong in itself is refused before it is admitted, and co
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
 from pleiad import charge, errors
@@ -16,21 +17,17 @@ from pleiad.charge import Charge
 from pleiad.engine import session
 from pleiad.engine.beside import LARGE_BYTES, beside
 from pleiad.engine.container import Container
-from pleiad.engine.patch_turns import patch_turn
 from pleiad.engine.session import Session
 from pleiad.engine.steady import over_moves
 from pleiad.errors import PleiadError, Reason
 from pleiad.item import body as bodies
-from pleiad.item import patch as patches
-from pleiad.item.id import check_item_id
+from pleiad.item.id import check_item_id, is_plain_id
 from pleiad.item.numbers import WHOLE_FRACTION, in_shortest_form
 from pleiad.item.ttl import check_item_ttl
 from pleiad.keys.value import KeyValue
 from pleiad.limits import Limits
 from pleiad.partition.governor import NORMAL, Lane
-from pleiad.partition.partition import Partition
-from pleiad.query import Query, compile_condition, compile_turn
-from pleiad.query.pace import Pace
+from pleiad.partition.partition import Partition, Turn
 from pleiad.store.rows import (
     APPLIED,
     NEVER,
@@ -44,7 +41,6 @@ from pleiad.store.rows import (
 )
 from pleiad.store.segments import WAIT, SegmentDroppedError
 
-_PATCH_ATTEMPTS = 100
 _new = tuple.__new__
 
 Key = tuple[KeyValue, ...]
@@ -88,15 +84,6 @@ class NewItem(NamedTuple):
     ttl: int | None
     condition_steps: int = 0
     """What the condition of the patch that made it took."""
-
-
-class PlannedPatch(NamedTuple):
-    """A patch ready to be applied: its operations, and its condition compiled, with the pace of the request."""
-
-    patch: patches.Patch
-    condition: Query | None
-    pace: Pace
-    size_bytes: int
 
 
 async def read(
@@ -181,6 +168,54 @@ def create(container: Container, raw: bytes, key: Key | None, lane: Lane = NORMA
     return _write(container, Verb.CREATE, raw, key, NO_CONDITIONS, lane)
 
 
+class Creating(NamedTuple):
+    """A create of which nothing is left but to wait for the store."""
+
+    container: Container
+    partition: Partition
+    item: NewItem
+    mutation: Mutation
+    commit: asyncio.Future[Sequence[Outcome]]
+
+
+def begin_create(container: Container, raw: bytes, key: Key, is_alone: bool) -> Creating | Writing:
+    """Creates an item that is not large: what `end_create` ends when its commit is done, where it is no more than that.
+
+    `is_alone` says that nobody else asks for anything now, so that the store need not spare others.
+    """
+    item = measure(container, raw, container.limits)
+    epk, partition = container.place_of_item(item.value, key)
+    mutation = mutation_of(container, Verb.CREATE, item, epk, NO_PRECONDITION)
+    partition.admit()
+    try:
+        now = int(time.time())
+        commit = partition.begin_commit(container.write(partition, (mutation,), now, False, is_alone))
+    except Exception:  # which it is again from the start, where something may be done about it
+        return _put(container, partition, item, mutation, NORMAL)
+    if not isinstance(commit, asyncio.Future):
+        return _put(container, partition, item, mutation, NORMAL, commit)
+    return _new(Creating, (container, partition, item, mutation, commit))
+
+
+def end_create(creating: Creating) -> ItemAnswer | None:
+    """The end of a create whose commit has ended; None where that is more than to tell, for `end_create_later`."""
+    _, partition, item, _, commit = creating
+    if commit.cancelled() or commit.exception() is not None:
+        return None
+    (outcome,) = partition.noted(commit.result())
+    if outcome.result is not Result.CREATED:
+        return None
+    cost = charge.create(item.size_bytes, item.terms)
+    partition.spend(cost.ru)
+    return _new(ItemAnswer, (partition, cost, outcome.row, True, False, None))
+
+
+def end_create_later(creating: Creating) -> Writing:
+    """The end of a create that was refused, or that has to look for its partition."""
+    container, partition, item, mutation, commit = creating
+    return _put(container, partition, item, mutation, NORMAL, commit)
+
+
 def upsert(
     container: Container, raw: bytes, key: Key | None, conditions: Conditions, lane: Lane = NORMAL
 ) -> Writing:
@@ -206,7 +241,7 @@ async def _check_exists(container: Container, id: str, key: Key) -> None:
     epk = container.epk_of(container.full_key(key))
     partition = container.map.find(epk)
     row = await partition.read(epk, id)
-    if row is None or _is_expired(container, row):
+    if row is None or is_expired(container, row):
         raise failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.failed())
 
 
@@ -217,69 +252,11 @@ async def delete(
     epk = container.epk_of(container.full_key(key))
     mutation = Mutation(Verb.DELETE, epk, id, precondition=precondition(container, conditions))
     with container.map.find(epk).turn(lane) as turn:
-        partition, outcome = await _commit(container, mutation)
+        partition, outcome = await committed(container, mutation)
         assert outcome.old is not None
         cost = charge.delete(outcome.old.size_bytes, outcome.old.terms)
         turn.ru = cost.ru
     return ItemAnswer(partition, cost, old=outcome.old)
-
-
-async def patch(
-    container: Container, id: str, raw: bytes, key: Key | None, conditions: Conditions, lane: Lane = NORMAL
-) -> ItemAnswer:
-    """Applies patch operations to an item as one change."""
-    with Pace.of_request(container.limits) as pace:
-        planned = await plan_patch(container, raw, pace)
-        return await patch_as_planned(container, id, planned, key, conditions, lane)
-
-
-async def patch_as_planned(
-    container: Container,
-    id: str,
-    planned: PlannedPatch,
-    key: Key | None,
-    conditions: Conditions,
-    lane: Lane = NORMAL,
-) -> ItemAnswer:
-    """Reads the item, changes it and puts it back only if nobody else changed it meanwhile; then it starts over.
-
-    Patches of one item in this process wait for each other, so a counter under load makes progress on every turn.
-    """
-    epk = container.epk_of(container.full_key(key))
-    demanded = precondition(container, conditions)
-    with container.map.find(epk).turn(lane) as turn:
-        async with patch_turn(container.resource.rid, epk, id):
-            answer = await _patch(container, planned, demanded, epk, id)
-        turn.ru = answer.charge.ru
-    return answer
-
-
-async def _patch(
-    container: Container, planned: PlannedPatch, demanded: Precondition, epk: bytes, id: str
-) -> ItemAnswer:
-    """Reads, changes and puts back until nobody came in between."""
-    for _ in range(_PATCH_ATTEMPTS):
-        partition = container.map.find(epk)
-        try:
-            row = await partition.read(epk, id)
-        except SegmentDroppedError:
-            moved(container, partition, epk)
-            continue
-        if row is None or _is_expired(container, row):
-            raise failed(container, partition, errors.ITEM_NOT_FOUND(id=id), charge.failed())
-        if not holds(demanded, row):
-            raise failed(container, partition, errors.PRECONDITION_FAILED(), charge.failed())
-        item = await apply_patch(container, partition, planned, row)
-        mutation = mutation_of(container, Verb.REPLACE, item, epk, Precondition(lsn=row.lsn))
-        try:
-            partition, outcome = await _commit(container, mutation)
-        except PleiadError as error:
-            if error.row in (errors.PRECONDITION_FAILED, errors.ITEM_NOT_FOUND):
-                continue
-            raise
-        cost = await replacing_charge(container, row, item, planned.patch.properties)
-        return ItemAnswer(partition, cost, outcome.row, old=row)
-    raise failed(container, partition, errors.RETRY_WITH(), charge.failed())
 
 
 def precondition(container: Container, conditions: Conditions) -> Precondition:
@@ -337,8 +314,21 @@ async def put(
     mutation = mutation_of(container, verb, item, epk, precondition(container, conditions))
     if id is not None and item.id != id:
         mutation = mutation._replace(id=id, new_id=item.id)
-    with partition.turn(lane) as turn:
-        partition, outcome = await _commit(container, mutation, partition)
+    partition.admit(lane)
+    return await _put(container, partition, item, mutation, lane)
+
+
+async def _put(
+    container: Container,
+    partition: Partition,
+    item: NewItem,
+    mutation: Mutation,
+    lane: Lane,
+    begun: Awaitable[Sequence[Outcome]] | None = None,
+) -> ItemAnswer:
+    """The rest of it once its partition has admitted it, and perhaps begun to commit it."""
+    with Turn(partition.governor, lane) as turn:
+        partition, outcome = await committed(container, mutation, partition, begun)
         if outcome.old is None:
             answer = ItemAnswer(partition, charge.create(item.size_bytes, item.terms), outcome.row, True)
         else:
@@ -352,7 +342,7 @@ async def written(
 ) -> ItemAnswer:
     """The answer for a write that ended like that; without an outcome it is committed now, alone."""
     if outcome is None:
-        partition, outcome = await _commit(container, mutation, partition)
+        partition, outcome = await committed(container, mutation, partition)
     elif outcome.result not in APPLIED:
         raise failed(container, partition, container.refusal_of(mutation, outcome), charge.failed())
     if outcome.old is None:
@@ -380,35 +370,6 @@ async def replacing_charge(container: Container, old: Row | None, item: NewItem,
     return await beside(len(old.body) + len(item.body), write_charge, container, old, item, patched)
 
 
-async def plan_patch(container: Container, raw: bytes, pace: Pace) -> PlannedPatch:
-    """The patch in a request body, checked before any item is read."""
-    parsed = await beside(len(raw), patches.parse_patch, raw, container.limits, container.key.path_steps)
-    size_bytes = len(raw)
-    if parsed.condition is None:
-        return PlannedPatch(parsed, None, pace, size_bytes)
-    async with compile_turn(pace, parsed.condition):
-        condition = await pace.run(compile_condition, parsed.condition, container.limits)
-    return PlannedPatch(parsed, condition, pace, size_bytes)
-
-
-async def apply_patch(container: Container, partition: Partition, planned: PlannedPatch, row: Row) -> NewItem:
-    """The item a patch makes of a row, unless its condition does not hold."""
-    before = planned.pace.steps
-    if planned.condition is not None:
-        seen, context = bodies.load(container.render(row)), container.condition_context(planned.pace)
-        if not await planned.pace.run(planned.condition.matches, seen, {}, context):
-            cost = charge.failed() + charge.evaluation(planned.pace.steps - before)
-            raise failed(container, partition, errors.PATCH_CONDITION_FAILED(), cost)
-    steps = planned.pace.steps - before
-    item = await beside(len(row.body) + planned.size_bytes, _patched, container, planned, row)
-    return item._replace(condition_steps=steps)
-
-
-def _patched(container: Container, planned: PlannedPatch, row: Row) -> NewItem:
-    patched = patches.apply(bodies.parse_exact(row.body), planned.patch)
-    return measure(container, bodies.dump_exact(patched), container.limits)
-
-
 def measure(container: Container, raw: bytes, limits: Limits, value: dict[str, Any] | None = None) -> NewItem:
     """Checks an item from a client and measures what storing it takes.
 
@@ -419,10 +380,14 @@ def measure(container: Container, raw: bytes, limits: Limits, value: dict[str, A
     written = raw
     if value is None:
         raw, value, written = bodies.read(raw, limits)
-    id = check_item_id(value.get("id"), limits)
+    id = value.get("id")
+    if id.__class__ is not str or len(id) > limits.item_id_bytes or is_plain_id(id) is None:
+        id = check_item_id(id, limits)
     ttl = check_item_ttl(value, limits) if "ttl" in value else None
     stored = raw if raw is written else raw.strip()
-    if not bodies.SYSTEM_PROPERTIES.isdisjoint(value):
+    # In a compact text, which has no backslash, the names of system properties show.
+    may_have_system = written is not raw or raw.find(b'"_') >= 0
+    if may_have_system and not bodies.SYSTEM_PROPERTIES.isdisjoint(value):
         stored = bodies.stored_body(raw, value)
         bodies.strip_system(value)
         written = bodies.dump(value)
@@ -431,7 +396,7 @@ def measure(container: Container, raw: bytes, limits: Limits, value: dict[str, A
         if shortest is not stored:
             stored, value = shortest, bodies.load(shortest)
             written = bodies.dump(value)
-    return NewItem(id, value, stored, len(written), container.terms.count(value), ttl)
+    return _new(NewItem, (id, value, stored, len(written), container.terms.count(value), ttl, 0))
 
 
 def mutation_of(
@@ -439,13 +404,16 @@ def mutation_of(
 ) -> Mutation:
     """The change that puts an item into the store."""
     unique = container.unique_values(item.value) if container.definition.unique_keys else ()
-    return Mutation(
-        verb, epk, item.id, item.body, item.size_bytes, item.terms + len(unique), item.ttl, unique, demanded
-    )
+    id, _, body, size_bytes, terms, ttl, _ = item
+    terms += len(unique)
+    return _new(Mutation, (verb, epk, id, body, size_bytes, terms, ttl, unique, demanded, None))
 
 
-async def _commit(
-    container: Container, mutation: Mutation, partition: Partition | None = None
+async def committed(
+    container: Container,
+    mutation: Mutation,
+    partition: Partition | None = None,
+    begun: Awaitable[Sequence[Outcome]] | None = None,
 ) -> tuple[Partition, Outcome]:
     """Commits one mutation where it belongs; a refusal becomes its row of the error table.
 
@@ -455,10 +423,14 @@ async def _commit(
     partition = partition or container.map.find(mutation.epk)
     while True:
         try:
-            (outcome,) = await container.commit(partition, (mutation,), now)
+            if begun is None:
+                begun = partition.begin_commit(container.write(partition, (mutation,), now))
+            (outcome,) = partition.noted(await begun)
         except SegmentDroppedError:
             partition = moved(container, partition, mutation.epk)
+            begun = None
             continue
+        begun = None
         result = outcome.result
         if result is Result.CREATED or result is Result.REPLACED or result is Result.DELETED:
             return partition, outcome
@@ -485,7 +457,7 @@ def failed(container: Container, partition: Partition, error: PleiadError, cost:
     return error
 
 
-def _is_expired(container: Container, row: Row) -> bool:
+def is_expired(container: Container, row: Row) -> bool:
     return container.default_ttl is not None and container.is_expired(row, time.time())
 
 

@@ -16,7 +16,8 @@ from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import ItemAnswer, Key
 from pleiad.engine.operation import Operation
-from pleiad.engine.query.job import QueryRequest
+from pleiad.engine.query.request import QueryRequest
+from pleiad.engine.recording import Recording
 from pleiad.engine.script.execution import ProcedureAnswer
 from pleiad.engine.transaction import AllowedOperation, ItemOperation
 from pleiad.errors import PleiadError
@@ -100,6 +101,21 @@ def note(engine: Engine, visit: Recorded, status: int) -> None:
             return  # there is no such container, nobody records it, or the caller may not ask for it
     assert container.recording is not None
     container.recording.add(*fields_of(visit, status, container, key or _key_of(visit), range_id))
+
+
+def note_create(recording: Recording, key: Key, row: Row, status: int, charge_ru: float) -> None:
+    """Leaves the record of a create that was no visit."""
+    fields = {
+        "at": time(),
+        "operation": record.Operation.CREATE,
+        "status": status,
+        "key": key,
+        "charge": charge_ru,
+        "partitions": 1,
+        "id": row.id,
+        "bytes": row.size_bytes,
+    }
+    recording.add(fields)
 
 
 def _key_of(visit: Recorded) -> Key | None:

@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 
 from pleiad import charge, errors
 from pleiad.charge import Charge
-from pleiad.engine import items
+from pleiad.engine import items, patching
 from pleiad.engine.beside import beside
 from pleiad.engine.container import Container
-from pleiad.engine.items import NO_CONDITIONS, Conditions, ItemAnswer, Key, NewItem, PlannedPatch
+from pleiad.engine.items import NO_CONDITIONS, Conditions, ItemAnswer, Key, NewItem
+from pleiad.engine.patching import PlannedPatch
 from pleiad.errors import PleiadError
 from pleiad.partition.partition import Partition
 from pleiad.query.pace import Pace
@@ -112,7 +113,7 @@ async def plan_operation(container: Container, key: Key | None, operation: ItemO
     kind = operation.kind
     try:
         if kind is ItemVerb.PATCH:
-            return Plan(operation, demanded, patch=await items.plan_patch(container, operation.body, pace))
+            return Plan(operation, demanded, patch=await patching.plan_patch(container, operation.body, pace))
         if kind is ItemVerb.READ or kind is ItemVerb.DELETE:
             return Plan(operation, demanded)
         item = await beside(len(operation.body), items.measure, container, operation.body, container.limits)
@@ -227,7 +228,7 @@ class Transaction:
         if plan.patch is not None:
             assert row is not None
             self._looked_into.add(operation.id)
-            item = await items.apply_patch(self.container, self.partition, plan.patch, row)
+            item = await patching.apply_patch(self.container, self.partition, plan.patch, row)
             self._count(len(item.body))
         assert item is not None
         verb = VERBS[operation.kind]

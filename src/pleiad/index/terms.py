@@ -19,6 +19,8 @@ from collections.abc import Hashable, Iterable
 from itertools import compress, repeat
 from typing import Any
 
+import orjson
+
 from pleiad.index.policy import ELEMENT, IndexingPolicy, RuleNode, Steps
 from pleiad.values.salt import SALT
 
@@ -186,6 +188,11 @@ def _changed_group(old: list[Any], new: list[Any], node: RuleNode) -> tuple[int,
     return removed, added
 
 
+def _is_written_alike(before: Any, after: Any) -> bool:
+    """Whether two equal values of one class are the same terms: equal containers may have 1 here and true there."""
+    return before.__class__ not in _CONTAINERS or orjson.dumps(before) == orjson.dumps(after)
+
+
 def _values_at(item: dict[str, Any], steps: Steps) -> list[Hashable]:
     """The scalars at a path, in order; an object or array there, like nothing there, gives none."""
     values: list[Any] = [item]
@@ -224,12 +231,7 @@ class TermCounter:
         for name in old.keys() | new.keys():
             before = old.get(name, _ABSENT)
             after = new.get(name, _ABSENT)
-            # Of one class and equal is the same term, unless it is a container with 1 here and true there.
-            if (
-                before.__class__ is after.__class__
-                and before.__class__ not in _CONTAINERS
-                and before == after
-            ):
+            if before.__class__ is after.__class__ and before == after and _is_written_alike(before, after):
                 continue
             gone, come = _changed_group(
                 [] if before is _ABSENT else [before],

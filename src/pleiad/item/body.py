@@ -163,7 +163,7 @@ def parse(raw: bytes, limits: Limits) -> tuple[bytes, dict[str, Any]]:
 
 
 def read(raw: bytes, limits: Limits) -> tuple[bytes, dict[str, Any], bytes]:
-    """The same, and the compact text of the value.
+    """The same, and the compact text of the value: the very text that is given back, where it is compact and plain.
 
     BAD_JSON for malformed text, text that is not UTF-8, numbers beyond an IEEE double, lone surrogates, names with
     U+0000 and a value that is not an object; BAD_REQUEST for nesting over the limit. Of a property named twice in one
@@ -179,7 +179,7 @@ def read(raw: bytes, limits: Limits) -> tuple[bytes, dict[str, Any], bytes]:
     if _is_plainly_shallow(raw, limits.item_depth):
         written = dump(checked)
         if _is_plainly_named(raw, written):
-            return raw, checked, written
+            return raw, checked, raw if raw == written else written
     members = count_members(item, limits.item_depth)
     check_names(raw, item)
     return with_names_once(raw, members), checked, dump(checked)
@@ -231,10 +231,13 @@ def _exact_integer(text: str) -> int | ExactFloat:
 def parse_exact(raw: bytes | str) -> Any:
     """The value of a text that is known to be good (a stored body), its numbers keeping their texts.
 
-    Integers of 64 bits are ints; every other number is an ExactFloat. Look at such a value only through
-    ``isinstance``; for queries and index terms use ``load`` of the text instead.
+    Integers of 64 bits are ints; every other number is a float that ``dump`` writes as it was, or else an ExactFloat.
+    Look at such a value only through ``isinstance``; for queries and index terms use ``load`` of the text instead.
     """
-    text = raw.decode() if isinstance(raw, bytes) else raw
+    text = raw.encode() if isinstance(raw, str) else raw
+    value = orjson.loads(text)
+    if orjson.dumps(value) == text:
+        return value
     return json.loads(text, parse_int=_exact_integer, parse_float=ExactFloat)
 
 

@@ -14,6 +14,8 @@ from pleiad.limits import Limits
 from pleiad.values.undefined import UNDEFINED
 
 _FORBIDDEN_IN_ITEM_ID = re.compile(r"[\\\x00\ud800-\udfff]")
+is_plain_id = re.compile(r"[ -\[\]-~]+").fullmatch
+"""Whether a text is of characters that every id may hold, as nearly all are: then only its length is to be checked."""
 _FORBIDDEN_IN_NAME = re.compile(r"[/\\#?\x00-\x1f\x7f\ud800-\udfff]")
 
 

@@ -72,7 +72,11 @@ def _shortest(token: re.Match[bytes]) -> bytes:
         return text
     if text.removeprefix(b"-").isdigit() and int(text) in _INTEGERS:
         return text if text != b"-0" else b"0"
-    return orjson.dumps(shortest(float(text))).removesuffix(b".0")
+    number = shortest(float(text))
+    if number.__class__ is int:
+        return b"%d" % number
+    # A copy: what orjson gives takes kilobytes of memory, however short it is.
+    return b"%b" % orjson.dumps(number).removesuffix(b".0")
 
 
 def _shortest_signed(token: re.Match[bytes]) -> bytes:

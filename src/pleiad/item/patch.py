@@ -282,6 +282,12 @@ def _increment(item: dict[str, Any], operation: PatchOperation) -> None:
 def apply(item: dict[str, Any], patch: Patch) -> dict[str, Any]:
     """A new item with the patch applied; BAD_REQUEST when an operation does not fit the item."""
     patched: dict[str, Any] = _copy(item)
+    change(patched, patch)
+    return patched
+
+
+def change(patched: dict[str, Any], patch: Patch) -> None:
+    """Applies the patch to an item itself, which is of no use any more after BAD_REQUEST."""
     for operation in patch.operations:
         if operation.op == "add":
             _add(patched, operation, _copy(operation.value))
@@ -296,4 +302,3 @@ def apply(item: dict[str, Any], patch: Patch) -> dict[str, Any]:
         else:
             _add(patched, operation, _remove(patched, operation, operation.source))
     item_body.count_members(patched, patch.item_depth)
-    return patched

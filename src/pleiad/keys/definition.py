@@ -38,14 +38,14 @@ class KeyDefinition:
     is_sealed: bool = False
     """Whether items are kept by the seal of their key too, so that no other value has their place; version 2 only."""
     path_steps: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
-    # The property name when the key is one property at the top of the item: the common case, kept fast.
-    _name_at_top: str | None = field(init=False, repr=False, compare=False)
+    name_at_top: str | None = field(init=False, repr=False, compare=False)
+    """The property name when the key is one property at the top of the item: the common case, kept fast."""
 
     def __post_init__(self) -> None:
         steps = tuple(split_path(path) for path in self.paths)
         object.__setattr__(self, "path_steps", steps)
         at_top = len(steps) == 1 and len(steps[0]) == 1
-        object.__setattr__(self, "_name_at_top", steps[0][0] if at_top else None)
+        object.__setattr__(self, "name_at_top", steps[0][0] if at_top else None)
 
     @property
     def levels(self) -> int:
@@ -85,7 +85,7 @@ class KeyDefinition:
 
     def extract(self, item: Mapping[str, Any]) -> tuple[KeyValue, ...]:
         """The key values of an item; what is missing, an object or an array is UNDEFINED."""
-        name = self._name_at_top
+        name = self.name_at_top
         if name is not None:
             value = item.get(name, UNDEFINED)
             if value.__class__ is dict or value.__class__ is list:

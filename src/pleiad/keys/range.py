@@ -72,8 +72,10 @@ def even_ranges(count: int, definition: KeyDefinition) -> list[EpkRange]:
     """The whole space in that many ranges, each with an equal share of the hashes."""
     if count < 1:
         raise ValueError("the space is divided into one range or more")
+    # The service adds up whole steps: a container of four has 05C1DFFFFFFFF8 in its middle, not the half of all hashes.
     if definition.version == 1:
-        inner = [encode_number(float(HASH_V1_MAX * k // count)) for k in range(1, count)]
+        step = HASH_V1_MAX // count
+        inner = [encode_number(float(step * k)) for k in range(1, count)]
     else:
         step = HASH_V2_MAX // count
         inner = [(step * k).to_bytes(HASH_V2_BYTES, "big") for k in range(1, count)]

@@ -19,7 +19,6 @@ from pleiad.store.rows import (
     Glance,
     ItemKey,
     LogicalPartition,
-    Mutation,
     Outcome,
     PartitionState,
     PartitionWrite,
@@ -86,6 +85,10 @@ class Partition:
         except PleiadError as error:
             raise self._refusal(error) from None
 
+    def is_open(self, lane: Lane = NORMAL) -> bool:
+        """Whether a request would be let in now; nothing is counted."""
+        return self.governor.is_open(lane)
+
     def _refusal(self, error: PleiadError) -> PleiadError:
         """What a client is told that the governor has refused."""
         error.range_id = self.range_id
@@ -137,30 +140,16 @@ class Partition:
         """The rows with some document numbers, as far as they lie in this partition, all as of one moment."""
         return [row for row in await self.segment.find_many(numbers) if self.span.contains(row.epk)]
 
-    async def commit(
-        self,
-        mutations: Sequence[Mutation],
-        now: int,
-        default_ttl: int | None,
-        limits: Limits,
-        atomic: bool = False,
-        *,
-        keep_versions: bool,
-        bytes_max: int = 0,
-    ) -> Sequence[Outcome]:
+    async def commit(self, write: PartitionWrite) -> Sequence[Outcome]:
         """Applies mutations durably; each is whole or not at all, and all or none when atomic."""
-        write = PartitionWrite(
-            self.id,
-            self.epoch,
-            now,
-            tuple(mutations),
-            default_ttl,
-            limits.logical_partition_bytes,
-            atomic,
-            keep_versions,
-            bytes_max,
-        )
-        outcomes = await self.segment.commit(write)
+        return self.noted(await self.segment.commit(write))
+
+    def begin_commit(self, write: PartitionWrite) -> Awaitable[Sequence[Outcome]]:
+        """The same, up to where the store has it; whoever waits for the outcomes has them `noted`."""
+        return self.segment.commit(write)
+
+    def noted(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        """What a commit has come to, from which the partition learns its LSN."""
         for outcome in outcomes:
             if outcome.lsn > self.lsn:
                 self.lsn = outcome.lsn
@@ -170,6 +159,10 @@ class Partition:
         """Rows of a part of this partition's range, expired or not, in the order they were inserted."""
         part = self.span.intersect(span)
         return await self.segment.scan(part, after, limit) if part is not None else ()
+
+    def scan_back(self, span: EpkRange, before: int, limit: int) -> Awaitable[Sequence[Row]]:
+        """The same of a range inside this partition's, the row that was inserted last first."""
+        return self.segment.scan_back(span, before, limit)
 
     @property
     def ranges_max(self) -> int:
@@ -181,6 +174,16 @@ class Partition:
         if not (selection.predicates or selection.ranges) and selection.default_ttl is None:
             return self.segment.scan(selection.span, after, limit)
         return self.segment.select(selection, after, limit)
+
+    def select_at_once(self, selection: Selection, limit: int) -> Sequence[Row] | Waiting:
+        """All rows that `select` gives where they are few and fewer than `limit`, or WAIT where it has to be asked."""
+        return self.segment.select_at_once(selection, limit)
+
+    def ordered_at_once(
+        self, selection: Selection, order: PathOrder, limit: int
+    ) -> Sequence[tuple[Row, OrderPosition]] | Waiting:
+        """The first rows that `ordered` gives, or WAIT where the store has to be waited for."""
+        return self.segment.ordered_at_once(selection, order, None, limit)
 
     def glance(
         self, selection: Selection, names: Sequence[str], after: int, limit: int

@@ -7,6 +7,7 @@ measured before it is.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import orjson
@@ -22,6 +23,9 @@ BYTES_OF_A_STEP: Final = 64
 _STRING_BYTES: Final = 60
 _SCALAR_BYTES: Final = 30
 _PART_BYTES: Final = 16
+_SHORT_BYTES: Final = 1_024
+TEXT_BYTES: Final = 50
+"""What a text takes in memory beside its bytes."""
 
 
 def size_of(value: Any, bytes_max: int = 1 << 62) -> int:
@@ -54,12 +58,31 @@ def size_of(value: Any, bytes_max: int = 1 << 62) -> int:
     return size_bytes
 
 
+def text_of(value: Any) -> bytes:
+    """The JSON text of a value, in about as much memory as it is long.
+
+    What orjson gives takes kilobytes, however short it is, and a query may have very many results.
+    """
+    text = orjson.dumps(value)
+    return text if len(text) > _SHORT_BYTES else b"%b" % text
+
+
 def rendered(value: Any, pace: Pace) -> bytes:
     """The JSON text of a result that may be of any size."""
     if size_of(value, RESULT_BYTES_MAX) > RESULT_BYTES_MAX:
         raise errors.QUERY_ERROR(
             reason=f"A result of the query is larger than {size_text(RESULT_BYTES_MAX)}. Let it return less."
         )
-    text = orjson.dumps(value)
+    text = text_of(value)
     pace.worked(1 + len(text) // BYTES_OF_A_STEP)
     return text
+
+
+def all_rendered(values: Iterable[Any], pace: Pace) -> list[bytes]:
+    """The texts of results, which are held: a JOIN may give millions of them."""
+    texts: list[bytes] = []
+    for value in values:
+        text = rendered(value, pace)
+        pace.hold(TEXT_BYTES + len(text))
+        texts.append(text)
+    return texts

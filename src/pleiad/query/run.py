@@ -16,8 +16,6 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any, Final
 
-import orjson
-
 from pleiad.errors import PleiadError
 from pleiad.limits import MB, Limits
 from pleiad.query import errors, plan
@@ -37,7 +35,7 @@ from pleiad.query.facts import (
     read_names,
     shared_arguments,
 )
-from pleiad.query.measure import RESULT_BYTES_MAX, rendered, size_of
+from pleiad.query.measure import RESULT_BYTES_MAX, rendered, size_of, text_of
 from pleiad.query.pace import Pace, in_turns
 from pleiad.query.paths.compared import FilterPaths, filter_paths
 from pleiad.query.rank import Ranking
@@ -315,7 +313,7 @@ class Execution:
         """
         query = self.query
         if not query.builds and query.leaves * (item_bytes + self._leaf_bytes) <= MB:
-            return orjson.dumps
+            return text_of
         return partial(rendered, pace=self.context.pace)
 
     def values(self, items: Iterable[dict[str, Any]]) -> Iterator[Any]:

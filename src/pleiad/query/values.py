@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from pleiad.query.distinct_hash import distinct_hash, ordered_bytes
-from pleiad.query.pace import paced, tick
+from pleiad.query.pace import in_turns, paced, tick
 from pleiad.values.ranks import (
     ARRAY_RANK,
     BOOLEAN_RANK,
@@ -400,8 +400,8 @@ def hash_key(value: Any) -> Any:
         return (value,)
     tick(1 + len(value))
     if kind is dict:
-        return frozenset((name, hash_key(part)) for name, part in value.items())
-    return (None, *map(hash_key, value))
+        return frozenset((name, hash_key(part)) for name, part in in_turns(value.items()))
+    return (None, *map(hash_key, in_turns(value)))
 
 
 def order_key(value: Any) -> tuple[Any, ...]:

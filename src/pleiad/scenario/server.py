@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pleiad.account.keys import EMULATOR_KEY
 from pleiad.client.connection import Connection
 from pleiad.head_ports import NOSQL
-from pleiad.node import Node, Settings
+from pleiad.node import Node
 from pleiad.scenario.model import LIMITS
 from pleiad.server.lifecycle import new_loop
+from pleiad.settings import Settings
 
 _START_SECONDS = 30.0
 

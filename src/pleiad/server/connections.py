@@ -21,7 +21,7 @@ import time
 from abc import abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, cast
 
 from pleiad.limits import Limits
 from pleiad.server.descriptors import Descriptors
@@ -37,6 +37,8 @@ REFUSALS_PER_ADDRESS_MAX = 16
 CROWDED_IDLE_SECONDS = 10.0
 TURN_SECONDS = 0.01
 """How long requests are answered before new ones are read."""
+TURNS_OF_ONE_MIN = 8
+"""After so many turns of the loop with requests of one connection alone, the next one is taken for the same."""
 
 
 class Connection(asyncio.Protocol):
@@ -109,6 +111,10 @@ class ConnectionTable:
         self._answerers: list[Answerer] = []
         self._late: deque[Answerer] = deque()
         self._is_answer_due = False
+        self._last_answerer: Answerer | None = None
+        self._turns_of_one = 0
+        self.serves_one = False
+        """Whether one connection alone had requests to answer lately: who makes it wait keeps no other waiting."""
         self._senders: list[Answerer] = []
         self._shakers: deque[Shaker] = deque()
         self._is_answering = False
@@ -184,6 +190,13 @@ class ConnectionTable:
         answerers, self._answerers = self._answerers, []
         self._is_answer_due = False
         self._is_answering = True
+        if len(answerers) == 1 and answerers[0] is self._last_answerer and not self._late:
+            self._turns_of_one += 1
+            self.serves_one = self._turns_of_one >= TURNS_OF_ONE_MIN
+        else:
+            self._last_answerer = answerers[-1] if answerers else None
+            self._turns_of_one = 0
+            self.serves_one = False
         ends_at = time.perf_counter() + TURN_SECONDS
         for number, answerer in enumerate(answerers, 1):
             self._take_turn(answerer)
@@ -242,6 +255,8 @@ class ConnectionTable:
             self._connections[new] = address
 
     def remove(self, connection: Connection) -> None:
+        if cast(object, connection) is self._last_answerer:
+            self._last_answerer, self._turns_of_one, self.serves_one = None, 0, False
         for table, count in (
             (self._connections, self._per_address),
             (self._refusals, self._refusals_per_address),

@@ -73,6 +73,11 @@ class Descriptors:
         """How many connections there may be."""
         return None if self.most is None else self.most - self.reserved
 
+    @property
+    def for_files(self) -> int | None:
+        """How many files there is always room for."""
+        return None if self.most is None else self.reserved
+
     def leave_room(self, descriptor: int, connections: int) -> bool:
         """Whether enough are left for files when a connection takes this number beside so many others."""
         if self.most is None:

@@ -12,6 +12,7 @@ import contextlib
 import errno
 import gc
 import logging
+import os
 import signal
 import ssl
 import sys
@@ -37,6 +38,7 @@ _log = logging.getLogger(__name__)
 BACKLOG_CONNECTIONS = 4096
 ABORT_SECONDS = 5.0
 COLLECT_AFTER_ALLOCATIONS = 50_000
+_PORTS_TRIED_MAX = 20
 
 
 class Server:
@@ -143,10 +145,19 @@ class Server:
 
         opened = await listen(listener.port)
         ports = [socket.getsockname()[1] for socket in opened.sockets]
-        if len(set(ports)) > 1:
-            # A name with several addresses and a free port wanted: all of them shall have the same one.
+        tried = 0
+        while len(set(ports)) > 1:
+            # A name with several addresses and a free port wanted: all of them shall have the same one, which may be
+            # free at the first of them only.
             opened.close()
-            opened = await listen(ports[0])
+            tried += 1
+            try:
+                opened = await listen(ports[0])
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE or tried == _PORTS_TRIED_MAX:
+                    raise
+                opened = await listen(0)
+            ports = [socket.getsockname()[1] for socket in opened.sockets]
         self._sockets.append(opened)
         self.ports[listener.name] = ports[0]
 
@@ -247,6 +258,15 @@ def on_hangup(callback: Callable[[], None]) -> None:
     """Have a callback called when the process gets SIGHUP, where there is such a signal."""
     if sys.platform != "win32":
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, callback)
+
+
+def closed_terminal_check() -> Callable[[], bool]:
+    """A question for who gets SIGHUP: has the terminal that this process was started on been closed since?
+
+    That is told by the same signal, which otherwise asks a server to read its files anew.
+    """
+    terminal = next(filter(os.isatty, range(3)), None)
+    return lambda: terminal is not None and not os.isatty(terminal)
 
 
 def settle_garbage_collector() -> None:

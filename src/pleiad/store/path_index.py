@@ -160,7 +160,8 @@ class IndexLives(Generic[Index]):
                 self._discard(index)
 
     def _discard(self, index: Index) -> None:
-        if index.id or index.state is State.MAKING:
+        # One that is let go of again before it is made is still on its way.
+        if index.id or index.state in (State.MAKING, State.DROPPING):
             index.state = State.DROPPING
         else:
             del self._indexes[index.path]

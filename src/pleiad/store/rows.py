@@ -150,6 +150,8 @@ class PartitionWrite(NamedTuple):
     """Whether each change is to be remembered as a `Version`."""
     partition_bytes: int = 0
     """What the physical partition may hold where it can never be split; 0 is no limit."""
+    is_alone: bool = False
+    """Whether nobody else asks for anything: then it holds up nobody to wait for the disk where it is."""
 
 
 class Version(NamedTuple):

@@ -140,6 +140,9 @@ class Segment(Protocol):
     def scan(self, span: EpkRange, after: int, limit: int) -> Awaitable[Sequence[Row]]:
         """Up to `limit` rows of the range with a document number above `after`, in the order of their numbers."""
 
+    def scan_back(self, span: EpkRange, before: int, limit: int) -> Awaitable[Sequence[Row]]:
+        """Up to `limit` rows of the range with a document number below `before`, the highest number first."""
+
     def changes(
         self, span: EpkRange, after_lsn: int, limit: int, since_ts: int = 0, partition: int | None = None
     ) -> Awaitable[Sequence[Row]]:
@@ -183,6 +186,17 @@ class Segment(Protocol):
         self, span: EpkRange, now: int, default_ttl: int | None, limit: int
     ) -> Awaitable[Sequence[Row]]:
         """Up to `limit` rows of the range whose time to live is over at `now`."""
+
+    def select_at_once(self, selection: Selection, limit: int) -> Sequence[Row] | Waiting:
+        """All rows that `select` gives where they are few and fewer than `limit`, or WAIT where it has to be asked."""
+
+    def ordered_at_once(
+        self, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int
+    ) -> Sequence[tuple[Row, OrderPosition]] | Waiting:
+        """What `ordered` gives, or WAIT where it has to be asked.
+
+        Fewer than `limit` rows mean that there are no more.
+        """
 
     def select(self, selection: Selection, after: int, limit: int) -> Awaitable[Sequence[Row]]:
         """Up to `limit` rows of a selection with a document number above `after`, in the order of their numbers.

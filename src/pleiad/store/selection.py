@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pleiad.keys.range import EpkRange
 
 PREDICATES_MAX = 100
-"""Whoever selects by more must test the others itself."""
+"""How many a selection has at most: whoever selects by more must test the others itself."""
 
 NAMES_MAX = 8
 """How many properties a store is asked for in the place of whole rows, at most."""
@@ -67,10 +67,6 @@ class Selection:
     now: int = 0
     default_ttl: int | None = None
     ranges: tuple[EpkRange, ...] = ()
-
-    def __post_init__(self) -> None:
-        if len(self.predicates) > PREDICATES_MAX:
-            raise ValueError(f"a selection has at most {PREDICATES_MAX} predicates")
 
 
 class IndexedPath(NamedTuple):

@@ -69,9 +69,8 @@ def pleiad_server(
 @pytest.fixture(scope="session")
 def pleiad_client(pleiad_server: RunningServer) -> Any:
     """The official Python client, connected to the server of the test run."""
-    from azure.cosmos import CosmosClient
-
-    return CosmosClient(pleiad_server.endpoint, pleiad_server.key)
+    client_class = _official_client("azure.cosmos", "azure-cosmos")
+    return client_class(pleiad_server.endpoint, pleiad_server.key)
 
 
 @pytest.fixture
@@ -94,9 +93,8 @@ def _async_fixture() -> Callable[[Callable[..., Any]], Any]:
 @_async_fixture()
 async def pleiad_async_client(pleiad_server: RunningServer) -> AsyncIterator[Any]:
     """The official asynchronous Python client, open for one test."""
-    from azure.cosmos.aio import CosmosClient
-
-    async with CosmosClient(pleiad_server.endpoint, pleiad_server.key) as client:
+    client_class = _official_client("azure.cosmos.aio", "azure-cosmos aiohttp")
+    async with client_class(pleiad_server.endpoint, pleiad_server.key) as client:
         yield client
 
 
@@ -107,6 +105,17 @@ async def pleiad_async_database(pleiad_async_client: Any) -> AsyncIterator[Any]:
     yield await pleiad_async_client.create_database(id)
     with _unless_gone():
         await pleiad_async_client.delete_database(id)
+
+
+def _official_client(module: str, libraries: str) -> Any:
+    """The class of the official client; a test that asks for it where it is not installed is told what to install."""
+    try:
+        return import_module(module).CosmosClient
+    except ImportError as error:
+        pytest.fail(
+            f"this fixture gives the official client, which is not here ({error}): pip install {libraries}",
+            pytrace=False,
+        )
 
 
 def _new_name() -> str:

@@ -18,8 +18,9 @@ from pleiad.account.keys import EMULATOR_KEY
 from pleiad.engine.consistency import BY_OPTION
 from pleiad.head_ports import BY_NAME, NOSQL, chosen, named
 from pleiad.limits import Limits
-from pleiad.node import SQLITE, Node, Settings
+from pleiad.node import Node
 from pleiad.server.lifecycle import new_loop
+from pleiad.settings import SQLITE, Settings
 from pleiad.testing.checkpoint import NO_CHECKPOINTS, Checkpoints
 from pleiad.testing.faults import Fault, Faults
 
@@ -256,16 +257,15 @@ def _in_child_process(
 ) -> Iterator[RunningServer]:
     if not isinstance(limits, str):
         raise TypeError("a server in a child process takes its limits by profile name or file")
-    command = [sys.executable, "-m", "pleiad", "serve", "--port", str(port), "--limits", limits]
+    words = ["serve", "--port", str(port), "--limits", limits]
     for head, head_port in ports.items():
-        command += [BY_NAME[head].option, str(head_port)]
-    command += ["--consistency", consistency, "--throttle", throttle]
-    command += [] if direct else ["--no-direct"]
-    command += ["--ephemeral"] if data is None else ["--data", str(data)]
-    command += [] if load is None else ["--load", str(load)]
+        words += [BY_NAME[head].option, str(head_port)]
+    words += ["--consistency", consistency, "--throttle", throttle]
+    words += [] if direct else ["--no-direct"]
+    words += ["--ephemeral"] if data is None else ["--data", str(data)]
+    words += [] if load is None else ["--load", str(load)]
     # The environment keeps a key and a password out of the list of processes.
-    settings = {"PLEIAD_KEY": key, "PLEIAD_STORE": store}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **settings})
+    process = _command(words, {**os.environ, "PLEIAD_KEY": key, "PLEIAD_STORE": store})
     try:
         endpoint, found = _banner(process)
         yield RunningServer(endpoint, key, found[NOSQL], process.pid, found)
@@ -278,6 +278,12 @@ def _in_child_process(
         process.wait()
         assert process.stdout is not None
         process.stdout.close()
+
+
+def _command(words: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
+    """The command `pleiad` in a process of its own, whose output is read here."""
+    command = [sys.executable, "-m", "pleiad", *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
 
 def _banner(process: subprocess.Popen[str]) -> tuple[str, dict[str, int]]:

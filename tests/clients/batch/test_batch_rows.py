@@ -180,7 +180,7 @@ def test_a_stream_that_cannot_be_done_is_refused_as_a_whole_in_text(
 
 
 def test_a_batch_over_the_limit_of_bytes_is_too_large(wire: BatchWire, container: ContainerProxy) -> None:
-    half = "x" * (MB + 10)
+    half = "x" * int(1.05 * MB)
     made = [record(CREATE, item={"id": f"{n}", "pk": "a", "pad": half}) for n in range(2)]
     assert wire.batch(container.container_link, stream(*made)).status == 413
 

@@ -197,6 +197,15 @@ def test_an_item_as_large_as_it_may_be_passes_through_bulk(
     assert wire.bulk(container.container_link, [largest]).statuses == [201]
 
 
+def test_bulk_is_refused_whole_where_the_request_is_larger_than_one_of_a_batch(
+    wire: BatchWire, container: ContainerProxy
+) -> None:
+    reply = wire.bulk(container.container_link, [create("a"), create("b", pad="x" * int(2.1 * MB))])
+    assert (reply.status, reply.json["code"]) == (413, "RequestEntityTooLarge")
+    assert '{"Errors":["Request size is too large"]}' in reply.json["message"]
+    assert list(container.read_all_items()) == []
+
+
 ODD_ITEMS = [
     b'{"id":"plain","pk":"k","n":1,"list":[1,{"a":2.5}]}',
     b'{"id":"whole","pk":"k","n":1.0,"z":-0.0}',

@@ -19,7 +19,7 @@ from pleiad.errors import PleiadError
 from pleiad.limits import PROFILES, Limits
 from pleiad.partition.partition import Partition
 from pleiad.server.http.failures import status_of
-from pleiad.store.rows import Outcome
+from pleiad.store.rows import Outcome, PartitionWrite
 from tests.stores import PATIENT, OpenStore
 
 pytestmark = pytest.mark.every_store
@@ -78,12 +78,12 @@ def meddle_before_commit(monkeypatch: pytest.MonkeyPatch) -> Callable[[Meddle, i
         commit = Partition.commit
         commits: list[int] = []
 
-        async def meddled(partition: Partition, *arguments: Any, **options: Any) -> Sequence[Outcome]:
-            if options.get("atomic"):
+        async def meddled(partition: Partition, write: PartitionWrite) -> Sequence[Outcome]:
+            if write.atomic:
                 commits.append(len(commits))
                 if len(commits) <= times:
                     await meddle()
-            return await commit(partition, *arguments, **options)
+            return await commit(partition, write)
 
         monkeypatch.setattr(Partition, "commit", meddled)
         return commits

@@ -313,11 +313,20 @@ def test_a_batch_has_one_to_a_hundred_operations(wire: BatchWire, container: Con
     assert len(ids(container)) == 100
 
 
-def test_a_batch_over_two_megabytes_is_refused_whole(wire: BatchWire, container: ContainerProxy) -> None:
-    halves = [create("x", pad="x" * MB), create("y", pad="y" * MB)]
-    reply = wire.batch(container.container_link, halves)
+def test_a_batch_is_refused_whole_from_the_first_byte_over_what_the_service_takes(
+    wire: BatchWire, container: ContainerProxy
+) -> None:
+    def batch_of(size: int) -> bytes:
+        halves = [create("x", pad="x" * MB), create("y", pad="y" * MB)]
+        body = json.dumps(halves).encode()
+        return body.replace(b"yy", b"y" * (2 + size - len(body)), 1)
+
+    link = container.container_link
+    reply = wire.batch(link, batch_of(2_202_011))
     assert (reply.status, reply.json["code"]) == (413, "RequestEntityTooLarge")
     assert ids(container) == []
+    assert wire.batch(link, batch_of(2_202_010)).status == 200
+    assert ids(container) == ["x", "y"]
 
 
 def test_a_batch_reads_no_more_than_a_response_holds(wire: BatchWire, container: ContainerProxy) -> None:

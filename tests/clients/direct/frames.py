@@ -92,6 +92,7 @@ _WORDS = {
         ("Strong", "BoundedStaleness", "Session", "Eventual", "ConsistentPrefix"),
     ),
     "prefer": (0x82, ("return=representation", "return=minimal")),
+    "x-ms-enumeration-direction": (0x5E, ("", "Forward", "Reverse")),
     "x-ms-cosmos-priority-level": (0xBF, ("", "High", "Low")),
     "x-ms-documentdb-content-serialization-format": (0x65, ("JsonText", "CosmosBinary", "HybridRow")),
 }
@@ -129,7 +130,9 @@ ANSWERED = {
     0x63: "x-ms-cosmos-physical-partition-id",
     0x75: "x-ms-cosmos-query-advice",
 }
-_LSNS = {"LSN": 0x13, "QuorumAckedLSN": 0x1A, "GlobalCommittedLSN": 0x29, "LocalLSN": 0x3A}
+_LSNS = {"LSN": 0x13, "GlobalCommittedLSN": 0x29, "LocalLSN": 0x3A}
+_OF_A_QUORUM = {"QuorumAckedLSN": 0x1A, "QuorumAckedLocalLSN": 0x3B}
+_WRITE_QUORUM, _REPLICA_SET_SIZE = 0x1E, 0x1F
 
 
 @dataclass(frozen=True)
@@ -364,12 +367,15 @@ class FrameConnection:
 
 
 def check_answer(frame: ResponseFrame) -> None:
-    """What clients want of every answer, errors too."""
-    tokens = frame.tokens
-    lsns = {name: tokens[token] for name, token in _LSNS.items()}
+    """What clients want of every answer, errors too, which tell nothing of the replica set."""
+    tokens, is_error = frame.tokens, frame.status >= 400
+    of_replica_set = {*_OF_A_QUORUM.values(), _WRITE_QUORUM, _REPLICA_SET_SIZE}
+    assert of_replica_set & tokens.keys() == (set() if is_error else of_replica_set)
+    lsns = {name: tokens[token] for name, token in (_LSNS if is_error else _LSNS | _OF_A_QUORUM).items()}
     assert all(lsn == lsns["LSN"] for lsn in lsns.values()), lsns
     assert float(lsns["LSN"]) >= 1
-    assert (tokens[0x1E], tokens[0x1F], tokens[0x30]) == (1, 1, 0)
+    assert is_error or (tokens[_WRITE_QUORUM], tokens[_REPLICA_SET_SIZE]) == (1, 2)
+    assert tokens[0x30] == 0
     assert tokens[0x21]
     assert (0x1C in tokens) or frame.status < 400
     seen = tokens.get(0x3E, b"")

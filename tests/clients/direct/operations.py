@@ -280,6 +280,10 @@ def _feeds(told: Told) -> None:
     page = told("feed", "GET", docs, None, {RANGE: "0", "x-ms-max-item-count": "3"})
     more = {RANGE: "0", "x-ms-max-item-count": "3", "x-ms-continuation": page.headers["x-ms-continuation"]}
     told("feed goes on", "GET", docs, None, more)
+    backward = {RANGE: "0", "x-ms-max-item-count": "3", "x-ms-enumeration-direction": "Reverse"}
+    page = told("feed from the end", "GET", docs, None, backward)
+    more = {**backward, "x-ms-continuation": page.headers["x-ms-continuation"]}
+    told("feed goes on to the beginning", "GET", docs, None, more)
     told("feed of a key", "GET", docs, None, None, ["a"])
     told("feed of a part", "GET", docs, None, {RANGE: "0", "x-ms-end-epk": "1FFFFFFF"})
     told(

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from attack.callers import Bearer, Caller, Key, identity
-from pleiad.node import Node, Settings
+from pleiad.node import Node
+from pleiad.settings import Settings
 from pleiad.testing.start import RunningServer
 from tests.clients.direct.conftest import make_container
 from tests.clients.direct.frames import Direct, Https

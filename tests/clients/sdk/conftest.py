@@ -15,7 +15,8 @@ from pleiad.engine import items
 from pleiad.engine.container import Container
 from pleiad.item.body import dump
 from pleiad.limits import Limits
-from pleiad.node import Node, Settings
+from pleiad.node import Node
+from pleiad.settings import Settings
 from pleiad.store.rows import LogicalPartition
 from tests.coroutines import LoopThread
 from tests.stores import PATIENT, StoreOf

@@ -434,7 +434,7 @@ def lived(
 
 @pytest.mark.requirement("R20")
 @pytest.mark.parametrize(
-    "seconds", [3, pytest.param(60, marks=[pytest.mark.long, pytest.mark.timeout(1800)])]
+    "seconds", [2, pytest.param(60, marks=[pytest.mark.long, pytest.mark.timeout(1800)])]
 )
 def test_one_serial_order_explains_what_clients_of_a_logical_partition_are_told(
     lived: Callable[..., Any], seconds: float
@@ -462,6 +462,6 @@ def test_the_order_holds_while_the_physical_partition_is_split_and_moved(
             time.sleep(0.5)
             wait_until(functools.partial(is_raised, throughput))
 
-    record = lived(4, grow)
+    record = lived(3, grow)
     assert len(list(container.read_feed_ranges())) > 2, "there were splits"
     assert record.problems() == []

@@ -11,13 +11,13 @@ from typing import Any
 import orjson
 
 from pleiad import errors
-from pleiad.engine import batch, items
+from pleiad.engine import batch, items, patching
 from pleiad.engine.batch import ItemOperation, ItemVerb
 from pleiad.engine.container import Container
 from pleiad.engine.feed import listing
 from pleiad.engine.items import NO_CONDITIONS, ItemAnswer
 from pleiad.engine.query import execution
-from pleiad.engine.query.job import QueryRequest
+from pleiad.engine.query.request import QueryRequest
 from pleiad.engine.session import Seen
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
@@ -189,7 +189,7 @@ class Writer:
         floor = self._history.floor(key[0])
         counter.in_flight[self._number] = stamp
         answer = await self._try(
-            items.patch(self._container, key[1], self._increments(stamp), (key[0],), NO_CONDITIONS)
+            patching.patch(self._container, key[1], self._increments(stamp), (key[0],), NO_CONDITIONS)
         )
         del counter.in_flight[self._number]
         if answer is not None:

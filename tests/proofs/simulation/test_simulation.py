@@ -27,9 +27,9 @@ from tests.proofs.simulation.history import ViolationError
 from tests.proofs.simulation.loop import StuckError
 from tests.proofs.simulation.world import World
 
-SEEDS = {"sqlite": 10, "postgres": 5}
+SEEDS = {"sqlite": 8, "postgres": 3}
 SEEDS_LONG = {"sqlite": 1_000, "postgres": 200}
-SEEDS_ACROSS = {"sqlite": 6, "postgres": 3}
+SEEDS_ACROSS = {"sqlite": 4, "postgres": 2}
 SEEDS_TO_FIND_A_FAULT = 40
 
 # The driver complains of the connections that a simulated crash has cut.

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from pleiad.advise.table import ReadingOptions, Table, read_table
-from pleiad.job.item_file.entry import Entry
+from pleiad.job.item_file.entry import Entry, batched
 
 
 def entries(items: Iterable[Mapping[str, Any]]) -> list[Entry]:
@@ -17,7 +17,7 @@ def entries(items: Iterable[Mapping[str, Any]]) -> list[Entry]:
 
 
 def table_of(items: Iterable[Mapping[str, Any]], **options: Any) -> Table:
-    return read_table(entries(items), ReadingOptions(**options))
+    return read_table(batched(entries(items)), ReadingOptions(**options))
 
 
 def skewed_items(shares: Mapping[str, int], text_bytes: int = 100) -> list[dict[str, Any]]:

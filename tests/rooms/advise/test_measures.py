@@ -51,6 +51,14 @@ def advised_within(limits: Limits, items: list[dict[str, Any]]) -> Report:
     return advise("x", table, uniform_demands(table, 10_000), options)
 
 
+def test_a_file_of_few_items_has_no_hot_item_that_life_has_not() -> None:
+    table = table_of([{"id": str(n), "pk": f"v{n % 20}"} for n in range(500)])
+    demands = uniform_demands(table, 10_000)
+    written = np.bincount(demands.rows[demands.is_write], minlength=500)
+    assert written.max() <= written.min() + int(demands.seconds)
+    assert assessed("/id", table).on(4).usable > 0.85
+
+
 def test_skew_is_what_its_definition_says() -> None:
     amounts = [1.0, 2.0, 3.0, 10.0, 84.0]
     total, count = sum(amounts), len(amounts)

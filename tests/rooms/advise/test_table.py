@@ -14,7 +14,7 @@ from pleiad.advise.sketch import ERROR
 from pleiad.advise.table import ReadingOptions, read_table
 from pleiad.index.policy import IndexingPolicy
 from pleiad.index.terms import TermCounter
-from pleiad.job.item_file.entry import Entry
+from pleiad.job.item_file.entry import Entry, batched
 from pleiad.job.item_file.reader import ReadOptions, open_items
 from pleiad.keys.hash import epk, epk_heads
 from pleiad.keys.value import KeyValue
@@ -68,9 +68,9 @@ def test_a_file_is_read_alike_whether_unneeded_names_are_left_out_or_not(tmp_pat
     file.write_bytes(b"\n".join(lines))
     options = ReadingOptions(paths=("/n", "/deep/a"), finds_paths=False)
     with open_items(file, ReadOptions()) as whole:
-        expected = read_table(whole, options)
+        expected = read_table(whole.batches(), options)
     with open_items(file, ReadOptions()) as partly:
-        found = read_table(partly, options, leave_out_but=partly.leave_out_but)
+        found = read_table(partly.batches(), options, leave_out_but=partly.leave_out_but)
     assert found.problems[0] == expected.problems[0]
     assert found.items - expected.items == found.columns["/n"].kinds.unsafe <= 1
     assert found.terms[:6000].tolist() == expected.terms[:6000].tolist()
@@ -90,7 +90,8 @@ def test_sizes_and_terms_are_those_that_are_charged_for() -> None:
 def test_system_properties_and_white_space_take_no_room() -> None:
     item = {"id": "1", "a": 1}
     text = b'{ "id": "1", "a": 1, "_ts": 1700000000, "_rid": "x" }'
-    table = read_table([Entry(1, 1, text, {**item, "_ts": 1700000000, "_rid": "x"})], ReadingOptions())
+    entry = Entry(1, 1, text, {**item, "_ts": 1700000000, "_rid": "x"})
+    table = read_table(batched([entry]), ReadingOptions())
     assert table.sizes.tolist() == [len(b'{"id":"1","a":1}')]
 
 

@@ -6,12 +6,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
+from tests import warm_command
 from tests.project import ROOT
 from tests.rooms.cli.test_serve import serving
 from tests.waiting import SECONDS_MAX
@@ -27,9 +27,7 @@ def programs(tmp_path: Path) -> Path:
     """A folder with the command `pleiad` in it."""
     folder = tmp_path / "programs"
     folder.mkdir()
-    program = folder / "pleiad"
-    program.write_text(f"#!{sys.executable}\nfrom pleiad.cli.main import main\n\nmain()\n")
-    program.chmod(0o755)
+    warm_command.program(folder)
     return folder
 
 

@@ -47,9 +47,10 @@ def make_account(directory: Path, count: int) -> None:
         definition = {"id": "c", "partitionKey": {"paths": ["/pk"], "version": 2}}
         await engine.create_container(engine.database("db"), definition, None)
         container = await engine.container("db", "c")
-        for number in range(count):
-            body = f'{{"id":"i{number}","pk":"k","text":"{BODY}"}}'.encode()
-            await items.create(container, body, ("k",))
+        bodies = [f'{{"id":"i{number}","pk":"k","text":"{BODY}"}}'.encode() for number in range(count)]
+        for first in range(0, count, 100):
+            written = (items.create(container, body, ("k",)) for body in bodies[first : first + 100])
+            await asyncio.gather(*written)
         await engine.close()
 
     asyncio.run(fill())

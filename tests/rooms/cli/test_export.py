@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 from pleiad.cli.main import cli
 from pleiad.job.item_file.form import Compression, Form
 from pleiad.testing.start import RunningServer
+from tests import warm_command
 from tests.rooms.job.test_item_file import COMPRESSIONS, ENDINGS, FORMS
 from tests.stores import StartServer
 from tests.waiting import SECONDS_MAX, wait_until
@@ -144,7 +145,7 @@ def test_a_wrong_key_and_a_server_that_is_not_there_are_told(server: RunningServ
 
 
 def test_a_closed_pipe_ends_an_export_quietly(server: RunningServer) -> None:
-    command = [sys.executable, "-m", "pleiad", "export", "town/people", "-", "--system"]
+    command = [*warm_command.words(), "export", "town/people", "-", "--system"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **environment(server)}
     )

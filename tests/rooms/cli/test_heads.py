@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 import socket
-import subprocess
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -14,43 +11,14 @@ import pytest
 
 import pleiad
 from pleiad.head_ports import BY_NAME, HEADS, NOSQL, chosen
-from pleiad.node import PROTOCOLS, Node, Settings, SettingsError
+from pleiad.node import PROTOCOLS, Node
+from pleiad.settings import Settings, SettingsError
 from tests.project import ROOT
-from tests.rooms.cli.test_serve import environment, refused, serving
-from tests.waiting import SECONDS_MAX
+from tests.rooms.cli.test_serve import refused, serving
 
 pytest_plugins = ["pytester"]
 
 MISSING = [head for head in HEADS if not head.is_here]
-
-
-Way = tuple[list[str], dict[str, str]]
-"""The options and the variables that a server is started with."""
-_STARTS = """
-import json, sys
-from click.testing import CliRunner
-from pleiad.cli.main import cli
-
-for options, variables in json.load(sys.stdin):
-    done = CliRunner().invoke(cli, ["serve", "--ephemeral", "--port", "0", *options], env=variables)
-    print(json.dumps([done.exit_code, done.output]))
-"""
-
-
-def started(ways: list[Way]) -> list[list[Any]]:
-    """The exit code and the output of each start that is refused, all in one process."""
-    done = subprocess.run(
-        [sys.executable, "-c", _STARTS],
-        input=json.dumps(ways),
-        capture_output=True,
-        text=True,
-        env=environment(),
-        timeout=SECONDS_MAX,
-        check=True,
-    )
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(answers) == len(ways)
-    return answers
 
 
 def test_the_ports_are_those_of_the_emulator() -> None:
@@ -92,14 +60,14 @@ def test_a_head_is_on_when_it_is_named_or_its_port_is(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("head", MISSING, ids=lambda head: head.name)
 def test_a_head_that_is_not_here_is_refused_and_nothing_listens(head: Any) -> None:
     variable = "PLEIAD_" + head.option.removeprefix("--").replace("-", "_").upper()
-    ways: list[Way] = [
+    ways: list[tuple[list[str], dict[str, str]]] = [
         ([head.option, "0"], {}),
         (["--heads", head.name], {}),
         (["--heads", f"nosql,{head.name}"], {}),
         ([], {variable: "0"}),
     ]
-    for code, told in started(ways):
-        assert code == 1
+    for options, variables in ways:
+        told = refused("--ephemeral", "--port", 0, *options, **variables)
         assert told == f"Error: this version has no head for {head.title}; the heads it has: nosql\n"
     with pytest.raises(SettingsError, match=f"no head for {head.title}"):
         Node(Settings(ports={head.name: 0}))
@@ -155,7 +123,7 @@ def test_the_fixtures_have_it_too(pytester: pytest.Pytester, heads: str, outcome
             assert set(pleiad_server.ports) == {"nosql"}
         """
     )
-    done = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    done = pytester.runpytest_inprocess("-p", "no:cacheprovider")
     done.assert_outcomes(**{outcome: 1})
     if outcome == "errors":
         done.stdout.fnmatch_lines(["*this version has no head for*"])

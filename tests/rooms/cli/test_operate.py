@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 import pleiad
 from pleiad.account.keys import EMULATOR_KEY
 from pleiad.server.certificate import ensure_certificate
+from tests import warm_command
 from tests.postgres_server import PostgresServer
 from tests.project import ROOT
 from tests.waiting import SECONDS_MAX, wait_until
@@ -45,8 +44,7 @@ class Operator:
         self.directory = directory
         programs = directory / "bin"
         programs.mkdir()
-        (programs / "pleiad").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m pleiad "$@"\n')
-        (programs / "pleiad").chmod(0o755)
+        warm_command.program(programs)
         self.variables = environment(PATH=f"{programs}:{os.environ['PATH']}", PLEIAD_PORT="0")
         self.served: Served | None = None
 

@@ -19,7 +19,10 @@ from typing import Any
 
 import pytest
 
+from pleiad.head_ports import HEADS
+from tests.ports import reserved_port
 from tests.waiting import SECONDS_MAX, wait_until
+from tests.warm_process import WarmProcess
 
 OWN_KEY = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldC1zZWNyZXQ="
 
@@ -37,7 +40,7 @@ def environment(**variables: str) -> dict[str, str]:
 class Served:
     """A server process with the banner it printed."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str] | WarmProcess) -> None:
         self.process = process
         assert process.stdout is not None
         self.banner = ""
@@ -62,11 +65,22 @@ class Served:
         """Ends the server; its exit code and what it wrote after the banner."""
         self.process.send_signal(with_signal)
         output, complaints = self.process.communicate(timeout=SECONDS_MAX)
-        return self.process.returncode, output, complaints
+        return self.process.wait(), output, complaints
 
 
 @contextlib.contextmanager
 def serving(*arguments: object, **variables: str) -> Iterator[Served]:
+    process = WarmProcess(["serve", *arguments], environment(**variables))
+    try:
+        yield Served(process)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@contextlib.contextmanager
+def started_anew(*arguments: object, **variables: str) -> Iterator[Served]:
+    """The same in a fresh interpreter, as a user starts it."""
     process = subprocess.Popen(
         command("serve", *arguments),
         stdout=subprocess.PIPE,
@@ -83,31 +97,19 @@ def serving(*arguments: object, **variables: str) -> Iterator[Served]:
 
 def refused(*arguments: object, **variables: str) -> str:
     """What a server that does not start says; it leaves with an error code and no traceback."""
-    done = subprocess.run(
-        command("serve", *arguments),
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-        env=environment(**variables),
-    )
-    assert done.returncode not in (0, -9), done
-    assert "Traceback" not in done.stderr, done.stderr
-    assert done.stdout == ""
-    return done.stderr
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    process = WarmProcess(["serve", *arguments], environment(**variables))
+    output, complaints = process.communicate(SECONDS_MAX)
+    assert process.returncode in (1, 2), complaints
+    assert "Traceback" not in complaints, complaints
+    assert output == ""
+    return complaints
 
 
 def test_the_time_to_the_first_answer_is_told(
     tmp_path: Path, record_property: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    port = free_port()
     began = time.monotonic()
-    with serving("--data", tmp_path / "data", "--port", port) as server:
+    with reserved_port() as port, started_anew("--data", tmp_path / "data", "--port", port) as server:
         assert server.get("/_pleiad/health")[0] == 200
         seconds = time.monotonic() - began
     record_property("first_answer_seconds", round(seconds, 3))
@@ -116,7 +118,7 @@ def test_the_time_to_the_first_answer_is_told(
 
 
 def test_the_banner_says_where_how_and_what(tmp_path: Path) -> None:
-    with serving("--data", tmp_path / "data", "--port", 0) as server:
+    with started_anew("--data", tmp_path / "data", "--port", 0) as server:
         endpoint = f"http://localhost:{server.port}/"
         assert f"AccountEndpoint={endpoint};AccountKey=C2y6yDjf5/R+ob0N8A7C" in server.banner
         assert str((tmp_path / "data").resolve()) in server.banner
@@ -173,6 +175,26 @@ def test_a_terminal_shows_the_link_unless_it_is_not_wanted(given: tuple[str, ...
         os.close(ours)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")
+def test_a_server_whose_terminal_is_closed_stops(tmp_path: Path) -> None:
+    import pty
+
+    process, terminal = pty.fork()
+    if process == 0:
+        os.execve(sys.executable, command("serve", "--data", tmp_path, "--port", 0), environment())
+    try:
+        shown = b""
+        while b"SIGTERM" not in shown:
+            shown += os.read(terminal, 4_096)
+        os.close(terminal)
+        assert wait_until(lambda: os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT))
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+        _, status = os.waitpid(process, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
 def test_beyond_loopback_there_is_no_link(tmp_path: Path) -> None:
     with serving("--ephemeral", "--port", 0, "--host", "0.0.0.0", "--link", PLEIAD_KEY=OWN_KEY) as server:
         assert "handover" not in server.banner
@@ -188,8 +210,10 @@ def test_a_key_of_ones_own_is_never_printed(tmp_path: Path) -> None:
 
 def test_every_option_is_an_environment_variable_too(tmp_path: Path) -> None:
     data = tmp_path / "by variable"
-    port = free_port()
-    with serving(PLEIAD_DATA=str(data), PLEIAD_PORT=str(port), PLEIAD_LIMITS="tiny") as server:
+    with (
+        reserved_port() as port,
+        serving(PLEIAD_DATA=str(data), PLEIAD_PORT=str(port), PLEIAD_LIMITS="tiny") as server,
+    ):
         assert server.port == port
         assert (data / "catalog.sqlite").exists()
 
@@ -358,7 +382,7 @@ def test_a_port_in_use_leaves_no_directory_behind_and_names_the_option(option: s
         given = [option, port] if option.startswith("--") else []
         variables = {} if given else {option: port}
         said = refused("--data", tmp_path / "new", *given, **variables)
-    assert "take another port with --port" in said
+    assert "take another port with --port or the variable PLEIAD_PORT, of which 0 is any free one" in said
     assert not (tmp_path / "new").exists()
 
 
@@ -372,7 +396,7 @@ def test_data_that_is_to_be_kept_and_not_to_be_kept_is_refused(tmp_path: Path) -
 
 
 def test_a_pipe_that_closes_ends_no_server(tmp_path: Path) -> None:
-    with serving("--data", tmp_path, "--port", 0) as server:
+    with started_anew("--data", tmp_path, "--port", 0) as server:
         assert server.process.stdout is not None
         server.process.stdout.close()
         assert server.get("/_pleiad/health")[0] == 200
@@ -384,21 +408,23 @@ def test_a_pipe_that_closes_ends_no_server(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_closed", [True, False])
 def test_standard_output_that_nobody_ever_reads_ends_no_server(is_closed: bool, tmp_path: Path) -> None:
-    port = free_port()
-    words = command("serve", "--data", tmp_path, "--port", port)
-    reading, writing = os.pipe()
-    os.close(reading)
-    process = subprocess.Popen(
-        ["sh", "-c", 'exec "$@" >&-', "sh", *words] if is_closed else words, stdout=writing, env=environment()
-    )
-    os.close(writing)
-    try:
-        assert wait_until(lambda: process.poll() is not None or is_answering(port))
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=SECONDS_MAX) == 0
-    finally:
-        process.kill()
-        process.wait()
+    with reserved_port() as port:
+        words = command("serve", "--data", tmp_path, "--port", port)
+        reading, writing = os.pipe()
+        os.close(reading)
+        process = subprocess.Popen(
+            ["sh", "-c", 'exec "$@" >&-', "sh", *words] if is_closed else words,
+            stdout=writing,
+            env=environment(),
+        )
+        os.close(writing)
+        try:
+            assert wait_until(lambda: process.poll() is not None or is_answering(port))
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=SECONDS_MAX) == 0
+        finally:
+            process.kill()
+            process.wait()
 
 
 def is_answering(port: int) -> bool:
@@ -437,6 +463,9 @@ def test_the_help_is_a_manual() -> None:
         for option in parameter.opts:
             assert option in said
             assert "PLEIAD_" + option.removeprefix("--").replace("-", "_").upper() in said
+    for head in HEADS:
+        is_told = f"port of the {head.title} head, which is not in this version" in " ".join(said.split())
+        assert is_told == (not head.is_here)
     for word in ("SIGTERM", "/_pleiad/health", "certificate", "Examples"):
         assert word in said
     top = subprocess.run(command("--help"), capture_output=True, text=True, check=True).stdout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,10 @@ from azure.cosmos.exceptions import CosmosResourceNotFoundError
 import pleiad
 from pleiad.client.admin import Admin
 from pleiad.client.connection import Connection
+from tests import warm_command
 from tests.waiting import SECONDS_MAX
 
-from .test_serve import OWN_KEY, command, environment, serving
+from .test_serve import OWN_KEY, environment, serving
 
 
 def test_two_servers_on_one_database_answer_as_one(postgres_database: str) -> None:
@@ -49,7 +49,7 @@ def test_servers_on_one_database_that_disagree_are_refused_or_warn(postgres_data
     with serving("--ephemeral", "--port", 0, PLEIAD_STORE=postgres_database):
         other = ("--ephemeral", "--port", 0, "--throttle", "observe", "--key", OWN_KEY)
         refusal = subprocess.run(
-            command("serve", *other),
+            [*warm_command.words(), "serve", *map(str, other)],
             env=environment(PLEIAD_STORE=postgres_database),
             capture_output=True,
             text=True,
@@ -75,7 +75,7 @@ def test_servers_on_one_database_that_disagree_are_refused_or_warn(postgres_data
 
 def test_a_store_that_does_not_answer_is_named_without_its_password(tmp_path: Path) -> None:
     store = f"postgresql://pleiad:geheim@/pleiad?host={tmp_path}"
-    command = [sys.executable, "-m", "pleiad", "serve", "--ephemeral", "--port", "0", "--store", store]
+    command = [*warm_command.words(), "serve", "--ephemeral", "--port", "0", "--store", store]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
     assert done.returncode != 0
     assert "does not answer" in done.stderr

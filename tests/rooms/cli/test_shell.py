@@ -17,10 +17,9 @@ from azure.cosmos import CosmosClient, PartitionKey
 
 from pleiad.cli.completion import Completion
 from pleiad.testing.start import RunningServer
+from tests import warm_command
 from tests.stores import StartServer
 from tests.waiting import SECONDS_MAX, wait_until
-
-COMMAND = [sys.executable, "-m", "pleiad", "shell"]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +38,7 @@ def environment(server: RunningServer) -> dict[str, str]:
 
 def piped(server: RunningServer, *lines: str, place: str = "town/people") -> subprocess.CompletedProcess[str]:
     text = "".join(f"{line}\n" for line in lines)
-    command = [*COMMAND, place] if place else COMMAND
+    command = [*warm_command.words(), "shell", *([place] if place else [])]
     return subprocess.run(
         command, input=text, capture_output=True, text=True, env=environment(server), timeout=SECONDS_MAX
     )
@@ -115,7 +114,7 @@ class Terminal:
             "TERM": "dumb",
             "COLUMNS": "80",
         }
-        command = [*COMMAND, "town/people"]
+        command = [*warm_command.words(), "shell", "town/people"]
         child, self._file = pty.fork()
         if child == 0:
             os.execvpe(sys.executable, command, variables)
@@ -178,12 +177,13 @@ def test_completion_offers_what_fits(server: RunningServer) -> None:
     assert "serve" not in completion.offers("", "se")
     assert completion.offers("SELECT ", "dis") == ["DISTINCT"]
     assert completion.offers("SELECT ", "c.ho") == ["c.home", "c.home.street"]
-    assert completion.offers("ls ", "to") == ["town"]
+    assert completion.offers("ls ", "to") == ["town", "town/people"]
     assert completion.offers("ls ", "town/") == ["town/people"]
     assert completion.offers("put town/people ", "--if") == ["--if-match"]
     assert completion.offers("help ", "spl") == ["split"]
     assert completion.offered("ls ", "to", 0) == "town"
-    assert completion.offered("ls ", "to", 1) is None
+    assert completion.offered("ls ", "to", 1) == "town/people"
+    assert completion.offered("ls ", "to", 2) is None
 
 
 def test_completion_offers_no_names_when_no_server_answers() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -12,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from pleiad.cli.main import cli
-from tests.rooms.cli.test_serve import free_port
+from tests import warm_command
+from tests.ports import reserved_port
 from tests.stores import StartServer
 
 
@@ -26,20 +26,21 @@ def test_a_server_that_is_ready_is_not_waited_for(start_server: StartServer) -> 
 
 
 def test_a_server_that_starts_later_is_waited_for(start_server: StartServer) -> None:
-    port = free_port()
-    command = [sys.executable, "-m", "pleiad", "wait", "--endpoint", f"http://localhost:{port}"]
-    waiting = subprocess.Popen([*command, "--timeout", "600"], env=os.environ)
-    try:
-        with start_server(port=port):
-            assert waiting.wait(timeout=600) == 0
-    finally:
-        waiting.kill()
-        waiting.wait()
+    with reserved_port() as port:
+        command = [*warm_command.words(), "wait", "--endpoint", f"http://localhost:{port}"]
+        waiting = subprocess.Popen([*command, "--timeout", "600"], env=os.environ)
+        try:
+            with start_server(port=port):
+                assert waiting.wait(timeout=600) == 0
+        finally:
+            waiting.kill()
+            waiting.wait()
 
 
 def test_nobody_is_waited_for_longer_than_told() -> None:
-    endpoint = f"http://localhost:{free_port()}"
-    done = CliRunner().invoke(cli, ["wait", "--timeout", "0.1", "--endpoint", endpoint])
+    with reserved_port() as port:
+        endpoint = f"http://localhost:{port}"
+        done = CliRunner().invoke(cli, ["wait", "--timeout", "0.1", "--endpoint", endpoint])
     assert done.exit_code == 1
     assert f"not ready within 0.1 s: nothing listens at {endpoint}" in done.stderr
 

@@ -134,5 +134,5 @@ def test_a_database_without_its_driver_is_told_how_to_get_it(
 ) -> None:
     done = subprocess.run(command(*arguments), capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode != 0
-    assert "pip install 'pleiad[postgres]'" in done.stderr
+    assert "pip install 'psycopg[binary]'" in done.stderr
     assert "Traceback" not in done.stderr

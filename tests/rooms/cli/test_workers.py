@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from azure.cosmos import CosmosClient, PartitionKey
@@ -153,6 +154,39 @@ def test_a_worker_that_is_killed_is_started_again_and_nobody_else_notices(postgr
     told = [json.loads(line)["message"] for line in log.splitlines()]
     assert any("ended with signal 9; it is started again" in each for each in told)
     assert any("ended with exit code 0; it is started again" in each for each in told)
+
+
+def test_a_session_reads_its_own_writes_at_whichever_worker_answers(postgres_database: str) -> None:
+    headers = {"x-ms-documentdb-partitionkey": '["a"]'}
+    with serving("--ephemeral", "--port", 0, *TWO, PLEIAD_STORE=postgres_database) as served:
+        container_of(served)
+        for number in range(MANY):
+            item = json.dumps({"id": "3", "pk": "a", "n": number}).encode()
+            with Connection(endpoint(served), EMULATOR_KEY) as connection:
+                written = connection.request("PUT", ITEM, "docs", ITEM, headers, item)
+            session = {**headers, "x-ms-session-token": written.headers["x-ms-session-token"]}
+            with Connection(endpoint(served), EMULATOR_KEY) as connection:
+                assert connection.request("GET", ITEM, "docs", ITEM, session).json()["n"] == number
+            with Connection(endpoint(served), EMULATOR_KEY) as connection:
+                query = {"query": "SELECT VALUE c.n FROM c WHERE c.id = '3'"}
+                assert connection.query(ITEM[:4], query, session).json()["Documents"] == [number]
+
+
+def test_a_permission_reaches_as_far_at_every_worker(postgres_database: str) -> None:
+    with serving("--ephemeral", "--port", 0, *TWO, PLEIAD_STORE=postgres_database) as served:
+        container_of(served)
+        database = CosmosClient(endpoint(served), EMULATOR_KEY).get_database_client("db")
+        user = database.create_user({"id": "u"})
+        link = database.get_container_client("c").container_link
+        token = user.create_permission({"id": "p", "permissionMode": "Read", "resource": link}).properties
+        headers = {"x-ms-documentdb-partitionkey": '["a"]', "authorization": quote(token["_token"], safe="")}
+        statuses: Counter[tuple[str, int]] = Counter()
+        for _ in range(MANY):
+            for method, body in (("GET", None), ("PUT", b'{"id": "3", "pk": "a"}'), ("DELETE", None)):
+                with Connection(endpoint(served), EMULATOR_KEY) as connection:
+                    answer = connection.request(method, ITEM, "docs", ITEM, headers, body)
+                statuses[method, answer.status] += 1
+        assert statuses == {("GET", 200): MANY, ("PUT", 403): MANY, ("DELETE", 403): MANY}
 
 
 def test_no_worker_outlives_the_process_above_it(postgres_database: str) -> None:

@@ -38,11 +38,13 @@ async def filled(engine: Engine, ru: int = 30_000, count: int = 60, pad: int = 0
     return container
 
 
-async def ids(container: Container, items_max: int, span: EpkRange = WHOLE) -> list[str]:
+async def ids(
+    container: Container, items_max: int, span: EpkRange = WHOLE, is_backward: bool = False
+) -> list[str]:
     found: list[str] = []
     token = ""
     for _ in range(1_000):
-        page = await listing.page(container, span, token, items_max)
+        page = await listing.page(container, span, token, items_max, is_backward=is_backward)
         assert len(page.rows) <= items_max
         found += [row.id for row in page.rows]
         if page.token is None:
@@ -69,12 +71,65 @@ async def test_a_range_or_a_key_gives_only_its_items(engine: Opened) -> None:
         assert sorted(by_partition) == sorted(await ids(container, 100))
 
 
+@pytest.mark.every_store
+@pytest.mark.parametrize("items_max", [1, 7, 60, 1_000])
+async def test_backward_pages_give_the_items_of_forward_pages_from_the_last_to_the_first(
+    engine: Opened, items_max: int
+) -> None:
+    async with engine() as opened:
+        container = await filled(opened)
+        for span in (WHOLE, container.map.partitions[1].span, container.span_of(("k3",))):
+            forward = await ids(container, 100, span)
+            assert await ids(container, items_max, span, is_backward=True) == forward[::-1]
+
+
+async def test_a_backward_page_ends_at_the_size_of_an_answer_and_costs_what_a_forward_one_does(
+    engine: Opened,
+) -> None:
+    async with engine(SMALL_ANSWERS) as opened:
+        container = await filled(opened, ru=400, count=30, pad=300)
+        page = await listing.page(container, WHOLE, "", 100, is_backward=True)
+        assert 1 <= len(page.rows) <= 3
+        assert page.charge == charge.feed_page([row.size_bytes for row in page.rows], 1)
+        assert await ids(container, 100, is_backward=True) == [f"i{number}" for number in range(29, -1, -1)]
+
+
+async def test_backward_pages_give_every_item_once_while_partitions_are_split_and_merged(
+    engine: Opened,
+) -> None:
+    async with engine() as opened:
+        container = await filled(opened, ru=400)
+        seen: list[str] = []
+        token: str | None = ""
+        while token is not None:
+            page = await listing.page(container, WHOLE, token, 7, is_backward=True)
+            seen += [row.id for row in page.rows]
+            token = page.token
+            if len(seen) in (7, 14):
+                await opened.split(container, container.map.partitions[0].range_id)
+            if len(seen) == 28:
+                await opened.merge(container, [each.range_id for each in container.map.partitions[:2]])
+        assert sorted(seen) == sorted(f"i{number}" for number in range(60))
+
+
+async def test_a_token_of_one_direction_is_none_of_the_other(engine: Opened) -> None:
+    async with engine() as opened:
+        container = await filled(opened)
+        for is_backward in (False, True):
+            page = await listing.page(container, WHOLE, "", 10, is_backward=is_backward)
+            assert page.token is not None
+            with pytest.raises(PleiadError) as caught:
+                await listing.page(container, WHOLE, page.token, 10, is_backward=not is_backward)
+            assert status_of(caught.value) == 400
+
+
 async def test_an_empty_container_has_one_empty_page(engine: Opened) -> None:
     async with engine() as opened:
         container = await filled(opened, count=0)
-        page = await listing.page(container, WHOLE, "", 10)
-        assert (page.rows, page.token) == ([], None)
-        assert page.charge == charge.feed_page([], 5)
+        for is_backward in (False, True):
+            page = await listing.page(container, WHOLE, "", 10, is_backward=is_backward)
+            assert (page.rows, page.token) == ([], None)
+            assert page.charge == charge.feed_page([], 5)
 
 
 async def test_a_page_ends_at_the_size_of_an_answer_but_always_moves_on(engine: Opened) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pleiad import charge
-from pleiad.engine import items, logical_delete
+from pleiad.engine import items, logical_delete, patching
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS, Conditions, ItemAnswer
@@ -70,7 +70,7 @@ async def do(container: Container, name: str, conditions: Conditions = NO_CONDIT
         return await items.replace(container, "a", text(v=2), PK, conditions)
     if name == "patch":
         change = operations({"op": "set", "path": "/v", "value": 2})
-        return await items.patch(container, "a", change, PK, conditions)
+        return await patching.patch(container, "a", change, PK, conditions)
     return await items.delete(container, "a", PK, conditions)
 
 
@@ -253,7 +253,9 @@ async def test_fifty_increments_at_one_moment_add_up_to_fifty(engine: Opened) ->
         container = await new_container(opened)
         await items.create(container, text(n=0), PK)
         increment = operations({"op": "incr", "path": "/n", "value": 1})
-        await asyncio.gather(*(items.patch(container, "a", increment, PK, NO_CONDITIONS) for _ in range(50)))
+        await asyncio.gather(
+            *(patching.patch(container, "a", increment, PK, NO_CONDITIONS) for _ in range(50))
+        )
         assert (await value(container))["n"] == 50
 
 
@@ -263,7 +265,7 @@ async def test_patches_and_replaces_of_one_item_never_undo_each_other_silently(e
         await items.create(container, text(n=0, seen=[]), PK)
 
         async def append(number: int) -> None:
-            await items.patch(
+            await patching.patch(
                 container,
                 "a",
                 operations({"op": "add", "path": "/seen/-", "value": number}),
@@ -295,12 +297,12 @@ async def test_a_patch_condition_decides_on_the_item_of_that_moment(engine: Open
         container = await new_container(opened)
         await items.create(container, text(n=3), PK)
         change = {"op": "incr", "path": "/n", "value": 1}
-        await items.patch(
+        await patching.patch(
             container, "a", operations(change, condition="FROM c WHERE c.n = 3"), PK, NO_CONDITIONS
         )
         again = operations(change, condition="FROM c WHERE c.n = 3")
         with pytest.raises(PleiadError) as caught:
-            await items.patch(container, "a", again, PK, NO_CONDITIONS)
+            await patching.patch(container, "a", again, PK, NO_CONDITIONS)
         assert (status_of(caught.value), substatus_of(caught.value)) == (412, 1110)
         assert (await value(container))["n"] == 4
 
@@ -313,7 +315,7 @@ async def test_numbers_of_an_item_come_back_as_they_were_sent_and_survive_a_patc
         row = (await items.read(container, "a", PK)).row
         assert row is not None
         assert row.body == sent
-        await items.patch(
+        await patching.patch(
             container, "a", operations({"op": "set", "path": "/n", "value": 1}), PK, NO_CONDITIONS
         )
         row = (await items.read(container, "a", PK)).row
@@ -338,7 +340,7 @@ async def test_unique_keys_hold_within_a_logical_partition(engine: Opened) -> No
         with pytest.raises(PleiadError):
             await items.create(container, text("d", email=None, first=10), PK)
         with pytest.raises(PleiadError):
-            await items.patch(
+            await patching.patch(
                 container, "b", operations({"op": "set", "path": "/email", "value": "x"}), PK, NO_CONDITIONS
             )
         assert (await value(container, "b"))["email"] == "y"

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pleiad.charge import Tally
 from pleiad.engine.pages import feed
 from pleiad.engine.pages.feed import LatestPageState, ListingPageState, MetadataPageState, VersionsPageState
 from pleiad.engine.pages.query import (
@@ -29,7 +30,6 @@ from pleiad.engine.pages.query import (
 )
 from pleiad.engine.pages.script import ScriptResultsPageState, ScriptRowsPageState
 from pleiad.engine.scan import Piece
-from pleiad.engine.tally import Tally
 from pleiad.errors import BAD_CONTINUATION, BAD_REQUEST, PleiadError
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.values.undefined import UNDEFINED

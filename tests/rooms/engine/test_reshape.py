@@ -24,7 +24,7 @@ from pleiad.engine.feed import changes, listing
 from pleiad.engine.items import NO_CONDITIONS
 from pleiad.engine.phase import Phase
 from pleiad.engine.query import execution
-from pleiad.engine.query.job import QueryRequest
+from pleiad.engine.query.request import QueryRequest
 from pleiad.engine.session import Seen
 from pleiad.engine.sweeper import sweep
 from pleiad.errors import PleiadError

@@ -23,7 +23,8 @@ from pleiad.engine.session import Seen
 from pleiad.errors import PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.limits import GB, Limits
-from pleiad.node import Node, Settings
+from pleiad.node import Node
+from pleiad.settings import Settings
 from pleiad.store.postgres.store import PostgresStore
 from tests.stores import PATIENT
 from tests.waiting import SECONDS_MAX, until

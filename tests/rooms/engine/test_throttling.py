@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pleiad.catalog.throughput import Throughput
-from pleiad.engine import batch, items
+from pleiad.engine import batch, items, patching
 from pleiad.engine.batch import ItemOperation, ItemVerb
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
@@ -19,7 +19,7 @@ from pleiad.engine.feed import changes, listing
 from pleiad.engine.feed.changes import Origin
 from pleiad.engine.items import NO_CONDITIONS
 from pleiad.engine.query import execution
-from pleiad.engine.query.job import QueryRequest
+from pleiad.engine.query.request import QueryRequest
 from pleiad.engine.sweeper import sweep
 from pleiad.errors import PleiadError
 from pleiad.heads.nosql.failures import substatus_of
@@ -95,7 +95,7 @@ OPERATIONS: dict[str, Callable[[Container], Awaitable[Any]]] = {
     "create": lambda c: items.create(c, b'{"id":"new","pk":"x"}', ("x",)),
     "upsert": lambda c: items.upsert(c, b'{"id":"a","pk":"x"}', ("x",), NO_CONDITIONS),
     "replace": lambda c: items.replace(c, "a", b'{"id":"a","pk":"x","n":2}', ("x",), NO_CONDITIONS),
-    "patch": lambda c: items.patch(c, "a", b'[{"op":"set","path":"/n","value":3}]', ("x",), NO_CONDITIONS),
+    "patch": lambda c: patching.patch(c, "a", b'[{"op":"set","path":"/n","value":3}]', ("x",), NO_CONDITIONS),
     "delete": lambda c: items.delete(c, "a", ("x",), NO_CONDITIONS),
     "batch": lambda c: batch.run_transaction(c, ("x",), [ItemOperation(ItemVerb.READ, "a")]),
     "query": lambda c: execution.run(c, select("SELECT * FROM c")),
@@ -145,7 +145,7 @@ async def test_a_failed_operation_pays_what_its_failure_says(engine: Opened) -> 
             items.read(container, "none", ("x",)),
             items.create(container, b'{"id":"a","pk":"x"}', ("x",)),
             items.delete(container, "none", ("x",), NO_CONDITIONS),
-            items.patch(container, "none", b'[{"op":"set","path":"/n","value":3}]', ("x",), NO_CONDITIONS),
+            patching.patch(container, "none", b'[{"op":"set","path":"/n","value":3}]', ("x",), NO_CONDITIONS),
         ):
             with pytest.raises(PleiadError) as caught:
                 await work

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pleiad.engine import items, sweeper
+from pleiad.engine import items, patching, sweeper
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.feed import listing
@@ -61,6 +61,8 @@ def text(id: str, **more: Any) -> bytes:
 async def visible(container: Container) -> list[str]:
     """The ids that reads and the feed both show."""
     listed = [row.id for row in (await listing.page(container, WHOLE, "", 100)).rows]
+    backward = await listing.page(container, WHOLE, "", 100, is_backward=True)
+    assert [row.id for row in backward.rows] == listed[::-1]
     readable = []
     for id in ("default", "short", "never"):
         try:
@@ -114,7 +116,7 @@ async def test_time_to_live_counts_from_the_property_that_the_container_names(
         clock.now += 1
         assert await visible(container) == ["default", "never"]
         change = json.dumps({"operations": [{"op": "set", "path": "/n", "value": 1}]}).encode()
-        await items.patch(container, "default", change, PK, NO_CONDITIONS)
+        await patching.patch(container, "default", change, PK, NO_CONDITIONS)
         clock.now += 9
         assert await visible(container) == ["default", "never"]
         clock.now += 1
@@ -157,14 +159,14 @@ async def test_a_write_starts_the_time_to_live_anew(engine: Opened, clock: Clock
         await items.create(container, text("default"), PK)
         clock.now += 9
         change = json.dumps({"operations": [{"op": "set", "path": "/n", "value": 1}]}).encode()
-        await items.patch(container, "default", change, PK, NO_CONDITIONS)
+        await patching.patch(container, "default", change, PK, NO_CONDITIONS)
         clock.now += 9
         assert await visible(container) == ["default"]
         clock.now += 1
         assert await visible(container) == []
         for operation in (
             items.replace(container, "default", text("default"), PK, NO_CONDITIONS),
-            items.patch(container, "default", change, PK, NO_CONDITIONS),
+            patching.patch(container, "default", change, PK, NO_CONDITIONS),
             items.delete(container, "default", PK, NO_CONDITIONS),
         ):
             with pytest.raises(PleiadError) as caught:

@@ -11,7 +11,8 @@ import pytest
 from azure.cosmos import CosmosClient
 
 from pleiad.job.place import DataPlace, parse_place
-from pleiad.node import SQLITE, Node, Settings
+from pleiad.node import Node
+from pleiad.settings import SQLITE, Settings
 from tests.coroutines import LoopThread
 from tests.postgres_server import PostgresServer
 

@@ -24,7 +24,7 @@ from pleiad.job.rejects import Rejects
 
 needs_parquet = pytest.mark.skipif(
     importlib.util.find_spec("duckdb") is None,
-    reason="Parquet needs the extra: pip install 'pleiad[parquet]'",
+    reason="Parquet needs the extra parquet",
 )
 
 IDENTITY = ImportIdentity(

@@ -13,13 +13,13 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pleiad.job.item_file import json_text
 from pleiad.job.item_file.csv_table import cell_value, read_rows
 from pleiad.job.item_file.decode import TextDecoder
-from pleiad.job.item_file.entry import Entry, ItemFileError, with_id
+from pleiad.job.item_file.entry import Entry, ItemFileError, batch_of, with_id
 from pleiad.job.item_file.form import (
     Compression,
     Form,
@@ -35,10 +35,10 @@ from tests.waiting import SECONDS_MAX
 HAS_ZSTD = any(importlib.util.find_spec(name) for name in ("compression", "backports")) and (
     sys.version_info >= (3, 14) or importlib.util.find_spec("backports.zstd") is not None
 )
-needs_zstd = pytest.mark.skipif(not HAS_ZSTD, reason="zstd needs the extra: pip install 'pleiad[zstd]'")
+needs_zstd = pytest.mark.skipif(not HAS_ZSTD, reason="zstd needs the extra zstd")
 needs_parquet = pytest.mark.skipif(
     importlib.util.find_spec("duckdb") is None,
-    reason="Parquet needs the extra: pip install 'pleiad[parquet]'",
+    reason="Parquet needs the extra parquet",
 )
 FORMS = [
     pytest.param(form, marks=needs_parquet if form is Form.PARQUET else (), id=form.value) for form in Form
@@ -216,8 +216,8 @@ def test_what_is_no_parquet_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "modules", "sentence"),
     [
-        ("a.parquet", ["duckdb"], r"pip install 'pleiad\[parquet\]'"),
-        ("a.jsonl.zst", ["compression.zstd", "backports.zstd"], r"pip install 'pleiad\[zstd\]'"),
+        ("a.parquet", ["duckdb"], "pip install duckdb"),
+        ("a.jsonl.zst", ["compression.zstd", "backports.zstd"], r"pip install backports\.zstd"),
     ],
 )
 def test_a_missing_library_is_named(
@@ -336,6 +336,65 @@ def test_what_is_left_out_changes_nothing_else(items: list[Any]) -> None:
             ]
 
 
+BROKEN_LINES = [
+    b'{"id":',
+    b"[1]",
+    b'{"id":"2","other":"\\ud800"}',
+    b'{"other":"\\x"}',
+    b'{"id":"\xff"}',
+    b'{"other":"\xff"}',
+    b'{"id":1}{"id":2}',
+    b'{"id":1},{"id":2}',
+    b'{"id":[1',
+    b"2]}",
+    b'{"id":"3","other":' + b"[" * 300 + b"]" * 300 + b"}",
+    b"  ",
+    b"",
+    b"5",
+]
+
+
+@given(
+    st.lists(values, max_size=5),
+    st.lists(st.sampled_from(BROKEN_LINES), max_size=3),
+    st.booleans(),
+    st.booleans(),
+)
+def test_batches_have_the_items_and_the_problems_that_lines_have(
+    items: list[Any], broken: list[bytes], is_partly: bool, has_end: bool
+) -> None:
+    lines = [orjson.dumps({"id": "ä\\n", "a b": item, "other": item}) for item in items]
+    for place, line in enumerate(broken):
+        lines.insert(2 * place, line)
+    text = b"\xef\xbb\xbf" + b"\r\n".join(lines) + b"\n" * has_end
+    decoder = TextDecoder()
+    if is_partly:
+        assert decoder.leave_out_but(("id", "a b"))
+    one_by_one = list(json_text.read_lines(io.BytesIO(text), decoder))
+    (together,) = list(json_text.read_line_batches(io.BytesIO(text), decoder)) or [batch_of([])]
+    assert together.problems == [each for each in one_by_one if each.value is None]
+    items_alone = [(each.line, each.text, each.value) for each in one_by_one if each.value is not None]
+    assert list(zip(together.lines, together.texts, together.values, strict=True)) == items_alone
+
+
+@pytest.mark.parametrize("length", [9, 10, 11, 25])
+def test_batches_count_lines_that_are_too_long_as_lines_do(
+    monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    monkeypatch.setattr(json_text, "_PIECE_BYTES", 7)
+    monkeypatch.setattr(json_text, "TEXT_BYTES_MAX", 11)
+    long = b'{"a":"%b"}' % (b"x" * (length - 8))
+    text = b"\n".join([b'{"a":1}', long, b'{"a":2}', long, long, b"", b'{"a":3}', long])
+    one_by_one = list(json_text.read_lines(io.BytesIO(text), TextDecoder()))
+    batches = list(json_text.read_line_batches(io.BytesIO(text), TextDecoder()))
+    assert [each for batch in batches for each in batch.problems] == [
+        each for each in one_by_one if each.value is None
+    ]
+    assert [each for batch in batches for each in zip(batch.lines, batch.values, strict=True)] == [
+        (each.line, each.value) for each in one_by_one if each.value is not None
+    ]
+
+
 def test_an_item_without_an_id_gets_the_same_one_each_time() -> None:
     import uuid
 
@@ -449,6 +508,7 @@ def test_only_objects_are_rows(tmp_path: Path, form: Form) -> None:
 
 
 @needs_parquet
+@settings(max_examples=40)
 @given(
     st.lists(
         st.dictionaries(st.text("aбz\"' .", min_size=1, max_size=3), values, max_size=4),

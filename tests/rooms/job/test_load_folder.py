@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from azure.cosmos import CosmosClient
 import pleiad
 from pleiad.job.load_folder import LoadError, seeds_in
 from pleiad.testing.start import RunningServer
+from tests import warm_command
 from tests.stores import StartServer
 from tests.waiting import SECONDS_MAX
 
@@ -150,7 +150,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_serve_tells_what_it_loads_and_what_it_cannot(tmp_path: Path, folder: Path) -> None:
-    command = [sys.executable, "-m", "pleiad", "serve", "--ephemeral", "--port", "0", "--load", str(folder)]
+    command = [*warm_command.words(), "serve", "--ephemeral", "--port", "0", "--load", str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     told = [process.stdout.readline() for _ in range(5)]
@@ -174,7 +174,7 @@ def test_serve_tells_what_it_loads_and_what_it_cannot(tmp_path: Path, folder: Pa
 def test_a_server_is_stopped_while_it_loads(folder: Path) -> None:
     with (folder / "town/people.jsonl").open("w") as file:
         file.writelines(f'{{"id": "{number}", "city": "c"}}\n' for number in range(200_000))
-    command = [sys.executable, "-m", "pleiad", "serve", "--ephemeral", "--port", "0", "--load", str(folder)]
+    command = [*warm_command.words(), "serve", "--ephemeral", "--port", "0", "--load", str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert [process.stdout.readline() for _ in range(2)][1] == "loaded shop/orders: 2 items\n"
@@ -188,7 +188,7 @@ def test_an_exported_container_with_its_definition_is_a_seed(tmp_path: Path, fol
         target = tmp_path / "copy/shop/orders.jsonl"
         target.parent.mkdir(parents=True)
         environment = {**os.environ, "PLEIAD_ENDPOINT": server.endpoint, "PLEIAD_KEY": server.key}
-        command = [sys.executable, "-m", "pleiad", "export", "shop/orders", str(target), "--definition"]
+        command = [*warm_command.words(), "export", "shop/orders", str(target), "--definition"]
         subprocess.run(command, check=True, env=environment, capture_output=True, timeout=SECONDS_MAX)
         orders = items_of(server, "shop", "orders")
     with pleiad.start(load=tmp_path / "copy", child_process=True) as server:

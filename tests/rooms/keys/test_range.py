@@ -41,7 +41,7 @@ def inner_boundaries(count: int, definition: KeyDefinition) -> list[str]:
         (5, MULTI, ["0" + "C" * 31, "1" + "9" * 30 + "8", "2" + "6" * 30 + "4", "3" * 31 + "0"]),
         (2, V1, ["05C1DFFFFFFFFC"]),
         (3, V1, ["05C1D5AB55AB54", "05C1E5AB55AB54"]),
-        (4, V1, ["05C1CFFFFFFFF8", "05C1DFFFFFFFFC", "05C1E7FFFFFFFE"]),
+        (4, V1, ["05C1CFFFFFFFF8", "05C1DFFFFFFFF8", "05C1E7FFFFFFFA"]),
         (5, V1, ["05C1C9CD673398", "05C1D9CD673398", "05C1E399CD6732", "05C1E9CD673398"]),
     ],
 )

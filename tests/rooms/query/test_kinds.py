@@ -22,7 +22,7 @@ LIMITS = Limits()
 VALUES = ("1", "-2.5", "'a'", "'2020-01-02'", "true", "null", "[]", "[1, 'a']", "{}", "{a: 1}", "undefined")
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 20))])
 def test_the_value_of_a_random_expression_has_one_of_its_types(seed: int, context: QueryContext) -> None:
     made = Expressions(seed)
     for _ in range(1_500):
@@ -37,7 +37,8 @@ def test_the_value_of_a_random_expression_has_one_of_its_types(seed: int, contex
         assert kinds(query.plan.block.selection) & allowed, text
 
 
-def test_every_call_has_a_value_of_the_types_of_its_signature(context: QueryContext) -> None:
+@pytest.mark.parametrize("calls", [20, pytest.param(600, marks=pytest.mark.long)])
+def test_every_call_has_a_value_of_the_types_of_its_signature(calls: int, context: QueryContext) -> None:
     random = Random(1)
 
     def value_of(text: str) -> object:
@@ -49,7 +50,7 @@ def test_every_call_has_a_value_of_the_types_of_its_signature(context: QueryCont
         if function.name in ("NOW", "AGO", "DATETIMEADD", "HASH", "GENERATEEMBEDDINGS", "VECTORDISTANCE"):
             continue
         most = function.max_args if function.max_args is not None else function.min_args + 2
-        for _ in range(60):
+        for _ in range(calls):
             arguments = random.choices(VALUES, k=random.randint(function.min_args, most))
             text = f"{name}({', '.join(arguments)})"
             kinds_of_arguments = [given[each] for each in arguments]

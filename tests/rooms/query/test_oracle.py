@@ -12,7 +12,7 @@ from pleiad.limits import Limits
 from pleiad.query import QueryContext
 from pleiad.query.run import Query
 
-CASES = 1_500
+CASES = 800
 LONG_CASES = int(os.environ.get("PLEIAD_ORACLE_CASES", "100000"))
 
 

@@ -12,6 +12,7 @@ import pytest
 from pleiad.errors import PleiadError
 from pleiad.limits import MB, Limits
 from pleiad.query import QueryContext, compile_query
+from pleiad.query.functions.registry import REGISTRY
 from pleiad.query.measure import RESULT_BYTES_MAX, rendered, size_of
 from pleiad.query.pace import LARGE_PAGE_BYTES, LARGE_PAGES_MAX, SLICE_SECONDS, HeldBytes, Pace, current
 from pleiad.query.sorting import paced_sort
@@ -183,7 +184,14 @@ async def evaluate(text: str, items: list[Any], limits: Limits = LIMITS) -> tupl
         return [rendered(value, pace) for value in values], pace.steps
 
 
-ITEM = {"id": "1", "s": "x" * 20_000, "t": list(range(200)), "o": {f"p{n}": n for n in range(2_000)}}
+ITEM = {
+    "id": "1",
+    "s": "x" * 20_000,
+    "u": "é" * 400_000,
+    "t": list(range(200)),
+    "l": list(range(20_000)),
+    "o": {f"p{n}": n for n in range(2_000)},
+}
 STEPPING = {
     "a JOIN": "SELECT VALUE COUNT(1) FROM c JOIN a IN c.t JOIN b IN c.t",
     "short subqueries": "SELECT VALUE ARRAY(SELECT VALUE (SELECT VALUE COUNT(1) FROM x IN c.o) FROM t IN c.t) FROM c",
@@ -192,6 +200,9 @@ STEPPING = {
     "functions over a large object": "SELECT VALUE ARRAY_LENGTH(OBJECTTOARRAY(c.o)) FROM c JOIN a IN c.t",
     "equality of large values": "SELECT VALUE COUNT(1) FROM c JOIN a IN c.t WHERE c.o = c.o",
     "groups by a large key": "SELECT COUNT(1) AS n, c.o AS o FROM c JOIN a IN c.t GROUP BY c.o",
+    "the case of a long text beyond ASCII": "SELECT VALUE LENGTH(LOWER(UPPER(c.u))) FROM c",
+    "a long text trimmed of many characters": "SELECT VALUE LENGTH(TRIM(c.u, c.u)) FROM c",
+    "distinct arrays of many members": "SELECT DISTINCT VALUE c.l FROM c",
     "a pattern of LIKE": "SELECT VALUE COUNT(1) FROM c JOIN a IN c.t WHERE c.s LIKE '%y%'",
     "an order": "SELECT VALUE a FROM c JOIN a IN c.t JOIN b IN c.t ORDER BY c.id",
 }
@@ -206,6 +217,14 @@ async def test_whatever_an_evaluation_is_in_it_pauses(name: str, slow_clock: Clo
         query = compile_query(STEPPING[name], limits)
         await pace.run(query.run, [ITEM], {}, QueryContext(limits=limits, pace=pace))
         assert pace.pauses > 10
+
+
+async def test_others_have_their_turn_between_the_parts_that_are_looked_for_in_a_text(
+    slow_clock: Clock,
+) -> None:
+    with Pace(LIMITS) as pace:
+        assert await pace.run(REGISTRY["CONTAINS_ANY_CI"].call, "x" * 20_000, *["é"] * 50) is False
+        assert pace.pauses >= 50
 
 
 @pytest.mark.parametrize("name", STEPPING)
@@ -231,6 +250,8 @@ HUNGRY = {
     "strings that grow": "SELECT VALUE [" + ", ".join(["CONCAT(c.s, c.s)"] * 500) + "] FROM c",
     "the item many times": "SELECT VALUE [" + ", ".join(["c"] * 500) + "] FROM c",
     "sets of large strings": "SELECT VALUE MAKESET(CONCAT(c.s, TOSTRING(a))) FROM c JOIN a IN c.t",
+    "rounds of a pattern": "SELECT VALUE REGEXMATCH(c.s, '^(x|xx|xxx)*$') FROM c",
+    "calls of a pattern": "SELECT VALUE REGEXMATCH(c.s, '^(?<a>x(?&a)|x)$') FROM c",
     "parsed texts": "SELECT VALUE ["
     + ", ".join(["STRINGTOARRAY(CONCAT('[\"', c.s, '\"]'))"] * 300)
     + "] FROM c",

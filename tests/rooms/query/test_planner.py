@@ -58,7 +58,7 @@ def test_the_recorded_answers_of_the_planner_are_pleiads_too() -> None:
 
 
 @pytest.mark.skipif(not is_here(SHARED), reason="the planner does not lie beside the checkout")
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 10))])
 def test_fresh_texts_have_the_same_answers(seed: int) -> None:
     tally = Tally()
     with Planner(SHARED) as planner:

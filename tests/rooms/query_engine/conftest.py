@@ -20,8 +20,9 @@ from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS
 from pleiad.engine.query import execution
-from pleiad.engine.query.execution import QueryPage
-from pleiad.engine.query.job import QueryJob, QueryRequest
+from pleiad.engine.query.job import QueryJob
+from pleiad.engine.query.page import QueryPage
+from pleiad.engine.query.request import QueryRequest
 from pleiad.errors import RESOURCE_EXISTS, PleiadError
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits

@@ -93,7 +93,7 @@ async def test_small_pages_without_time_are_the_answer(
     async with world(indexes=index_settings[is_indexed], limits=NO_TIME) as w:
         w.container.kept.bytes_max = KEPT_BYTES_MAX if is_kept else -1
         for text, answer in whole.items():
-            for items_max in (1, 5, 1_000):
+            for items_max in (1, 5, 1_000) if is_kept else (4, 1_000):
                 results, charge_ru = await paged(w, text, items_max)
                 assert results == answer.results, (text, items_max)
                 assert charge_ru == answer.charge_ru, (text, items_max)
@@ -170,12 +170,11 @@ async def test_the_pages_of_a_query_outlive_splits_and_merges(world: Any, text: 
         await fill(w)
         whole, _ = await paged(w, text, 1_000)
         w.container.kept.bytes_max = KEPT_BYTES_MAX if is_kept else -1
-        for items_max in (1, 4):
-            results, _ = await paged(w, text, items_max, sometimes)
-            if text in UNORDERED:
-                assert sorted(map(repr, results)) == sorted(map(repr, whole)), items_max
-            else:
-                assert results == whole, items_max
+        results, _ = await paged(w, text, 1 if is_kept else 2, sometimes)
+        if text in UNORDERED:
+            assert sorted(map(repr, results)) == sorted(map(repr, whole))
+        else:
+            assert results == whole
     assert shapes
 
 

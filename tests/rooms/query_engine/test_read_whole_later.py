@@ -108,3 +108,23 @@ async def test_pages_without_time_find_the_same_order(world: Any) -> None:
         found = await w.query("SELECT TOP 9 * FROM c WHERE CONTAINS(c.g, 'a') ORDER BY c.n DESC")
         expected = sorted(((number * 7) % COUNT for number in range(0, COUNT, 2)), reverse=True)
         assert [each["n"] for each in found.results] == expected[:9]
+
+
+async def test_an_order_among_few_items_of_a_logical_partition_is_of_one_moment(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world() as w:
+        for number in range(0, 30, 5):
+            await w.put(item(number))
+
+        async def change() -> None:
+            await w.put(item(35))
+            await w.put(item(5, new=True))
+            await w.remove(item(10))
+
+        asked = before_reading(monkeypatch, change)
+        found = (await w.query("SELECT * FROM c WHERE c.pk = 'p0' ORDER BY c.n")).results
+        assert asked, "items were not read whole after they were put in order"
+        assert [each["n"] for each in found] == [0, 5, 15, 20, 25, 35]
+        assert [each["id"] for each in found if "new" in each] == ["i5"]
+        assert len((await w.page("SELECT TOP 2 * FROM c WHERE c.pk = 'p0' ORDER BY c.n")).results) == 2

@@ -80,6 +80,7 @@ async def test_a_query_goes_on_from_the_place_a_client_names(
         assert len(whole) > 10
         assert (await w.query(text, span=span)).results == whole
         for number, row in enumerate(whole):
+            items_max = 1_000 if number % 5 else 7
             equal = [each for each, other in enumerate(whole) if keys_of(other) == keys_of(row)]
             for rid, exclude, begins in (
                 (True, False, number),
@@ -88,7 +89,7 @@ async def test_a_query_goes_on_from_the_place_a_client_names(
                 (False, True, equal[-1] + 1),
             ):
                 resume = resume_point(named(row, rid=rid, exclude=exclude))
-                found = await w.query(text, span=span, resume=resume, page_items=lambda: 7)
+                found = await w.query(text, span=span, resume=resume, page_items=lambda: items_max)  # noqa: B023
                 assert found.results == whole[begins:], (number, rid, exclude)
 
 

@@ -115,7 +115,7 @@ async def fill(w: Any, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page_items", "count"), [(3, 150), (10**6, 700), pytest.param(3, 700, marks=pytest.mark.long)]
+    ("page_items", "count"), [(3, 110), (10**6, 400), pytest.param(3, 700, marks=pytest.mark.long)]
 )
 async def test_looking_at_some_properties_is_looking_at_whole_items(
     world: Any, monkeypatch: pytest.MonkeyPatch, page_items: int, count: int

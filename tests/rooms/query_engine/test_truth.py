@@ -24,7 +24,7 @@ from pleiad.errors import PleiadError
 from pleiad.query import compile_query
 from pleiad.query.pace import Pace
 
-CASES = {"sqlite": 75, "postgres": 30}
+CASES = {"sqlite": 45, "postgres": 15}
 LONG_CASES = int(os.environ.get("PLEIAD_TRUTH_CASES", "100000"))
 LONG_SHARE = {"sqlite": 1, "postgres": 10}
 """A query costs several times as much on PostgreSQL, so there are fewer of them at length."""

@@ -66,6 +66,7 @@ def strict_client(start_lasting_server: StartServer) -> Iterator[CosmosClient]:
     limits = Limits(
         operation_seconds=60.0,
         response_bytes=100_000,
+        query_memory_bytes=1_000_000,
         script_memory_bytes=16 * 1024 * 1024,
         script_processes=2,
         script_ru=100,

@@ -14,6 +14,7 @@ from pleiad.engine.script import run
 from pleiad.limits import Limits
 from tests.rooms.script.conftest import HASTY_SECONDS, Refused, Scripted
 from tests.stores import StartServer
+from tests.waiting import wait_until
 
 WRITE_FIRST = "__.createDocument(__.getSelfLink(), { id: 'never', pk: 'a' });"
 
@@ -70,6 +71,16 @@ def test_an_answer_has_its_limit(strict: Scripted, refused: Refused) -> None:
     with refused(413, None, "100000 bytes"):
         strict.run("function () { " + WRITE_FIRST + " __.response.setBody(new Array(99999).fill(1)); }")
     assert strict.ids() == []
+
+
+def test_the_results_of_a_query_in_a_script_have_the_memory_of_a_query(strict: Scripted) -> None:
+    """All results of an item are on one page, and a JOIN may give millions of them."""
+    said = strict.run(
+        "function () { __.createDocument(__.getSelfLink(), { id: '1', pk: 'a', a: new Array(200).fill(0) }, "
+        "function () { __.queryDocuments(__.getSelfLink(), 'SELECT VALUE 1 FROM c JOIN x IN c.a JOIN y IN c.a', {}, "
+        "function (error) { __.response.setBody(String(error && error.message)); }); }); }"
+    )
+    assert "of memory" in said
 
 
 def test_a_log_is_cut_where_a_header_ends(scripted: Scripted) -> None:
@@ -130,13 +141,17 @@ def test_a_running_script_does_not_hold_up_other_requests(start_server: StartSer
             except Exception as error:
                 failed.append(error)
 
-        thread = threading.Thread(target=spin)
-        thread.start()
-        reads = 0
-        while thread.is_alive():
-            scripted.container.read_item("1", "b")
-            reads += 1
-        assert reads > 3, "the first ones did not wait for the end of the script"
+        def reads_beside_a_script() -> int:
+            ended = len(failed)
+            thread = threading.Thread(target=spin)
+            thread.start()
+            reads = 0
+            while thread.is_alive():
+                scripted.container.read_item("1", "b")
+                reads += len(failed) == ended  # one that had to wait for the script ends with it
+            return reads
+
+        assert wait_until(lambda: reads_beside_a_script() > 3)
         assert failed[0].status_code == 408
 
 

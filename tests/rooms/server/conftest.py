@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import select
 import socket
 import ssl
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -66,6 +67,10 @@ class Client:
                 raise EOFError("the connection ended inside a body")
         body, self.buffer = self.buffer[:length], self.buffer[length:]
         return Answer(status, headers, body)
+
+    def has_news(self) -> bool:
+        """Whether the server sent something or closed the connection; waits for neither."""
+        return bool(select.select([self.socket], [], [], 0)[0])
 
     def is_closed_by_server(self) -> bool:
         """Wait for the end of the stream; false if something else comes first or nothing comes."""

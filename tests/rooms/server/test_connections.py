@@ -118,6 +118,7 @@ def test_few_descriptors_are_shared_by_halves_and_many_keep_the_reserve() -> Non
         resource.setrlimit(resource.RLIMIT_NOFILE, (400, before[1]))
         assert Descriptors.of_process(Limits()) == Descriptors(400, 200)
         assert Descriptors.of_process(Limits(descriptors_reserved=100)).for_connections == 300
+        assert Descriptors.of_process(Limits(descriptors_reserved=100)).for_files == 100
         raise_descriptor_limit()
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == before[1]
     finally:

@@ -8,9 +8,9 @@ import pytest
 
 from pleiad.errors import PleiadError
 from pleiad.heads.http.host_names import HostNames, is_host_name
-from pleiad.node import Settings, SettingsError
 from pleiad.server.http.failures import UNKNOWN_HOST
 from pleiad.server.http.message import Request
+from pleiad.settings import Settings, SettingsError
 
 LOOPBACK = [
     "localhost", "LOCALHOST", "localhost.", "localhost:8081", "localhost:", "x.localhost", "127.0.0.1",

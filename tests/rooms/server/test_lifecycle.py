@@ -19,7 +19,7 @@ from pleiad.limits import Limits
 from pleiad.server.http.message import Request, Response
 from pleiad.server.lifecycle import run, wait_for_stop
 from tests.rooms.server.conftest import http_server
-from tests.waiting import SECONDS_MAX, wait_until
+from tests.waiting import SECONDS_MAX, Latch, wait_until
 
 Serve = Callable[..., Any]
 GET = b"GET / HTTP/1.1\r\n\r\n"
@@ -43,6 +43,34 @@ def test_port_zero_gives_a_free_port_on_every_address_of_the_name() -> None:
     run(main())
 
 
+def test_a_port_that_is_free_at_one_address_of_the_name_only_is_not_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listen = asyncio.BaseEventLoop.create_server
+    addresses: Any = ["127.0.0.1", "127.0.0.2"]
+    held: list[socket.socket] = []
+
+    async def listen_late(loop: Any, factory: Any, host: Any, port: int, **named: Any) -> Any:
+        if port and len(held) < 3:
+            held.append(socket.create_server((addresses[1], port)))
+        return await listen(loop, factory, host, port, **named)
+
+    async def main() -> None:
+        server = http_server(echo, Limits(), addresses)
+        await server.start()
+        for address in addresses:
+            socket.create_connection((address, server.port), timeout=SECONDS_MAX).close()
+        await server.drain(1)
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "create_server", listen_late)
+    try:
+        asyncio.run(main())
+        assert len(held) == 3
+    finally:
+        for each in held:
+            each.close()
+
+
 def test_a_taken_port_is_an_os_error() -> None:
     async def main() -> None:
         first = http_server(echo, Limits())
@@ -55,11 +83,11 @@ def test_a_taken_port_is_an_os_error() -> None:
 
 
 def test_drain_finishes_running_requests_and_closes_idle_connections(serve: Serve) -> None:
-    go_on = threading.Event()
+    latch = Latch()
 
     async def answer(request: Request) -> Response:
-        while request.raw_path == b"/busy" and not go_on.is_set():
-            await asyncio.sleep(0.01)
+        if request.raw_path == b"/busy":
+            await latch.passed()
         return Response(200, b"", request.target)
 
     running = serve(answer)
@@ -73,7 +101,7 @@ def test_drain_finishes_running_requests_and_closes_idle_connections(serve: Serv
     assert unspoken.is_closed_by_server()
     with pytest.raises(OSError):
         socket.create_connection(("127.0.0.1", running.server.port), timeout=1)
-    go_on.set()
+    latch.open()
     first, last = busy.read(), busy.read()
     assert (first.body, "connection" in first.headers) == (b"/busy", False)
     assert (last.body, last.headers["connection"]) == (b"/last", "close")
@@ -130,4 +158,4 @@ def test_settling_the_garbage_collector_freezes_what_exists() -> None:
     )
     frozen = gc.get_freeze_count()
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
-    assert gc.get_freeze_count() == frozen
+    assert gc.get_freeze_count() <= frozen  # what was frozen may have ended meanwhile

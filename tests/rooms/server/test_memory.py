@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import select
 import threading
@@ -18,7 +17,7 @@ from pleiad.server import memory
 from pleiad.server.http import protocol
 from pleiad.server.http.message import Request, Response, error_response
 from tests.rooms.server.test_protocol import GET, echo
-from tests.waiting import SECONDS_MAX, wait_until
+from tests.waiting import SECONDS_MAX, Latch, wait_until
 
 Serve = Callable[..., Any]
 KB = 1024
@@ -154,11 +153,10 @@ def test_without_pressure_a_slow_body_has_its_whole_time(serve: Serve) -> None:
 
 
 def test_where_there_is_no_room_at_all_a_request_is_refused_with_503(serve: Serve) -> None:
-    held = threading.Event()
+    latch = Latch()
 
     async def hold(request: Request) -> Response:
-        while not held.is_set():
-            await asyncio.sleep(0.01)
+        await latch.passed()
         return Response(200)
 
     running = serve(hold, bodies_bytes=30 * KB, request_bytes=15 * KB)
@@ -169,18 +167,17 @@ def test_where_there_is_no_room_at_all_a_request_is_refused_with_503(serve: Serv
     refused = running.connect().send(whole).read()
     assert refused.status == 503
     assert sums(running)[1] < 90 * KB
-    held.set()
+    latch.open()
     assert [client.read().status for client in waiting] == [200] * 5
     assert wait_until(lambda: sums(running) == (0, 0, 0))
     assert running.connect().send(whole).read().status == 200
 
 
 def test_who_waits_in_line_in_vain_is_told_so(serve: Serve) -> None:
-    held = threading.Event()
+    latch = Latch()
 
     async def hold(request: Request) -> Response:
-        while not held.is_set():
-            await asyncio.sleep(0.01)
+        await latch.passed()
         return Response(200)
 
     running = serve(hold, bodies_bytes=30 * KB, request_bytes=60 * KB, request_read_seconds=60.0)
@@ -195,24 +192,23 @@ def test_who_waits_in_line_in_vain_is_told_so(serve: Serve) -> None:
         return len(select.select([first.socket, second.socket], [], [], 0)[0]) == 2
 
     assert wait_until(are_told)
-    held.set()
+    latch.open()
     assert {first.read().status, second.read().status} <= {503, 408}
     assert running.connect().send(GET).read().status == 200
 
 
 def test_pipelined_requests_that_wait_are_counted_too(serve: Serve) -> None:
-    held = threading.Event()
+    latch = Latch()
 
     async def hold(request: Request) -> Response:
-        while not held.is_set():
-            await asyncio.sleep(0.01)
+        await latch.passed()
         return Response(200)
 
     running = serve(hold)
     client = running.connect().send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
     client.send((post(10 * KB) + b"x" * 10 * KB) * 20)
     assert wait_until(lambda: sums(running)[1] > 100 * KB)
-    held.set()
+    latch.open()
     for _ in range(21):
         assert client.read().status == 200
     assert wait_until(lambda: sums(running) == (0, 0, 0))

@@ -17,7 +17,7 @@ from pleiad.server.connections import TURN_SECONDS
 from pleiad.server.http.failures import ROUTE_NOT_FOUND
 from pleiad.server.http.message import ConnectionCut, Request, Response
 from pleiad.server.http.protocol import LINGER_SECONDS
-from tests.waiting import SECONDS_MAX, wait_until
+from tests.waiting import SECONDS_MAX, Latch, wait_until
 
 Serve = Callable[..., Any]
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -148,6 +148,16 @@ def test_an_offer_to_upgrade_is_ignored_and_the_request_answered(serve: Serve) -
     assert client.read().body == b"GET /|"
 
 
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+def test_an_offer_beside_the_wish_to_close_takes_nothing_from_the_body(serve: Serve, version: bytes) -> None:
+    client = serve(echo).connect()
+    offer = b"Connection: close, Upgrade\r\nUpgrade: h2c\r\nContent-Length: %d\r\n\r\n" % len(GET)
+    client.send(b"POST /u HTTP/%b\r\n" % version + offer + GET)
+    answer = client.read()
+    assert (answer.body, answer.headers["connection"]) == (b"POST /u|" + GET, "close")
+    assert client.is_closed_by_server()
+
+
 # -- order and keep-alive ----------------------------------------------------------------------------
 
 
@@ -275,11 +285,11 @@ def test_a_client_that_drips_its_request_is_cut_off(serve: Serve) -> None:
 
 
 def test_an_idle_connection_is_closed_but_a_busy_one_is_not(serve: Serve) -> None:
-    go_on = threading.Event()
+    latch = Latch()
 
     async def answer(request: Request) -> Response:
-        while request.raw_path == b"/busy" and not go_on.is_set():
-            await asyncio.sleep(0.01)
+        if request.raw_path == b"/busy":
+            await latch.passed()
         return Response(200)
 
     running = serve(answer, idle_seconds=60.0, request_read_seconds=60.0)
@@ -291,7 +301,7 @@ def test_an_idle_connection_is_closed_but_a_busy_one_is_not(serve: Serve) -> Non
     running.pass_time(61)
     assert silent.is_closed_by_server()
     assert used.is_closed_by_server()
-    go_on.set()
+    latch.open()
     assert busy.read().status == 200
 
 
@@ -381,6 +391,7 @@ def test_a_client_that_never_reads_is_cut(serve: Serve) -> None:
         b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"POST / HTTP/1.1\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
         b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\nabc\n0\n\n",
         b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0x3\r\nabc\r\n0\r\n\r\n",
         b"GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n",

@@ -13,7 +13,7 @@ from pleiad import errors
 from pleiad.server.http.message import Request, Response, StreamedResponse
 from tests.rooms.server.conftest import Client
 from tests.rooms.server.test_protocol import GET
-from tests.waiting import SECONDS_MAX, wait_until
+from tests.waiting import SECONDS_MAX, Latch, wait_until
 
 Serve = Callable[..., Any]
 TEXT = b"Content-Type: text/plain\r\n"
@@ -248,12 +248,11 @@ def test_a_source_that_never_waits_does_not_hold_up_others(serve: Serve) -> None
 
 
 def test_drain_lets_a_stream_end(serve: Serve) -> None:
-    go_on = threading.Event()
+    latch = Latch()
 
     async def source() -> AsyncGenerator[bytes, None]:
         yield b"first"
-        while not go_on.is_set():
-            await asyncio.sleep(0.01)
+        await latch.passed()
         yield b"last"
 
     running = serve(streamed(source))
@@ -261,7 +260,7 @@ def test_drain_lets_a_stream_end(serve: Serve) -> None:
     assert client.read_head()[0] == 200
     assert read_chunk(client) == b"first"
     draining = asyncio.run_coroutine_threadsafe(running.server.drain(SECONDS_MAX), running.loop)
-    go_on.set()
+    latch.open()
     assert read_chunks(client) == [b"last"]
     assert client.is_closed_by_server()
     draining.result(SECONDS_MAX)

@@ -18,7 +18,7 @@ from pleiad.server.listener import Recognition
 from pleiad.server.tcp import TcpProtocol
 from tests.rooms.server.conftest import Client
 from tests.rooms.server.test_protocol import GET, echo
-from tests.waiting import SECONDS_MAX, wait_until
+from tests.waiting import SECONDS_MAX, Latch, wait_until
 
 Serve = Callable[..., Any]
 KB = 1024
@@ -65,12 +65,12 @@ async def say_back(conversation: Conversation, content: bytes) -> None:
     await conversation.say(frame(content))
 
 
-def waiting_for(gate: threading.Event) -> Callable[[Conversation, bytes], Any]:
-    """Echoes, what is busy when the gate is open."""
+def waiting_for(latch: Latch) -> Callable[[Conversation, bytes], Any]:
+    """Echoes, what is busy when the latch is open."""
 
     async def answer(conversation: Conversation, content: bytes) -> None:
-        while content == b"busy" and not gate.is_set():
-            await asyncio.sleep(0.01)
+        if content == b"busy":
+            await latch.passed()
         await conversation.say(frame(content))
 
     return answer
@@ -163,15 +163,15 @@ def test_a_frame_in_part_has_its_time_though_a_byte_comes_now_and_then(serve_lis
 
 
 def test_an_idle_connection_is_closed_and_a_busy_one_is_not(serve_listeners: Serve) -> None:
-    gate = threading.Event()
-    running = serve_listeners([answering(waiting_for(gate))], idle_seconds=60.0)
+    latch = Latch()
+    running = serve_listeners([answering(waiting_for(latch))], idle_seconds=60.0)
     idle = running.connect().send(frame(b"a"))
     busy = running.connect().send(frame(b"busy"))
     assert read_frame(idle) == b"a"
     assert wait_until(lambda: running.tasks() == 1)
     running.pass_time(61)
     assert idle.is_closed_by_server()
-    gate.set()
+    latch.open()
     assert read_frame(busy) == b"busy"
 
 
@@ -222,13 +222,12 @@ def test_say_waits_for_the_client_and_ends_with_it(serve_listeners: Serve) -> No
 
 def test_a_flood_of_frames_waits_in_the_socket(serve_listeners: Serve) -> None:
     begun = 0
-    go_on = threading.Event()
+    latch = Latch()
 
     async def slow(conversation: Conversation, content: bytes) -> None:
         nonlocal begun
         begun += 1
-        while not go_on.is_set():
-            await asyncio.sleep(0.01)
+        await latch.passed()
         await conversation.say(frame(b"ok"))
 
     running = serve_listeners([answering(slow, concurrent_max=4)], request_bytes=64 * KB)
@@ -239,7 +238,7 @@ def test_a_flood_of_frames_waits_in_the_socket(serve_listeners: Serve) -> None:
     for _ in range(20):
         running.tasks()
     assert running.server._table.memory.bodies_bytes < 1_000 * KB
-    go_on.set()
+    latch.open()
     assert [read_frame(client) for _ in range(500)] == [b"ok"] * 500
     sender.join()
     assert wait_until(lambda: running.server._table.memory.bodies_bytes == 0)
@@ -281,15 +280,15 @@ def test_a_disconnect_cancels_what_is_being_answered(serve_listeners: Serve) -> 
 
 
 def test_drain_answers_what_was_begun_and_closes(serve_listeners: Serve) -> None:
-    gate = threading.Event()
-    running = serve_listeners([answering(waiting_for(gate))])
+    latch = Latch()
+    running = serve_listeners([answering(waiting_for(latch))])
     idle = running.connect().send(frame(b"a"))
     assert read_frame(idle) == b"a"
     busy = running.connect().send(frame(b"busy") + frame(b"last"))
     assert wait_until(lambda: running.tasks() > 0)
     draining = asyncio.run_coroutine_threadsafe(running.server.drain(SECONDS_MAX), running.loop)
     assert idle.is_closed_by_server()
-    gate.set()
+    latch.open()
     assert (read_frame(busy), read_frame(busy)) == (b"busy", b"last")
     assert busy.is_closed_by_server()
     draining.result(SECONDS_MAX)

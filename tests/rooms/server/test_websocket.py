@@ -20,7 +20,7 @@ from pleiad.server.http.site import HttpSite
 from tests.rooms.server.conftest import Client
 from tests.rooms.server.test_protocol import GET
 from tests.rooms.server.test_tcp import flood
-from tests.waiting import SECONDS_MAX, wait_until
+from tests.waiting import SECONDS_MAX, Latch, wait_until
 
 Serve = Callable[..., Any]
 MESSAGE_BYTES_MAX = 100_000
@@ -362,12 +362,11 @@ def test_a_client_that_does_not_read_is_cut(serve_listeners: Serve) -> None:
 
 
 def test_drain_says_goodbye_to_the_idle_and_answers_the_busy(serve_listeners: Serve) -> None:
-    gate = threading.Event()
+    latch = Latch()
 
     def begin(conversation: Conversation) -> Talk:
         async def talk(message: bytes | str) -> None:
-            while not gate.is_set():
-                await asyncio.sleep(0.01)
+            await latch.passed()
             await conversation.say(message)
 
         return talk
@@ -380,7 +379,7 @@ def test_drain_says_goodbye_to_the_idle_and_answers_the_busy(serve_listeners: Se
     assert close_code(idle) == 1001
     idle.send(masked(CLOSE, struct.pack("!H", 1001)))
     assert idle.is_closed_by_server()
-    gate.set()
+    latch.open()
     assert read_frame(busy) == (TEXT, b"busy")
     assert close_code(busy) == 1001
     busy.socket.close()

@@ -100,6 +100,7 @@ async def live(segment: Segment) -> None:
     await segment.find(row.number)
     await segment.find_many([row.number, row.number + 1])
     await segment.scan(WHOLE, 1, 3)
+    await segment.scan_back(WHOLE, 9, 3)
     await segment.changes(WHOLE, 2, 2)
     await segment.versions(WHOLE, 0, 2)
     await segment.state(0)
@@ -346,6 +347,7 @@ async def test_a_caller_that_asks_for_what_cannot_be_is_found(tmp_path: Path) ->
     for call in (
         segment.commit(write(put(Verb.UPSERT, 1, "a", new_id="b"))),
         segment.scan(WHOLE, 0, -1),
+        segment.scan_back(WHOLE, 9, -1),
         segment.import_rows(EpkRange(epk(1), epk(2)), [stray]),
         store.save_records([record("a"), record("a")], []),
     ):

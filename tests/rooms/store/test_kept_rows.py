@@ -10,12 +10,16 @@ from typing import Any
 import pytest
 
 from pleiad.keys.range import WHOLE
+from pleiad.store.index_use import IndexSettings
 from pleiad.store.rows import Mutation, PartitionWrite, Result, Row, Verb, WholeRow
+from pleiad.store.segments import Waiting
+from pleiad.store.selection import IndexedPath, PathOrder, Predicate, Selection
 from pleiad.store.sqlite import statements
 from pleiad.store.sqlite.kept_rows import ROW_BYTES, KeptBytes, KeptRows
-from pleiad.store.sqlite.rows import checked_row
+from pleiad.store.sqlite.rows import ROW, checked_row
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.store import SqliteStore
+from tests.waiting import until
 
 EPK = bytes(16)
 NOW = 1_000
@@ -39,17 +43,49 @@ def in_file(segment: SqliteSegment, id: str) -> Row | None:
     return None if found is None else checked_row(found)
 
 
-def statements_of(segment: SqliteSegment) -> list[str]:
+def statements_of(segment: SqliteSegment) -> list[Any]:
     """The statements of point reads from now on."""
     file = segment._open()
     read, seen = file.read, []
 
     def counted(statement: str, parameters: Any) -> Any:
-        seen.append(parameters[1])
+        seen.append(parameters[-1])
         return read(statement, parameters)
 
     file.read = counted
     return seen
+
+
+ALL_ROWS = f"SELECT {ROW} FROM item ORDER BY number"
+INDEXES = IndexSettings(items_min=0, uses_min=1)
+ALL = Selection(WHOLE)
+OF_ONE = Selection(WHOLE, (Predicate(("v",), (1,)),))
+
+
+async def indexed(store: SqliteStore) -> SqliteSegment:
+    """A segment of nine items with an index of the values 0, 1 and 2."""
+    segment = store.segment("s")
+    await segment.commit(write(*[put(f"i{number}", b'{"v":%d}' % (number % 3)) for number in range(9)]))
+    segment.note_use([IndexedPath(("v",))])
+    assert await until(lambda: not isinstance(segment.select_at_once(OF_ONE, 100), Waiting))
+    segment._kept.clear()
+    return segment
+
+
+def in_snapshot(segment: SqliteSegment) -> list[Row]:
+    """The rows that a reader sees now, none of them from memory."""
+    reading = segment._reading()
+    assert reading is not None
+    return [checked_row(each) for each in reading.connection.execute(ALL_ROWS)]
+
+
+def check_queries(segment: SqliteSegment, rows: list[Row]) -> None:
+    """Queries by the index find these rows, each as it is."""
+    by_value = sorted(rows, key=lambda each: (each.body, each.number))
+    assert segment.select_at_once(OF_ONE, 100) == [each for each in rows if each.body == b'{"v":1}']
+    placed = segment.ordered_at_once(ALL, PathOrder(("v",)), None, 100)
+    assert not isinstance(placed, Waiting)
+    assert [each for each, _ in placed] == by_value
 
 
 async def test_a_row_that_was_read_is_read_again_without_a_statement_until_it_is_changed(
@@ -111,6 +147,48 @@ async def test_reads_are_those_of_the_file_whatever_is_written_renamed_and_remov
         for id in order.choices(ids, k=8):
             assert segment.read_at_once(EPK, id) == in_file(segment, id)
         assert segment._kept.size_bytes <= 6 * (ROW_BYTES + 16)
+    await store.close()
+
+
+async def test_queries_that_find_rows_by_an_index_read_none_of_them_twice(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path, index_settings=INDEXES)
+    segment = await indexed(store)
+    seen = statements_of(segment)
+    for _ in range(3):
+        found = segment.select_at_once(OF_ONE, 100)
+        assert not isinstance(found, Waiting)
+        assert [each.id for each in found] == ["i1", "i4", "i7"]
+    placed = segment.ordered_at_once(ALL, PathOrder(("v",)), None, 100)
+    assert not isinstance(placed, Waiting)
+    assert [each.id for each, _ in placed] == ["i0", "i3", "i6", "i1", "i4", "i7", "i2", "i5", "i8"]
+    assert seen.count(100) == 4  # the statements of the index
+    assert sorted(number for number in seen if number != 100) == list(range(1, 10))
+    assert segment.read_at_once(EPK, "i4") == in_file(segment, "i4")
+    assert "i4" not in seen
+    await store.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_queries_find_the_rows_of_the_file_whatever_is_written_meanwhile(
+    tmp_path: Path, seed: int
+) -> None:
+    store = SqliteStore(tmp_path, index_settings=INDEXES)
+    store._kept_bytes = KeptBytes(6 * (ROW_BYTES + 16))
+    segment = await indexed(store)
+    order = Random(seed)
+    ids = [f"i{number}" for number in range(12)]
+    for _ in range(60):
+        mutations = []
+        for id in order.sample(ids, 3):
+            verb = order.choice([Verb.UPSERT, Verb.REPLACE, Verb.DELETE])
+            renamed = order.choice(ids) if verb is Verb.REPLACE and order.random() < 0.5 else None
+            body = b'{"v":%d}' % order.randrange(3)
+            mutations.append(Mutation(verb, EPK, id, body, len(body), new_id=renamed))
+        writing = asyncio.gather(*[segment.commit(write(mutation)) for mutation in mutations])
+        while not writing.done():
+            check_queries(segment, in_snapshot(segment))
+            await asyncio.sleep(0)
+        check_queries(segment, [checked_row(each) for each in segment._open().writer.execute(ALL_ROWS)])
     await store.close()
 
 

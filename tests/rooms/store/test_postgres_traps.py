@@ -23,7 +23,7 @@ from pleiad.store.postgres.connections import ConnectionSettings
 from pleiad.store.postgres.database import StoreUnreachableError
 from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.rows import ItemKey, Mutation, PartitionWrite, Result, Verb
-from pleiad.store.segments import Segment
+from pleiad.store.segments import Segment, SegmentDroppedError
 from tests.postgres_proxy import proxy_of
 from tests.postgres_server import PostgresServer
 from tests.waiting import SECONDS_MAX, until
@@ -410,3 +410,21 @@ async def test_a_listener_that_hears_nothing_any_more_is_found_out(
         assert await until(lambda: notices == 2)  # the look that follows a new connection
         await other.save_records([], [])
         assert await until(lambda: notices == 3)
+
+
+async def test_a_snapshot_of_a_segment_that_another_server_dropped_is_refused_and_not_empty(
+    postgres_database: str,
+) -> None:
+    async with opened(postgres_database) as store, opened(postgres_database) as other:
+        segment = store.segment("s")
+        await segment.commit(put("first"))
+        unused = other.segment("unused")
+        await other.drop_segments(["s"])
+        for _ in range(2):
+            snapshot = segment.snapshot()
+            with pytest.raises(SegmentDroppedError):
+                await snapshot.read_many([ItemKey(EPK, "first")])
+            snapshot.close()
+        nothing = unused.snapshot()
+        assert await nothing.read_many([ItemKey(EPK, "first")]) == [None]
+        nothing.close()

@@ -127,7 +127,7 @@ async def test_a_snapshot_begins_with_one_round_trip_whenever_it_is_taken(postgr
         await warm(store)
         for _ in range(8):
             async with traced(moments) as trace:
-                snapshot = PostgresSnapshot(schema_name("s"), moments)
+                snapshot = PostgresSnapshot(schema_name("s"), moments, store.segment("s")._missing)
                 await snapshot.begun
             await store.segment("s").commit(put("later"))
             found = await snapshot.read_many([ItemKey(EPK, "i0"), ItemKey(EPK, "later")])
@@ -149,7 +149,7 @@ async def test_a_snapshot_of_a_segment_that_is_not_made_is_empty_and_leaves_a_go
     moments = Connections(postgres_database, ONE_CONNECTION)
     try:
         for _ in range(2):
-            snapshot = PostgresSnapshot(schema_name("none"), moments)
+            snapshot = PostgresSnapshot(schema_name("none"), moments, store.segment("none")._missing)
             assert await snapshot.read_many([ItemKey(EPK, "i0")]) == [None]
             snapshot.close()
         async with traced(moments) as trace:

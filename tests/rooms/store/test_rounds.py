@@ -15,7 +15,14 @@ import pytest
 from pleiad.errors import REQUEST_TIMEOUT, PleiadError
 from pleiad.store.rows import Mutation, PartitionWrite, Result, Verb
 from pleiad.store.sqlite.file_system import FileSystem, file_system_of
-from pleiad.store.sqlite.rounds import SHARED_FILES_MIN, Commit, CommitRounds, Member, SyncCosts
+from pleiad.store.sqlite.rounds import (
+    LOOP_SECONDS_MAX,
+    SHARED_FILES_MIN,
+    Commit,
+    CommitRounds,
+    Member,
+    SyncCosts,
+)
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.store import SqliteStore
 from pleiad.store.sqlite.threads import DiskThreads
@@ -260,3 +267,65 @@ async def test_a_member_that_fails_in_an_unforeseen_way_stops_neither_the_others
         rounds.join(good)
         assert await until(partial(good.was_told, told))
     threads.stop()
+
+
+@pytest.mark.parametrize("durable", [True, False])
+async def test_a_write_that_is_alone_is_committed_when_the_call_returns(
+    tmp_path: Path, durable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SyncCosts, "loop_pays", lambda _: True)
+    store = SqliteStore(tmp_path, durable=durable)
+    segment = store.segment("s")
+    alone = _alone("first")
+    written = asyncio.ensure_future(segment.commit(alone))
+    assert written.done()
+    with apsw.Connection(str(tmp_path / "segments" / "s.sqlite"), flags=apsw.SQLITE_OPEN_READONLY) as other:
+        assert other.execute("SELECT id FROM item").fetchall() == [("first",)]
+    assert [outcome.result for outcome in await segment.commit(alone)] == [Result.EXISTS]
+    assert [outcome.result for outcome in await segment.commit(_alone("second"))] == [Result.CREATED]
+    assert (store.commits.commits, store.commits.writes) == (3, 3)
+    await store.close()
+
+
+async def test_a_write_that_is_alone_joins_the_next_round_while_one_is_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SyncCosts, "loop_pays", lambda _: True)
+    store = SqliteStore(tmp_path)
+    segment = store.segment("s")
+    first = asyncio.ensure_future(segment.commit(_alone("first")._replace(is_alone=False)))
+    second = asyncio.ensure_future(segment.commit(_alone("second")))
+    assert not second.done(), "its transaction is the first one's"
+    assert [outcome.result for outcome in (*await first, *await second)] == [Result.CREATED] * 2
+    assert (store.commits.commits, store.commits.writes) == (1, 2)
+    await store.close()
+
+
+async def test_a_write_that_is_alone_waits_in_a_thread_until_the_disk_is_known_to_be_quick(
+    tmp_path: Path,
+) -> None:
+    store = SqliteStore(tmp_path)
+    written = asyncio.ensure_future(store.segment("s").commit(_alone("first")))
+    assert not written.done()
+    assert [outcome.result for outcome in await written] == [Result.CREATED]
+    await store.close()
+
+
+def test_the_loop_commits_by_itself_only_where_that_takes_no_longer_than_a_thread() -> None:
+    costs = SyncCosts()
+    assert not costs.loop_pays(), "nothing is known"
+    costs.note_thread(2 * LOOP_SECONDS_MAX)
+    assert not costs.loop_pays(), "the disk is slow"
+    quick = SyncCosts()
+    quick.note_thread(LOOP_SECONDS_MAX / 2)
+    assert quick.loop_pays(), "to be tried"
+    quick.note_loop(LOOP_SECONDS_MAX / 4)
+    choices = [quick.loop_pays() for _ in range(512)]
+    assert choices.count(False) == 2, "the thread is tried now and then"
+    quick.note_loop(8 * LOOP_SECONDS_MAX)
+    choices = [quick.loop_pays() for _ in range(512)]
+    assert choices.count(True) == 2, "the loop is tried now and then"
+
+
+def _alone(id: str) -> PartitionWrite:
+    return PartitionWrite(0, 0, 1, (Mutation(Verb.CREATE, EPK, id, b"{}", 2, 1),), is_alone=True)

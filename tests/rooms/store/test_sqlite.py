@@ -15,7 +15,6 @@ from pleiad.store.catalog import Record
 from pleiad.store.rows import Mutation, PartitionWrite, Result, Verb
 from pleiad.store.segments import Segment, SegmentDroppedError
 from pleiad.store.sqlite import logical, schema
-from pleiad.store.sqlite import store as store_module
 from pleiad.store.sqlite.directory import StoreLockedError
 from pleiad.store.sqlite.schema import SchemaError
 from pleiad.store.sqlite.segment import SqliteSegment
@@ -183,11 +182,8 @@ async def test_data_of_a_newer_version_is_refused_and_not_touched(tmp_path: Path
     await SqliteStore(tmp_path).close()
 
 
-async def test_segments_beyond_the_limit_close_and_still_answer_right(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(store_module, "OPEN_SEGMENTS_MAX", 3)
-    store = SqliteStore(tmp_path)
+async def test_segments_beyond_the_limit_close_and_still_answer_right(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path, open_segments_max=3)
     segments = [store.segment(f"s{n}") for n in range(10)]
     for round in range(3):
         for number, segment in enumerate(segments):

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import apsw
@@ -21,11 +22,11 @@ from pleiad.store.index_use import DEFAULT_INDEX_SETTINGS, IndexSettings
 from pleiad.store.rows import Mutation, PartitionWrite, Row, Verb
 from pleiad.store.segments import Segment
 from pleiad.store.selection import Bound, IndexedPath, OrderPosition, PathOrder, Predicate, Selection
-from pleiad.store.sqlite import select
+from pleiad.store.sqlite import path_index_sql, select
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.store import SqliteStore
 from tests.stores import OpenStore
-from tests.waiting import until
+from tests.waiting import SECONDS_MAX, until
 
 A = IndexedPath(("a",))
 ORDER = PathOrder(("a",))
@@ -178,6 +179,33 @@ async def test_indexes_a_policy_refuses_are_dropped_at_once_even_while_they_are_
     await store.close()
 
 
+async def test_an_index_that_is_dropped_twice_while_it_is_made_leaves_nothing(
+    data: Path, eager: IndexSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_made, may_end = Event(), Event()
+    make = path_index_sql.make
+
+    def make_late(*asked: Any) -> tuple[int, int]:
+        made = make(*asked)
+        is_made.set()
+        assert may_end.wait(SECONDS_MAX)
+        return made
+
+    monkeypatch.setattr(path_index_sql, "make", make_late)
+    store = SqliteStore(data, durable=False, index_settings=eager)
+    segment = store.segment("s")
+    await put(segment, [item(n, a=n % 3) for n in range(60)])
+    segment.note_use([A])
+    assert await until(is_made.is_set)
+    for _ in range(2):
+        segment.drop_indexes(lambda path: path != A)
+    may_end.set()
+    await segment.settle()
+    await put(segment, [item(60, a=0)])
+    await dropped(segment, file_of(data))
+    await store.close()
+
+
 @pytest.mark.parametrize("is_timed", [False, pytest.param(True, marks=pytest.mark.long)])
 async def test_writes_go_on_during_a_build_and_none_waits_longer_than_a_chunk(
     data: Path, is_timed: bool
@@ -232,6 +260,7 @@ async def test_a_build_goes_on_after_the_store_was_closed_in_the_middle(
 BUILDER = """
 import asyncio, os, signal, sys
 from pathlib import Path
+from threading import Event
 sys.path[:0] = {path!r}
 from pleiad.store.rows import Mutation, PartitionWrite, Verb
 from pleiad.store.selection import IndexedPath

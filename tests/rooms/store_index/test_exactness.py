@@ -42,7 +42,7 @@ pytestmark = pytest.mark.every_store
 NOW = 10_000
 SEGMENTS = itertools.count()
 MISSING = object()
-EXAMPLES = 30
+EXAMPLES = 20
 LONG_EXAMPLES = int(os.environ.get("PLEIAD_INDEX_EXAMPLES", "200"))
 
 NAMES = [
@@ -350,6 +350,24 @@ async def test_a_selection_gives_the_same_rows_as_the_model_in_every_state_of_it
     open_store: OpenStore, eager: IndexSettings, tmp_path: Path, case: Case
 ) -> None:
     await check_case(open_store, eager, tmp_path, case)
+
+
+@pytest.mark.parametrize("string", ["river", 'q"q', "back\\slash", "é", "a\0b", "tab\t", "😀", "/"])
+async def test_a_string_is_found_however_the_body_writes_it(
+    open_store: OpenStore, eager: IndexSettings, tmp_path: Path, string: str
+) -> None:
+    spellings = [json.dumps(string), json.dumps(string, ensure_ascii=False), escaped(string)]
+    others = [json.dumps(string + "x"), "1", "null"]
+    bodies = [f'{{"a":{text},"b":[{text}]}}' for text in [*spellings, *others]]
+
+    async def work(segment: Segment) -> None:
+        await segment.commit(write([put(number, body) for number, body in enumerate(bodies)]))
+        for path, is_element in (("a", False), ("b", True)):
+            wanted = Predicate((path,), one_of=(string,), element=is_element)
+            found = await select_all(segment, Selection(WHOLE, (wanted,), NOW), 10)
+            assert [row.id for row in found] == ["i0", "i1", "i2"]
+
+    await with_segment(open_store, eager, tmp_path, work)
 
 
 @pytest.mark.long

@@ -1,7 +1,10 @@
-"""The pytest fixtures, in test runs of their own."""
+"""The pytest fixtures, in test runs of their own inside this one."""
 
 from __future__ import annotations
 
+# What the runs inside import, each of them would else import anew.
+import azure.core.pipeline.transport._requests_basic
+import azure.cosmos.aio  # noqa: F401
 import pytest
 
 from tests.stores import StartServer
@@ -44,7 +47,7 @@ def pytest_pyfunc_call(pyfuncitem):
 
 def passes(pytester: pytest.Pytester, tests: str, count: int) -> None:
     pytester.makepyfile(tests)
-    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=count)
+    pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=count)
 
 
 def test_the_asynchronous_fixtures_give_an_open_client_and_a_fresh_database(
@@ -175,7 +178,32 @@ def test_a_connection_string_that_cannot_be_read_is_told(
 ) -> None:
     monkeypatch.setenv("PLEIAD_CONNECTION_STRING", "AccountKey=secret;")
     pytester.makepyfile("def test_one(pleiad_server): pass")
-    run = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--tb=line")
+    run = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--tb=line")
     run.assert_outcomes(errors=1)
     run.stdout.fnmatch_lines(["*ValueError: the connection string cannot be read*"])
     run.stdout.no_fnmatch_line("*secret*")
+
+
+@pytest.mark.parametrize(
+    ("fixture", "module", "libraries"),
+    [
+        ("pleiad_client", "azure.cosmos", "azure-cosmos"),
+        ("pleiad_async_client", "azure.cosmos.aio", "azure-cosmos aiohttp"),
+    ],
+)
+def test_a_fixture_whose_client_is_not_installed_says_what_to_install(
+    pytester: pytest.Pytester, fixture: str, module: str, libraries: str
+) -> None:
+    pytester.makeconftest(RUNNER_OF_COROUTINES)
+    pytester.makepyfile(
+        f"""
+        import sys
+
+        sys.modules["{module}"] = None
+
+        def test_one({fixture}): pass
+        """
+    )
+    run = pytester.runpytest_inprocess("-p", "no:cacheprovider")
+    run.assert_outcomes(errors=1)
+    run.stdout.fnmatch_lines([f"*official client, which is not here*: pip install {libraries}"])

@@ -14,10 +14,20 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 
 import pleiad
 from pleiad.limits import Limits
+from pleiad.testing import start
 from tests.stores import StartServer
 from tests.waiting import SECONDS_MAX
 
 pytest_plugins = ["pytester"]
+
+
+_fresh = start._command
+
+
+@pytest.fixture(autouse=True)
+def _children_are_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child process here is started as the tests of others start it."""
+    monkeypatch.setattr(start, "_command", _fresh)
 
 
 def create_one(endpoint: str, key: str) -> None:
@@ -194,7 +204,7 @@ def test_the_fixtures_give_a_fresh_database_to_each_test(pytester: pytest.Pytest
             assert pleiad_server.connection_string.startswith("AccountEndpoint=http://localhost:")
         """
     )
-    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=4)
+    pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=4)
 
 
 def test_tests_find_the_data_of_the_folder_that_a_fixture_names(pytester: pytest.Pytester) -> None:
@@ -215,4 +225,4 @@ def test_tests_find_the_data_of_the_folder_that_a_fixture_names(pytester: pytest
             assert orders.read_item("1", "c-7")["customerId"] == "c-7"
         """
     )
-    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+    pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)

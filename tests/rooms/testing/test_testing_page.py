@@ -14,8 +14,9 @@ import pytest
 
 import pleiad
 from pleiad.testing import plugin
+from tests import warm_command
+from tests.ports import reserved_port
 from tests.project import ROOT
-from tests.rooms.cli.test_serve import free_port
 from tests.test_docs import code_blocks, project, section
 
 pytest_plugins = ["pytester"]
@@ -85,7 +86,8 @@ def test_the_workflows_have_steps_of_known_kinds() -> None:
             "actions/setup-python@v5",
         ]
         commands = [step["run"] for step in steps(workflow) if "run" in step]
-        assert (commands[0], commands[-1]) == ("pip install 'pleiad[test]'", "pytest")
+        install = "pip install 'pleiad[test] @ git+https://git.example.com/pleiad.git'"
+        assert (commands[0], commands[-1]) == (install, "pytest")
 
 
 @pytest.mark.skipif(bash is None, reason="a workflow runs its steps by bash")
@@ -96,24 +98,30 @@ def test_the_workflow_with_a_shared_server_does_what_it_says(tmp_path: Path) -> 
         r"^      PLEIAD_CONNECTION_STRING: (\S+)$", workflow, flags=re.MULTILINE
     )
     commands = [step["run"] for step in steps(workflow) if "run" in step][1:]
-    for name, module in (("pleiad", "pleiad"), ("pytest", "pytest -p no:cacheprovider")):
-        (tmp_path / name).write_text(f'#!/bin/sh\nexec {sys.executable} -m {module} "$@"\n')
-        (tmp_path / name).chmod(0o755)
-    port = str(free_port())
-    (tmp_path / "test_shop.py").write_text(
-        "def test_it_is_the_server_of_the_workflow(pleiad_server, pleiad_database):\n"
-        f"    assert pleiad_server.port == {port}\n"
-    )
-    environment = {
-        **os.environ,
-        "PATH": f"{tmp_path}:{os.environ['PATH']}",
-        "PLEIAD_PORT": port,
-        "PLEIAD_CONNECTION_STRING": connection_string.replace("8081", port),
-    }
-    assert bash is not None
-    script = "\n".join(["trap 'kill $!' EXIT", *commands])
-    done = subprocess.run(
-        [bash, "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    warm_command.program(tmp_path)
+    (tmp_path / "pytest").write_text(f'#!/bin/sh\nexec {sys.executable} -m pytest -p no:cacheprovider "$@"\n')
+    (tmp_path / "pytest").chmod(0o755)
+    with reserved_port() as number:
+        port = str(number)
+        (tmp_path / "test_shop.py").write_text(
+            "def test_it_is_the_server_of_the_workflow(pleiad_server, pleiad_database):\n"
+            f"    assert pleiad_server.port == {port}\n"
+        )
+        environment = {
+            **os.environ,
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "PLEIAD_PORT": port,
+            "PLEIAD_CONNECTION_STRING": connection_string.replace("8081", port),
+        }
+        assert bash is not None
+        script = "\n".join(["trap 'kill $!' EXIT", *commands])
+        done = subprocess.run(
+            [bash, "-e", "-c", script],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout

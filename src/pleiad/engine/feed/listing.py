@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pleiad import charge
 from pleiad.charge import Charge
 from pleiad.engine.container import Container
+from pleiad.engine.feed.backward import BackwardScan
 from pleiad.engine.pages.feed import ListingPageState, opened
 from pleiad.engine.scan import Scan
 from pleiad.engine.seal import fingerprint
@@ -38,11 +39,16 @@ async def page(
     items_max: int,
     multiplier: int = 1,
     lane: Lane = NORMAL,
+    is_backward: bool = False,
 ) -> FeedPage:
     """The next page of the items in a range of hashes; it ends before a partition that admits nobody now."""
-    mark = fingerprint(container.resource.rid, "feed", span.to_hex())
+    mark = fingerprint(container.resource.rid, "feed back" if is_backward else "feed", span.to_hex())
     state = opened(container.seal, token, mark, ListingPageState) if token else ListingPageState((), False)
-    scan = Scan(container, [span], state.begun, is_visited=state.is_visited, lane=lane)
+    scan: Scan | BackwardScan
+    if is_backward:
+        scan = BackwardScan(container, span, state.begun, state.is_visited, lane)
+    else:
+        scan = Scan(container, [span], state.begun, is_visited=state.is_visited, lane=lane)
     rows: list[Row] = []
     room_bytes = container.limits.response_bytes
     with Pace.of_request(container.limits) as pace:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
+from pleiad.charge import Tally
 from pleiad.engine.pages.fields import KIND, NUMBER_END, Fields, Pairs, State, pieces_to_state
 from pleiad.engine.scan import Piece
-from pleiad.engine.tally import Tally
 from pleiad.keys.definition import KeyDefinition
 from pleiad.keys.hash import hash_of
 from pleiad.keys.range import WHOLE, EpkRange

@@ -1,8 +1,9 @@
 """Results with their places in an order, and the best of them among all candidates.
 
 Where nothing has to be evaluated to tell the place of an item, many are looked at together, and only those that may be
-among the best are looked at closely. Items that are given as they are, are read whole at the end, the best alone; one
-that was changed meanwhile is given as it is then, if it still has a place on the page.
+among the best are looked at closely. Items that are given as they are, are read whole at the end, the best alone. Where
+one of them was changed meanwhile, few candidates of one partition are all read again, whole and as of one moment; of
+many it is given as it is then, if it still has a place on the page.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-import orjson
-
 from pleiad.engine.query.glances import Looked, evaluated, row_of, values_of
 from pleiad.engine.query.job import SLICE_ROWS, QueryJob
+from pleiad.engine.scan import Scan
 from pleiad.partition.partition import Partition
 from pleiad.query.facts import sort_names
+from pleiad.query.measure import text_of
 from pleiad.query.pace import STEPS_OF_A_LOOK
 from pleiad.query.sorting import Descending, paced_sort
 from pleiad.query.values import EXACT_INT, order_key, type_rank
@@ -120,7 +121,7 @@ class BestGathering:
 
     def take_many(self, looked: Looked) -> int | None:
         job = self.job
-        if not self._takes_many or job.execution.renderer(max(looked.sizes)) is not orjson.dumps:
+        if not self._takes_many or job.execution.renderer(max(looked.sizes)) is not text_of:
             return None
         rows: Iterable[int]
         if self._columns is not None:
@@ -206,7 +207,13 @@ class BestGathering:
             next_ones = _filling(rest, room_bytes)
             rest = rest[len(next_ones) :]
             await job.pace.rest()
-            whole = await job.pace.run(self._with_texts, next_ones, await self._read(next_ones))
+            rows = await self._read(next_ones)
+            if not given and self._is_changed(next_ones, rows):
+                again = await self._read_again()
+                if again is not None:
+                    found = again[known : known + wanted]
+                    return found, found[-1] if len(again) > known + wanted else None
+            whole = await job.pace.run(self._with_texts, next_ones, rows)
             room_bytes -= sum(len(each.text) for each in whole)
             given += whole
             if rest and room_bytes <= 0:
@@ -234,6 +241,33 @@ class BestGathering:
             rows |= {row.number: row for row in await partition.find_many(numbers)}
             await job.pace.rest()
         return rows
+
+    def _is_changed(self, found: Sequence[Found], rows: Mapping[int, Row]) -> bool:
+        """Whether one of the rows may have been written since it was looked at."""
+        turned, lsns = self.job.turned, self._lsns
+        for each in found:
+            row = rows.get(turned * each.tie[0])
+            if row is None or each.partition is None or row.lsn > lsns.get(each.partition, 0):
+                return True
+        return False
+
+    async def _read_again(self) -> list[Found] | None:
+        """The best with their texts, as of one moment; None where that is more than one read."""
+        job = self.job
+        if len(job.partitions) > 1 or len(job.spans) > 1:
+            return None
+        scan = Scan(job.container, job.spans, (), job.pushdown.predicates, pace=job.pace)
+        rows = await scan.chunk(SLICE_ROWS)
+        if not scan.is_done:
+            return None
+
+        def best() -> list[Found]:
+            found = [each for row in rows for each in results_of(job, row)]
+            job.pace.hold(sum(each.size_bytes for each in found))
+            behind = [each for each in found if self._place is None or each.place > self._place]
+            return paced_sort(behind, lambda each: each.place, job.pace)[: self.count]
+
+        return await job.pace.run(best)
 
     def _with_texts(self, found: Sequence[Found], rows: Mapping[int, Row]) -> list[Found]:
         """Results with their texts, and in their new places those that were changed since they were looked at."""

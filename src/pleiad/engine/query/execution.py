@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from pleiad import charge
-from pleiad.charge import Charge, steps_beyond
+from pleiad.charge import steps_beyond
 from pleiad.engine.container import Container
 from pleiad.engine.pages.query import (
     NumberedPageState,
@@ -26,12 +24,13 @@ from pleiad.engine.pages.query import (
     WholePageState,
 )
 from pleiad.engine.query import stream, whole
+from pleiad.engine.query.found import asked_at_once, found_query, page_of_rows, take
 from pleiad.engine.query.functions import functions_of
-from pleiad.engine.query.job import QueryJob, QueryRequest, note_use, prepare
-from pleiad.engine.query.value import ValueQuery, value_query
-from pleiad.engine.seal import as_json
+from pleiad.engine.query.job import QueryJob, note_use, prepare
+from pleiad.engine.query.page import FIRST, Before, QueryPage, page_of
+from pleiad.engine.query.prepared import learn
+from pleiad.engine.query.request import QueryRequest
 from pleiad.engine.steady import over_moves
-from pleiad.engine.tally import Tally
 from pleiad.errors import PleiadError, Reason
 from pleiad.partition.governor import admit_all, spend_all
 from pleiad.partition.partition import Partition
@@ -40,34 +39,8 @@ from pleiad.query.pace import Pace
 from pleiad.query.run import LONG_TEXT_CHARS
 from pleiad.store.rows import Row
 
-BETWEEN_PAGES = "between pages"
-"""The part of a charge that pages pay for each other, so that each pays something and all together what is due."""
-
-
 _BEHIND_FIRST_RESULTS = (OrderedPageState, NumberedPageState, WholePageState)
 """Pages behind the first results of an order or of groups: they find again what the first one has paid for."""
-
-
-class QueryPage(NamedTuple):
-    """One page of results as JSON texts, and what it cost."""
-
-    results: list[bytes]
-    charge: Charge
-    charge_ru: float
-    token: str | None
-    partitions: list[Partition]
-    tally: Tally
-    is_falling: bool | None
-    """For an ordered query whether its first key is descending."""
-    milliseconds: float
-    """The time it took to run."""
-    prepared_ms: float = 0.0
-    """The time before, in which it was compiled and routed."""
-
-    @property
-    def own_ru(self) -> float:
-        """What the work of the page is worth, without what pages pay for each other."""
-        return self.charge_ru - dict(self.charge.parts).get(BETWEEN_PAGES, 0.0)
 
 
 @over_moves
@@ -75,10 +48,15 @@ async def run(container: Container, request: QueryRequest) -> QueryPage:
     """The next page of a query."""
     began_at = time.perf_counter()
     rows: Sequence[Row] | None = None
-    if (short := value_query(container, request)) is not None:
+    learn(container, request.text)
+    short = found_query(container, request)
+    if short is not None and (page := asked_at_once(container, request, short, began_at)) is not None:
+        return page
+    if short is not None and short.order is None:
         short.partition.admit(request.lane)
         rows = await short.rows()
-        if (page := _whole_page(container, request, short, rows, began_at)) is not None:
+        if (page := page_of_rows(container, request, short, rows, began_at, short.rows_max)) is not None:
+            take(short, request, page)
             return page
     with Pace.of_request(container.limits) as pace:
         await pace.seat(container.row_bytes_seen * request.items_max)
@@ -136,6 +114,28 @@ async def _run(job: QueryJob) -> QueryPage:
     return page
 
 
+def _page(job: QueryJob, results: list[bytes], next_state: QueryPageState | None) -> QueryPage:
+    tally, is_first = job.tally, not job.request.token
+    if is_first:
+        tally.partitions = max(1, tally.partitions)  # a query that reads nothing is still answered somewhere
+    if job.functions:
+        tally.udf_calls = max(tally.items_loaded, int(is_first)) * len(job.query.plan.udfs)
+    return page_of(
+        job.container,
+        job.request,
+        results,
+        next_state,
+        tally,
+        _partitions(job),
+        job.query,
+        is_falling=job.query.order_by[0].descending if job.query.order_by else None,
+        began_at=job.began_at,
+        asked_at=job.asked_at,
+        before=FIRST if is_first else Before(job.loaded_before, job.left_ru),
+        mark=None if is_first else job.mark,
+    )
+
+
 def _begun_with(job: QueryJob) -> QueryPageState:
     """How the page begins by its token, which also says what the pages before it touched and left to pay."""
     token = job.request.token
@@ -162,67 +162,3 @@ def _charge_failure(job: QueryJob, error: PleiadError) -> None:
 def _partitions(job: QueryJob) -> list[Partition]:
     """Where the query goes; one that reads nothing is still answered somewhere."""
     return job.partitions or [job.container.map.find(job.request.span.min)]
-
-
-def _whole_page(
-    container: Container, request: QueryRequest, short: ValueQuery, rows: Sequence[Row], began_at: float
-) -> QueryPage | None:
-    """The page that has all results of a query that went the short way; None when they do not fit it."""
-    results = container.render_all(rows) if len(rows) < short.rows_max else []
-    bytes_returned = sum(map(len, results))
-    if len(rows) == short.rows_max or bytes_returned > container.limits.response_bytes:
-        return None
-    short.partition.note_use(short.uses, bool(rows))
-    count = len(results)
-    tally = Tally(1, count, sum([row.size_bytes for row in rows]), count, bytes_returned)
-    cost = tally.charge(request.multiplier)
-    short.partition.governor.spend(cost.ru, request.lane)
-    milliseconds = (time.perf_counter() - began_at) * 1000
-    return QueryPage(results, cost, cost.ru, None, [short.partition], tally, None, milliseconds)
-
-
-def _paid(job: QueryJob, due_ru: float, results: int, has_next: bool) -> tuple[float, float]:
-    """What a page pays of what is due, and what it leaves to the pages behind it, below 0 when it pays ahead for them.
-
-    A page pays at least what the service's cheapest request does. Each but the last leaves as much to the next, so
-    that one without results has something to pay and the sum stays what it is. A page that ended before it was full
-    did so by the time it took or by load; these must not make a query dearer, so it has no least charge.
-    """
-    least_ru = charge.query_page_least(job.request.multiplier)
-    is_cut = has_next and results < job.request.items_max
-    page_ru = round(max(0.0 if is_cut else least_ru, due_ru - (least_ru if has_next else 0.0)), 2)
-    return page_ru, round(due_ru - page_ru, 2)
-
-
-def _page(job: QueryJob, results: list[bytes], next_state: QueryPageState | None) -> QueryPage:
-    tally, charged = job.tally, job.loaded_before
-    if not job.request.token:
-        tally.partitions = max(1, tally.partitions)  # a query that reads nothing is still answered somewhere
-    tally.items_returned = len(results)
-    tally.bytes_returned = sum(map(len, results))
-    if job.functions:
-        first_call = 0 if job.request.token else 1
-        tally.udf_calls = max(tally.items_loaded, first_call) * len(job.query.plan.udfs)
-    total = charged + tally
-    # A page costs what it adds to the pages before it, so that their sum is the charge of the query exactly.
-    multiplier = job.request.multiplier
-    cost = total.charge(multiplier)
-    before = charged.charge(multiplier)
-    own_ru = round(cost.ru - before.ru, 2)
-    page_ru, left_ru = _paid(job, own_ru + job.left_ru, len(results), next_state is not None)
-    if job.request.token:
-        cost += Charge(tuple((name, -ru) for name, ru in before.parts))
-    if page_ru != own_ru:
-        cost += Charge(((BETWEEN_PAGES, page_ru - own_ru),))
-    token = None
-    if next_state is not None:
-        state = QueryState(next_state, job.scope, total, round(left_ru * 100))
-        token = job.container.seal.encode(job.mark, state.to_state())
-        if not job.request.is_confined:
-            token = as_json(token, *job.request.span.to_hex())
-    milliseconds = (time.perf_counter() - job.began_at) * 1000
-    prepared_ms = (job.began_at - job.asked_at) * 1000
-    is_falling = job.query.order_by[0].descending if job.query.order_by else None
-    return QueryPage(
-        results, cost, page_ru, token, _partitions(job), tally, is_falling, milliseconds, prepared_ms
-    )

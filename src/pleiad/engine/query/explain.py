@@ -9,7 +9,9 @@ from typing import Any
 
 from pleiad import charge
 from pleiad.engine.container import Container
-from pleiad.engine.query.job import QueryRequest, route_of, spans_of
+from pleiad.engine.query.job import spans_of
+from pleiad.engine.query.prepared import prepared_of
+from pleiad.engine.query.request import QueryRequest
 from pleiad.partition.partition import Partition
 from pleiad.query import Query, compile_query
 from pleiad.query.advice import Advice, advice
@@ -61,18 +63,18 @@ class Explanation:
 def explain(container: Container, request: QueryRequest) -> Explanation:
     """Compiles a query and finds its way; a text that is no query raises what running it would."""
     query = compile_query(request.text, container.limits, request.parameters)
-    route = route_of(container, request, query)
-    spans = spans_of(container, request, query, route.keys)
+    known = prepared_of(container, request, query)
+    spans = spans_of(container, request, query, known.keys)
     found: dict[int, Partition] = {}
     for span in spans:
         found |= {each.id: each for each in container.map.overlapping(span)}
     partitions = tuple(each.range_id for each in container.map.partitions if each.id in found)
-    reach = _reach(container, request, query, route.keys)
+    reach = _reach(container, request, query, known.keys)
     levels = container.key.levels
     values = (
         1
         if reach is Reach.KEY_GIVEN
-        else len({tuple(map(hash_key, key[:levels])) for key in route.keys or ()})
+        else len({tuple(map(hash_key, key[:levels])) for key in known.keys or ()})
     )
     partition_ru = charge.query_partition(request.multiplier)
     key_paths = container.key.path_steps if request.key else ()

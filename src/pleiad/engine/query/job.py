@@ -7,11 +7,12 @@ at all. Everything here is decided before the first row is read.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pleiad import charge, errors
+from pleiad.charge import Tally
 from pleiad.engine.container import Container
 from pleiad.engine.narrow import NO_KEYS, NamedKeys, named_keys
 from pleiad.engine.pages.query import (
@@ -25,21 +26,21 @@ from pleiad.engine.pages.query import (
     WholePageState,
 )
 from pleiad.engine.query.functions import NO_FUNCTIONS, Functions
+from pleiad.engine.query.page import mark_of
+from pleiad.engine.query.prepared import prepared_of
+from pleiad.engine.query.request import QueryRequest
 from pleiad.engine.query.resume import ResumePoint
 from pleiad.engine.scan import selection_of
 from pleiad.engine.seal import bad, fingerprint
-from pleiad.engine.tally import Tally
 from pleiad.errors import PleiadError
 from pleiad.item.body import load
 from pleiad.keys.range import EpkRange, disjoint
 from pleiad.keys.value import KeyValue
-from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
 from pleiad.query import Execution, Query, compile_query, plan
 from pleiad.query.measure import BYTES_OF_A_STEP
-from pleiad.query.order_rules import check_order_by
 from pleiad.query.pace import Pace, in_turns
-from pleiad.query.pushdown import PathOrder, Pushdown, path_order, pushdown
+from pleiad.query.pushdown import PathOrder, Pushdown
 from pleiad.query.rank import more_is_nearer
 from pleiad.query.route.keys import key_values
 from pleiad.query.values import hash_key
@@ -51,40 +52,8 @@ _Answer = TypeVar("_Answer")
 
 SLICE_ROWS = 500
 """Rows decoded and filtered before other requests get their turn."""
-ROUTES_MAX = 1_000
-ROUTE_TEXT_CHARS_MAX = 2_000
 ROW_STEPS = 16
 """What a row is counted with beside the bytes that are decoded."""
-TOKEN_BYTES_MAX = 4096
-"""A token travels in a header line, and usual HTTP clients read lines of 8 KB."""
-
-
-class QueryRequest(NamedTuple):
-    """What a client asks: the text and its parameters, the scope, and the page."""
-
-    text: str
-    parameters: Mapping[str, Any]
-    span: EpkRange
-    items_max: int
-    key: tuple[KeyValue, ...] | None = None
-    is_confined: bool = False
-    """The request names a key or a range itself."""
-    may_fan_out: bool = True
-    is_paged: bool = False
-    """The client asked for pages of a size of its own, so it wants to go on by their tokens."""
-    ends_with_partition: bool = False
-    """A page that has results ends where its physical partition does, as those of the service's gateway do."""
-    is_sized: bool = False
-    """The client asked for pages of a size: a partition without results is none, which spares requests."""
-    merges_values: bool = False
-    """The client can also make one of equal results, and one aggregate of those of partitions."""
-    merges_partitions: bool = False
-    """The client can merge partitions by a query plan, and expects to for searches and aggregates in objects."""
-    token: str = ""
-    resume: ResumePoint | None = None
-    token_bytes_max: int = TOKEN_BYTES_MAX
-    multiplier: int = 1
-    lane: Lane = NORMAL
 
 
 @dataclass(slots=True)
@@ -124,6 +93,8 @@ class QueryJob:
     """
     at: Partition | None = None
     """Where the rows are that are gathered now."""
+    finds_rows: bool = False
+    """Whether the store finds the results in their order: items as they are, of which nothing has to be evaluated."""
     sifts: bool = True
     """Whether glances are asked first if they pass the filter, where they are evaluated one by one."""
     takes_many: bool = True
@@ -139,15 +110,9 @@ class QueryJob:
 
     @property
     def mark(self) -> int:
-        """What tells the tokens of this query from those of others.
-
-        A client that merges partitions puts a filter of its own into the query when it goes on, so that the rest of
-        an ordered query is another text; a place in the order means the same for both.
-        """
+        """What tells the tokens of this query from those of others."""
         if self._mark is None:
-            parameters = sorted(self.request.parameters.items(), key=str)
-            text = self.query.text_without_filter or self.request.text
-            self._mark = fingerprint(self.container.resource.rid, text, parameters)
+            self._mark = mark_of(self.container, self.query, self.request)
         return self._mark
 
     @property
@@ -272,16 +237,17 @@ def prepare(
     if request.resume is not None:
         _check_resumed(query, request.resume)
     execution = query.execution(request.parameters, container.query_context(pace, functions))
-    route = route_of(container, request, query)
-    spans = spans_of(container, request, query, route.keys)
-    lookups = _lookups(container, request, query, route.keys)
+    known = prepared_of(container, request, query)
+    spans = spans_of(container, request, query, known.keys)
+    lookups = _lookups(container, request, query, known.keys)
     job = QueryJob(
-        container, request, query, execution, spans, lookups, route.pushdown, route.order, pace, functions
+        container, request, query, execution, spans, lookups, known.pushdown, known.order, pace, functions
     )
     job.turned = _turned(container, request, query)
+    job.finds_rows = known.found_rows is not None
     if not container.computed_names and not functions:
         job.names = _names_of(job)
-    job.keys = named_keys(container, route.pushdown.predicates, spans)
+    job.keys = named_keys(container, known.pushdown.predicates, spans)
     return job
 
 
@@ -314,53 +280,6 @@ def _check_resumed(query: Query, resume: ResumePoint) -> None:
         raise errors.BAD_REQUEST(
             reason="A 'resumeFilter' belongs to a query with ORDER BY and has a value for each of its keys."
         )
-
-
-class Route(NamedTuple):
-    """What a query with its parameters asks of a container, whatever the request confines it to."""
-
-    pushdown: Pushdown
-    keys: list[tuple[Any, ...]] | None
-    order: PathOrder | None
-
-
-def route_of(container: Container, request: QueryRequest, query: Query) -> Route:
-    """The route of a query; remembered, since applications repeat themselves."""
-    remembered = (
-        request.text,
-        tuple(request.parameters.items()),
-        tuple(map(type, request.parameters.values())),
-    )
-    try:
-        found: Route | None = container.routes.get(remembered)
-    except TypeError:  # a parameter is an array or object
-        return _new_route(container, request, query)
-    if found is None:
-        found = _new_route(container, request, query)
-        if len(container.routes) >= ROUTES_MAX:
-            container.routes.clear()
-        if len(request.text) <= ROUTE_TEXT_CHARS_MAX:
-            container.routes[remembered] = found
-    return found
-
-
-def _new_route(container: Container, request: QueryRequest, query: Query) -> Route:
-    computed = container.computed_names
-    order = None
-    if query.order_by:
-        check_order_by(query.plan, container.definition.indexing, request.parameters, computed)
-        order = path_order(query.plan, request.parameters, computed)
-    pushed = pushdown(query.plan, request.parameters, container.is_indexed, computed)
-    return Route(pushed, _keys(container, request, query), order)
-
-
-def _keys(container: Container, request: QueryRequest, query: Query) -> list[tuple[Any, ...]] | None:
-    """The partition keys the filter allows, each with the id behind it where the filter names that too."""
-    if query.block.where is None and query.is_per_item:
-        return None if query.reads_items else []
-    if query.filter_names is not None and container.key_names.isdisjoint(query.filter_names):
-        return None
-    return key_values(query.plan, request.parameters, (*container.key.path_steps, ("id",)))
 
 
 def spans_of(

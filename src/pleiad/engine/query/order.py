@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -27,15 +27,16 @@ from pleiad.engine.pages.query import (
     PausedPageState,
 )
 from pleiad.engine.query.best import BestGathering, Found, place_of, results_of, turned_keys
+from pleiad.engine.query.found import Placed, is_ordered_alike, sort_value
 from pleiad.engine.query.gather import charge_candidates, gather
-from pleiad.engine.query.job import SLICE_ROWS, QueryJob
+from pleiad.engine.query.job import SLICE_ROWS, QueryJob, steps_of_loading
 from pleiad.engine.query.resume import BEFORE_ALL, BEHIND_ALL
 from pleiad.partition.partition import Partition
 from pleiad.query import plan
 from pleiad.query.values import type_rank
 from pleiad.store.rows import Row
 from pleiad.store.selection import OrderPosition, PathOrder, Selection
-from pleiad.values.ranks import ARRAY_RANK, BOOLEAN_RANK, NULL_RANK, UNDEFINED_RANK
+from pleiad.values.ranks import ARRAY_RANK, BOOLEAN_RANK
 from pleiad.values.undefined import UNDEFINED
 
 OrderState = OrderedPageState | NumberedPageState | PausedPageState
@@ -176,10 +177,12 @@ def _paused(state: OrderState | None, pause: Pause) -> OrderState:
     return PausedPageState(pause) if state is None else replace(state, pause=pause)
 
 
-def _results_of_each(job: QueryJob, rows: Sequence[Row]) -> list[tuple[list[Found], int]]:
+def _results_of_each(job: QueryJob, placed: Sequence[Placed]) -> list[tuple[list[Found], int]]:
     """The results of items in their order, each with the steps beyond those that are part of loading it."""
+    if job.finds_rows:
+        return [([_as_placed(job, *each)], 0) for each in placed]
     found = []
-    for row in rows:
+    for row, _ in placed:
         before = job.pace.steps
         results: list[Found] = []
         for each in results_of(job, row):
@@ -193,25 +196,34 @@ def _results_of_each(job: QueryJob, rows: Sequence[Row]) -> list[tuple[list[Foun
     return found
 
 
+def _as_placed(job: QueryJob, row: Row, position: OrderPosition) -> Found:
+    """The result that an item is as it is, at its place in the index."""
+    found = _end_at(job, position, 0)._replace(text=job.container.render(row), item_bytes=row.size_bytes)
+    job.pace.worked(steps_of_loading(row))
+    job.pace.hold(found.size_bytes)
+    return found
+
+
 # -- reading in the order of an index ----------------------------------------------------------------
 
 
 async def _index_streams(
     job: QueryJob, order: PathOrder, behind: Found | None, count: int, pauses: bool
-) -> list[AsyncIterator[_InOrder]] | None:
+) -> list[AsyncGenerator[_InOrder, None]] | None:
     """One ordered stream per range and partition, or None when some partition has no index for the order."""
     if len(job.spans) > _STREAMS_MAX:
         return None
+    after = _position(job, behind)
     streams = []
     for span in job.spans:
         for partition in job.container.map.overlapping(span):
             part = partition.span.intersect(span)
             assert part is not None
             selection = job.selection((part,))
-            stream = _index_stream(job, partition, selection, order, behind, count, pauses)
-            if await partition.ordered(selection, order, None, 1) is None:
+            first = await partition.ordered(selection, order, after, min(count, SLICE_ROWS))
+            if first is None:
                 return None
-            streams.append(stream)
+            streams.append(_index_stream(job, partition, selection, order, behind, first, count, pauses))
             await job.pace.rest()
     return streams
 
@@ -222,26 +234,23 @@ async def _index_stream(
     selection: Selection,
     order: PathOrder,
     behind: Found | None,
+    first: Sequence[Placed],
     count: int,
     pauses: bool,
-) -> AsyncIterator[_InOrder]:
-    """The results of a partition in order; an end where it was when the time was over."""
-    after = _position(job, behind)
+) -> AsyncGenerator[_InOrder, None]:
+    """The results of a partition in order, of which the first rows are read; an end where it was out of time."""
     place = behind.place if behind is not None else None
     results: list[tuple[list[Found], int]] = []
-    while True:
-        chunk = await partition.ordered(selection, order, after, min(count, SLICE_ROWS))
-        if chunk is None:
-            raise _IndexEndsError
-        if not chunk:
-            return
+    rows_max = min(count, SLICE_ROWS)
+    chunk: Sequence[Placed] | None = first
+    while chunk:
         for number, (_, position) in enumerate(chunk):
-            if not _is_ordered_alike(position):
+            if not is_ordered_alike(position):
                 raise _IndexEndsError
             if number % _ROWS_AT_ONCE == 0:
-                rows = [each for each, _ in chunk[number : number + _ROWS_AT_ONCE]]
                 job.pace.release(sum(each.size_bytes for given, _ in results for each in given))
-                results = await job.pace.run(_results_of_each, job, rows)
+                some = chunk[number : number + _ROWS_AT_ONCE]
+                results = await job.pace.run(_results_of_each, job, some)
             found, steps_beyond = results[number % _ROWS_AT_ONCE]
             if steps_beyond:
                 evaluated = _Evaluated(_end_at(job, position, BEFORE_ALL), steps_beyond)
@@ -250,24 +259,17 @@ async def _index_stream(
             for each in found:
                 if place is None or each.place > place:
                     yield each
-            after = position
             if pauses and job.is_out_of_time():
                 end = _end_at(job, position)
                 if place is None or end.place > place:
                     yield _End(end)
                     return
+        if len(chunk) < rows_max:
+            return  # to look for more would be another moment
         await job.pace.rest()
-
-
-def _is_ordered_alike(position: OrderPosition) -> bool:
-    """Whether the index and the language agree on the place of a value.
-
-    They do not for arrays and objects, nor for strings with characters that UTF-8 and UTF-16 order differently.
-    """
-    value = position.value
-    if isinstance(value, str):
-        return value.isascii() or max(value) < "\ue000"
-    return position.rank < ARRAY_RANK
+        chunk = await partition.ordered(selection, order, chunk[-1][1], rows_max)
+        if chunk is None:
+            raise _IndexEndsError
 
 
 def _position(job: QueryJob, behind: Found | None) -> OrderPosition | None:
@@ -282,22 +284,32 @@ def _position(job: QueryJob, behind: Found | None) -> OrderPosition | None:
     stored = 0 if rank < BOOLEAN_RANK else value if isinstance(value, str) else float(value)
     # One step before the row: its own number is behind the position again.
     position = OrderPosition(rank, stored, turned * behind.tie[0] - turned)
-    if not _is_ordered_alike(position):
+    if not is_ordered_alike(position):
         raise _IndexEndsError
     return position
 
 
 def _end_at(job: QueryJob, position: OrderPosition, edge: int = BEHIND_ALL) -> Found:
     """The place behind all results of the row at a position of the index, or before them."""
-    value: Any = UNDEFINED
-    if position.rank > UNDEFINED_RANK:
-        value = {NULL_RANK: None, BOOLEAN_RANK: bool(position.value)}.get(position.rank, position.value)
+    value = sort_value(position)
     tie = (job.turned * position.number, edge)
     return Found(place_of(job, (value,)), tie, (value,), b"", 0)
 
 
-async def _merge(job: QueryJob, streams: list[AsyncIterator[_InOrder]], known: int, wanted: int) -> _Read:
+async def _merge(
+    job: QueryJob, streams: list[AsyncGenerator[_InOrder, None]], known: int, wanted: int
+) -> _Read:
     """The first results of several ordered streams, up to where one of them ended early."""
+    try:
+        return await _merged(job, streams, known, wanted)
+    finally:
+        for stream in streams:
+            await stream.aclose()  # left to itself each would be closed by a task of its own
+
+
+async def _merged(
+    job: QueryJob, streams: list[AsyncGenerator[_InOrder, None]], known: int, wanted: int
+) -> _Read:
     heap: list[tuple[tuple[Any, ...], int, _InOrder]] = []
     for index, stream in enumerate(streams):
         head = await anext(stream, None)
@@ -307,7 +319,7 @@ async def _merge(job: QueryJob, streams: list[AsyncIterator[_InOrder]], known: i
     found: list[Found] = []
     evaluated: list[_Evaluated] = []
     end: Found | None = None
-    while heap and len(found) <= known + wanted:
+    while heap:
         _, index, each = heap[0]
         if isinstance(each, _End):
             end = each.at
@@ -318,6 +330,8 @@ async def _merge(job: QueryJob, streams: list[AsyncIterator[_InOrder]], known: i
         else:
             found.append(each)
             job.pace.hold(each.size_bytes)
+            if len(found) > known + wanted:
+                break
         following = await anext(streams[index], None)
         if following is None:
             heapq.heappop(heap)

@@ -29,7 +29,7 @@ from pleiad.engine.scan import Piece, remaining, take_group
 from pleiad.query import plan
 from pleiad.query.aggregate import IN_ANY_ORDER, LIST_STATES
 from pleiad.query.facts import plain_columns
-from pleiad.query.measure import rendered
+from pleiad.query.measure import TEXT_BYTES, all_rendered
 from pleiad.query.sorting import paced_sort
 from pleiad.query.values import finite
 from pleiad.store.rows import Row
@@ -37,7 +37,6 @@ from pleiad.values.undefined import UNDEFINED
 
 _ROWS_TELLING = 1_000
 """So many rows, among which few are alike, tell that this is so of all."""
-_TEXT_BYTES = 50
 _ROW_BYTES = 150
 _DECODED = 4
 """What a text beside its characters, and a row beside its item, take in memory, and how many times its JSON an item."""
@@ -72,18 +71,8 @@ async def _whole_page(
         values, pause = await _values(job, pause, pays=is_first)
         if pause is not None:
             return [], PausedPageState(pause) if is_first else WholePageState(begun_with.given, pause=pause)
-        texts = await job.pace.run(_texts_of, job, values)
+        texts = await job.pace.run(all_rendered, values, job.pace)
     return _cut(job, begun_with, texts)
-
-
-def _texts_of(job: QueryJob, values: list[Any]) -> list[bytes]:
-    """The texts of the results, which are held until the page is cut."""
-    texts = []
-    for value in values:
-        text = rendered(value, job.pace)
-        job.pace.hold(_TEXT_BYTES + len(text))
-        texts.append(text)
-    return texts
 
 
 def _cut(
@@ -102,7 +91,7 @@ def _cut(
         return results, None
     name, mark = state.kept, _mark_of_texts(job)
     if job.container.kept.look(name, mark) is not texts:
-        name = job.container.kept.keep(mark, texts, sum(map(len, texts)) + _TEXT_BYTES * len(texts))
+        name = job.container.kept.keep(mark, texts, sum(map(len, texts)) + TEXT_BYTES * len(texts))
     return results, WholePageState(end, name)
 
 

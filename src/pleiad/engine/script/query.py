@@ -25,7 +25,7 @@ from pleiad.item.body import load
 from pleiad.keys.range import prefix_range
 from pleiad.limits import MB
 from pleiad.query import Execution, Query, compile_query, compile_turn
-from pleiad.query.measure import rendered
+from pleiad.query.measure import all_rendered
 from pleiad.query.order_rules import check_order_by
 from pleiad.query.pace import Pace
 from pleiad.query.pushdown import pushdown
@@ -172,7 +172,7 @@ class ScriptQueries:
     def _results_of(self, execution: Execution, row: Row) -> list[bytes]:
         item = self._item_of(row)
         if not execution.query.gives_items:
-            return list(map(execution.renderer(row.size_bytes), execution.values((item,))))
+            return all_rendered(execution.values((item,)), execution.context.pace)
         return self._container.render_all((row,)) if execution.matches(item) else []
 
     async def _whole(self, execution: Execution, most: int, state: ScriptResultsPageState) -> ScriptPage:
@@ -184,7 +184,7 @@ class ScriptQueries:
             rows = await self._gathered(pace)
             loaded = [row.size_bytes for row in rows]
             values = await pace.run(execution.run, map(self._item_of, rows))
-        texts = await pace.run(lambda: [rendered(value, pace) for value in values])
+        texts = await pace.run(all_rendered, values, pace)
         results: list[bytes] = []
         room_bytes = self._container.limits.response_bytes
         for text in texts[given : given + most]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pleiad import charge, errors
 from pleiad.engine.query.explain import Explanation, explain
-from pleiad.engine.query.job import QueryRequest
+from pleiad.engine.query.request import QueryRequest
 from pleiad.errors import PleiadError
 from pleiad.heads.admin.answer import check_names, key_from_json, made_json_answer
 from pleiad.heads.admin.partitions import container_of

@@ -38,19 +38,20 @@ class HttpCall(Visit):
     def json_object(self) -> dict[str, Any]:
         """The body as a JSON object, for metadata resources and queries."""
         if self._object is None:
-            self._object = _json_object(self.request.body, self.limits)
+            self._object = json_object_of(self.request.body, self.limits.item_depth)
         return self._object
 
     async def read_large_object(self) -> None:
         """Reads a large body beside the loop, so that `json_object` has it at hand."""
         if len(self.request.body) > LARGE_BYTES:
             body = self.request.body
-            self._object = await beside(len(body), _json_object, body, self.limits)
+            self._object = await beside(len(body), json_object_of, body, self.limits.item_depth)
 
 
-def _json_object(raw: bytes, limits: Limits) -> dict[str, Any]:
+def json_object_of(raw: bytes, depth_max: int) -> dict[str, Any]:
+    """The JSON object that a body is; BAD_JSON for any other."""
     value = load(raw)
     if not isinstance(value, dict):
         raise errors.BAD_JSON(reason="the body must be a JSON object.")
-    check_names_unique(raw, count_members(value, limits.item_depth))
+    check_names_unique(raw, count_members(value, depth_max))
     return value

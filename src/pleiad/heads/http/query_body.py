@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pleiad import errors
 from pleiad.engine.beside import beside
-from pleiad.heads.http.call import HttpCall
+from pleiad.heads.http.call import HttpCall, json_object_of
 from pleiad.item.numbers import has_double, shortest
 from pleiad.query.bind.parameters import parameter_values
+
+REMEMBERED_BYTES_MAX = 2_048
+"""Longer bodies are read each time, so that what is remembered has a bound."""
 
 
 class AskedQuery(NamedTuple):
@@ -21,11 +25,16 @@ class AskedQuery(NamedTuple):
 
 async def query_of(call: HttpCall) -> AskedQuery:
     """The query in a request; its parameters may be large."""
-    return await beside(len(call.request.body), _asked, call)
+    return await beside(len(call.request.body), lambda: _asked(call.json_object()))
 
 
-def _asked(call: HttpCall) -> AskedQuery:
-    body = call.json_object()
+@lru_cache(maxsize=2_048)
+def remembered(raw: bytes, depth_max: int) -> AskedQuery:
+    """The query that a short body is: clients ask the same again and again. Nobody may change what is in it."""
+    return _asked(json_object_of(raw, depth_max))
+
+
+def _asked(body: dict[str, Any]) -> AskedQuery:
     text = body.get("query")
     if not isinstance(text, str):
         raise errors.BAD_REQUEST(reason="A query request needs a text 'query'.")

@@ -27,7 +27,7 @@ _QUERY_ENGINE = (
     '"sqlAllowNonFiniteNumbers":false,"sqlAllowAggregateFunctions":true,"sqlAllowSubQuery":true,'
     '"sqlAllowScalarSubQuery":true,"allowNewKeywords":true,"sqlAllowLike":true,"sqlAllowGroupByClause":true,'
     '"maxSpatialQueryCells":12,"spatialMaxGeometryPointCount":256,"sqlDisableOptimizationFlags":0,'
-    '"sqlAllowTop":true,"enableSpatialIndexing":true}'
+    '"sqlAllowTop":true,"enableSpatialIndexing":true,"clientDisableOptimisticDirectExecution":false}'
 )
 
 

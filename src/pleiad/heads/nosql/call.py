@@ -76,8 +76,8 @@ class AnswerForm(Protocol):
     def of_pairs(self, pairs: Pairs) -> bytes:
         """What any other answer tells."""
 
-    def failure(self, error: PleiadError, activity_id: str) -> Response:
-        """The answer that tells of a failure."""
+    def failure(self, error: PleiadError, activity_id: str, began_at: float) -> Response:
+        """The answer that tells of the failure of a request that began then."""
 
 
 @dataclass(slots=True, eq=False)
@@ -86,6 +86,10 @@ class Call(HttpCall):
 
     _callers: Callers
     form: AnswerForm
+
+    def failed(self, error: PleiadError, activity_id: str) -> Response:
+        """The answer that tells of its failure."""
+        return self.form.failure(error, activity_id, self.began_at)
 
     async def identify(self, engine: Engine) -> Caller:
         return await self._callers.identify(self, engine)

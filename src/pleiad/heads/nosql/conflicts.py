@@ -9,7 +9,7 @@ from __future__ import annotations
 from pleiad import charge, errors
 from pleiad.heads.http.query_body import query_of
 from pleiad.heads.nosql.call import Call
-from pleiad.heads.nosql.items import container_of
+from pleiad.heads.nosql.items import container_of, is_confined, scope
 from pleiad.heads.nosql.queries import CROSS_PARTITION
 from pleiad.heads.nosql.render import resource_answer
 from pleiad.query import compile_query, compile_turn
@@ -20,7 +20,8 @@ from pleiad.server.http.message import Response
 async def list_or_query(call: Call) -> Response:
     container = await container_of(call)
     if call.method == "POST":
-        if call.key is None and not call.flag(CROSS_PARTITION):
+        scope(call, container)  # a range that is no more is told
+        if not (call.key is not None or is_confined(call) or call.flag(CROSS_PARTITION)):
             raise errors.CROSS_PARTITION_DISABLED()
         text = (await query_of(call)).text
         with Pace.of_request(call.limits) as pace:

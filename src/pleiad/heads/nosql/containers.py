@@ -7,6 +7,7 @@ from typing import Any
 from pleiad import charge
 from pleiad.catalog.resource import Kind, Resource
 from pleiad.engine import counted
+from pleiad.heads.nosql import session_token
 from pleiad.heads.nosql.call import Call
 from pleiad.heads.nosql.metadata import feed_answer, scripts_kept, throughput_of
 from pleiad.heads.nosql.render import described, resource_answer
@@ -14,6 +15,8 @@ from pleiad.heads.nosql.resource_json import to_json
 from pleiad.keys.definition import SYSTEM_KEY
 from pleiad.server.http.message import Response
 
+_FIRST_RANGE = "0"
+"""The physical partitions of a new container are numbered from here."""
 _VERSION = b"x-ms-version"
 _KEYS_SINCE = "2018-12-31"
 """The version of the protocol from which on a container must be created with a partition key."""
@@ -22,7 +25,8 @@ _KEYS_SINCE = "2018-12-31"
 async def create(call: Call) -> Response:
     database = call.engine.database(call.segments[1], owner=True)
     container = await call.engine.create_container(database, _with_key(call), throughput_of(call))
-    extra = _sharing(call, container)
+    fresh = session_token.written(_FIRST_RANGE, container.number, 0)
+    extra = _sharing(call, container) | {"x_ms_session_token": fresh}
     return described(201, call, charge.metadata_write(), container, _body(call, container), **extra)
 
 
@@ -48,7 +52,7 @@ def _body(call: Call, container: Resource) -> dict[str, Any]:
 
 async def read(call: Call) -> Response:
     container = _find(call)
-    extra = _sharing(call, container)
+    extra = _sharing(call, container) | _standing(call, container)
     if call.flag(b"x-ms-documentdb-populatequotainfo"):
         at_work = call.engine.open_container(call.segments[1], call.segments[3])
         progress = 100 if at_work is None else at_work.index_progress_percent()
@@ -65,7 +69,8 @@ async def replace(call: Call) -> Response:
     container = await call.engine.replace_container(
         database, call.segments[3], call.json_object(), call.conditions.if_match
     )
-    return described(200, call, charge.metadata_write(), container, _body(call, container))
+    extra = _standing(call, container)
+    return described(200, call, charge.metadata_write(), container, _body(call, container), **extra)
 
 
 async def delete(call: Call) -> Response:
@@ -83,6 +88,15 @@ def _sharing(call: Call, container: Resource) -> dict[str, str]:
     """The header of a container that lives on the throughput of its database."""
     shares = call.engine.provisioning.shares_throughput(container)
     return {"x_ms_share_throughput": "true"} if shares else {}
+
+
+def _standing(call: Call, container: Resource) -> dict[str, str]:
+    """The session token of a container at work, of its first physical partition: a session begins with it."""
+    at_work = call.engine.at_work.get(container.rid)
+    if at_work is None:
+        return {}
+    first = at_work.map.partitions[0]
+    return {"x_ms_session_token": session_token.written(first.range_id, container.number, first.lsn)}
 
 
 def _find(call: Call) -> Resource:
@@ -105,7 +119,7 @@ async def _statistics(call: Call) -> list[dict[str, Any]]:
 
 
 async def _quota(call: Call) -> dict[str, str]:
-    """Sizes in KB, as the service reports them."""
+    """Sizes in KB, and `documentSize` in MB, as the service reports them."""
     container = await call.engine.container(call.segments[1], call.segments[3])
     states = await counted.states(container)
     items = sum(state.items for state in states)
@@ -113,8 +127,8 @@ async def _quota(call: Call) -> dict[str, str]:
     quota, usage = scripts_kept(call, container.resource.rid)
     room_kb = call.limits.physical_partition_bytes * len(states) // 1024
     return {
-        "x_ms_resource_quota": f"{quota}documentSize={room_kb};"
+        "x_ms_resource_quota": f"{quota}documentSize={room_kb // 1024};"
         f"documentsSize={room_kb};documentsCount=-1;collectionSize={room_kb};",
-        "x_ms_resource_usage": f"{usage}documentSize={size_kb};"
+        "x_ms_resource_usage": f"{usage}documentSize={size_kb // 1024};"
         f"documentsSize={size_kb};documentsCount={items};collectionSize={size_kb};",
     }

@@ -27,12 +27,13 @@ from pleiad.heads.nosql.callers import HeaderCallers
 from pleiad.heads.nosql.encoding import BINARY_START, OFFER, WISH
 from pleiad.heads.nosql.point_create import PointCreates
 from pleiad.heads.nosql.point_read import PointReads
+from pleiad.heads.nosql.queries import IS_QUERY, KnownQueries
 from pleiad.heads.nosql.render import HTTP_LINES, SIMPLE_TOKEN_LINES
 from pleiad.heads.nosql.routes import routes
 from pleiad.heads.nosql.session_token import VECTORS_SINCE
 from pleiad.heads.nosql.users import UserOperations
 from pleiad.server.http.failures import METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND
-from pleiad.server.http.message import ConnectionCut, Request, Response
+from pleiad.server.http.message import Answer, ConnectionCut, Pending, Request, Response
 
 _BINARY_WHERE_OFFERED = frozenset(
     {
@@ -46,8 +47,12 @@ _BINARY_WHERE_OFFERED = frozenset(
 _BINARY_WHERE_WISHED = _BINARY_WHERE_OFFERED | {Operation.LIST_ITEMS, Operation.READ_CHANGES}
 """Operations whose answers may be binary JSON: patches, batches, scripts and metadata never are."""
 
-ShortWay = Callable[[Request], Response | Coroutine[Any, Any, Response] | None]
-"""The answer to a request for which nothing has to be found out, at once or when it is awaited; None for others."""
+_QUERY = "QUERY"
+"""A POST that says it is a query."""
+
+ShortWay = Callable[[Request], Answer | None]
+"""The answer to a request for which nothing has to be found out; None for others."""
+_NO_COROUTINES = (Response, Pending)
 Guard = Callable[[Call], Awaitable[None] | None]
 """Raises where a request cannot be served as it was sent: at once, or when it is awaited."""
 
@@ -84,7 +89,12 @@ class NoSqlHead:
         self.point_reads = PointReads(desk, authenticator, self._known_hosts, self.call_of)
         """The short way of most requests."""
         creates = PointCreates(desk, authenticator, self._known_hosts, self.call_of)
-        self._short_ways: dict[str, ShortWay] = {"GET": self.point_reads.answer, "POST": creates.answer}
+        queries = KnownQueries(desk, authenticator, self._known_hosts)
+        self._short_ways: dict[str, ShortWay] = {
+            "GET": self.point_reads.answer,
+            "POST": creates.answer,
+            _QUERY: queries.answer,
+        }
 
     def admit(
         self, request: Request, form: AnswerForm | None = None, activity_id: str = ""
@@ -105,7 +115,7 @@ class NoSqlHead:
                 raise errors.BAD_REQUEST(reason="What needs no key takes no body.")
             request.proof = self._authenticator.proof_of(self._callers.proof(call))
         except PleiadError as error:
-            return self._refused(request, began_at, form.failure(error, activity_id))
+            return self._refused(request, began_at, form.failure(error, activity_id, began_at))
         return None
 
     async def handle(self, request: Request) -> Response:
@@ -119,17 +129,18 @@ class NoSqlHead:
         form: AnswerForm | None = None,
         activity_id: str = "",
         guard: Guard | None = None,
-    ) -> Response | Coroutine[Any, Any, Response]:
+    ) -> Answer:
         """The same, at once where nothing has to be waited for.
 
         Another transport than HTTP has a form and an activity id of its own. A guard is asked before the operation
         runs, when its caller is known to be allowed to run it.
         """
         form = form or _http_form(request.headers)
-        if form is HTTP_LINES and (short_way := self._short_ways.get(request.method)) is not None:
+        kind = _QUERY if IS_QUERY in request.headers else request.method
+        if form is HTTP_LINES and (short_way := self._short_ways.get(kind)) is not None:
             said = short_way(request)
             if said is not None:
-                return said if isinstance(said, Response) else unless_cut(said)
+                return said if isinstance(said, _NO_COROUTINES) else unless_cut(said)
         began_at = perf_counter()
         activity_id = activity_id or self._activity_id(request)
         try:
@@ -141,11 +152,11 @@ class NoSqlHead:
             ):
                 call.caller = access.MASTER
         except PleiadError as error:
-            return self._refused(request, began_at, form.failure(error, activity_id))
+            return self._refused(request, began_at, form.failure(error, activity_id, began_at))
         work = route.handler if self._is_plain(call) else partial(self._unusual, route.handler)
         if guard is not None:
             work = partial(guarded, guard, work)
-        answer = self._desk.serve_soon(call, work, form.failure)
+        answer = self._desk.serve_soon(call, work, call.failed)
         return answer if isinstance(answer, Response) else unless_cut(answer)
 
     def call_of(self, request: Request, began_at: float, form: AnswerForm, activity_id: str) -> Call:
@@ -214,6 +225,8 @@ class NoSqlHead:
             self._by_length[count].get("/".join(segments[::2])) if count < len(self._by_length) else None
         )
         if methods is None:
+            if segments[0] == "offers":
+                raise errors.BAD_REQUEST(reason="There is nothing beneath an offer.")
             raise ROUTE_NOT_FOUND(path="/".join(segments)[:200])
         route = methods.get(call.method)
         if route is None:

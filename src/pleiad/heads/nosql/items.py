@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from pleiad import errors
-from pleiad.engine import items, items_by_number, logical_delete, session
+from pleiad.engine import items, items_by_number, logical_delete, patching, session
 from pleiad.engine.container import Container
 from pleiad.engine.feed import listing
 from pleiad.engine.items import ItemAnswer, Key, Reading
@@ -27,6 +27,9 @@ SESSION_TOKEN = b"x-ms-session-token"
 _DIRECTIVE = b"x-ms-indexing-directive"
 _DIRECTIVES = ("", "default", "include", "exclude", "0", "1", "2")
 """By name, as most clients write them, and by number, as the Python client does."""
+_DIRECTION = b"x-ms-enumeration-direction"
+SCOPES = frozenset({b"x-ms-documentdb-partitionkeyrangeid", b"x-ms-start-epk", b"x-ms-end-epk"})
+"""Headers that confine a request to a part of the hashes, beside that of a partition key."""
 EXCLUDE_LINKS = b"x-ms-exclude-system-properties"
 _PRE_TRIGGERS = b"x-ms-documentdb-pre-trigger-include"
 _POST_TRIGGERS = b"x-ms-documentdb-post-trigger-include"
@@ -162,7 +165,7 @@ async def patch(call: Call) -> Response:
     if names_triggers(call):
         operation = ItemOperation(ItemVerb.PATCH, id, call.request.body, call.conditions)
         return await _with_triggers(call, container, operation)
-    answer = await items.patch(container, id, call.request.body, call.key, call.conditions, call.lane)
+    answer = await patching.patch(container, id, call.request.body, call.key, call.conditions, call.lane)
     return _answer(200, call, container, answer, call.key)
 
 
@@ -190,7 +193,10 @@ async def feed_page(call: Call) -> Response:
     span = scope(call, container)
     session.check_span(call.session(level), container, span)
     token = call.text(b"x-ms-continuation")
-    page = await listing.page(container, span, token, call.page_items(), level.read_multiplier, call.lane)
+    is_backward = call.text(_DIRECTION).lower() == "reverse"
+    page = await listing.page(
+        container, span, token, call.page_items(), level.read_multiplier, call.lane, is_backward
+    )
     more = [("x-ms-item-count", str(len(page.rows)))]
     if page.token is not None:
         more.append(("x-ms-continuation", page.token))
@@ -237,12 +243,7 @@ def is_confined(call: Call) -> bool:
 def _has_scope(call: Call) -> bool:
     """Whether some header may confine a request to a part of the hashes."""
     headers = call.request.headers
-    return (
-        b"x-ms-documentdb-partitionkey" in headers
-        or b"x-ms-documentdb-partitionkeyrangeid" in headers
-        or b"x-ms-start-epk" in headers
-        or b"x-ms-end-epk" in headers
-    )
+    return key_header.NAME in headers or not SCOPES.isdisjoint(headers)
 
 
 # -- triggers --------------------------------------------------------------------------------------

@@ -9,14 +9,22 @@ is a call like any from then on.
 from __future__ import annotations
 
 from collections.abc import Coroutine
+from functools import partial
 from time import perf_counter
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-from pleiad.engine.access import MASTER
 from pleiad.engine.beside import LARGE_BYTES
 from pleiad.engine.container import Container
-from pleiad.engine.desk import Desk
-from pleiad.engine.items import ItemAnswer, Key, create
+from pleiad.engine.desk import Cut, Desk
+from pleiad.engine.items import (
+    Creating,
+    ItemAnswer,
+    Key,
+    Writing,
+    begin_create,
+    end_create,
+    end_create_later,
+)
 from pleiad.engine.operation import Operation
 from pleiad.errors import PleiadError
 from pleiad.heads.nosql import items, key_header, session_token
@@ -26,12 +34,22 @@ from pleiad.heads.nosql.encoding import BINARY_START, OFFER, WISH
 from pleiad.heads.nosql.point_read import CallOf
 from pleiad.heads.nosql.render import HTTP_LINES
 from pleiad.heads.nosql.routes import MARKS
-from pleiad.server.http.message import Request, Response
+from pleiad.server.http.message import Answer, ConnectionCut, Pending, Request, Response
 
 _UPSERT = b"x-ms-documentdb-is-upsert"
 OPTIONS = (MARKS | LANES | items.TRIGGERS | {OFFER, WISH, items.EXCLUDE_LINKS}) - {_UPSERT}
 """Headers that ask for something else, for more, or for another form of it."""
 _LINK_END = b"/docs"
+
+
+class _Asked(NamedTuple):
+    """A create on its way."""
+
+    request: Request
+    began_at: float
+    activity_id: str
+    container: Container
+    key: Key
 
 
 class PointCreates:
@@ -45,15 +63,31 @@ class PointCreates:
         self._known_hosts = known_hosts
         self._call_of = call_of
 
-    def answer(self, request: Request) -> Coroutine[Any, Any, Response] | None:
+    def answer(self, request: Request) -> Answer | None:
         """The answer to a request over HTTP; None where it has to go the long way."""
         began_at = perf_counter()
         found = self.find(request)
         if found is None:
             return None
+        container, key = found
         given = request.headers.get(b"x-ms-activity-id")
         activity_id = self._desk.activity_id("" if given is None else given.strip().decode("latin-1"))
-        return self._create(request, began_at, activity_id, *found)
+        asked = _Asked(request, began_at, activity_id, container, key)
+        try:
+            begun = begin_create(container, request.body, key, request.is_alone)
+        except Exception as error:
+            return self._served(asked, error)
+        if not isinstance(begun, Creating):
+            return self._waited(asked, begun)
+        self._desk.waiting_count += 1
+        end = partial(self._end, asked, begun)
+        return end() if begun.commit.done() else Pending(begun.commit, end)
+
+    def _end(self, asked: _Asked, creating: Creating) -> Response | Coroutine[Any, Any, Response]:
+        """The answer to a create whose commit has ended."""
+        self._desk.waiting_count -= 1
+        answer = end_create(creating)
+        return self._waited(asked, creating) if answer is None else self._told(asked, answer)
 
     def find(self, request: Request) -> tuple[Container, Key] | None:
         """Where an item is to be created, if that can be done the short way and the master key has signed it."""
@@ -67,13 +101,13 @@ class PointCreates:
             or not path.endswith(_LINK_END)
             or len(body) > LARGE_BYTES
             or body[:1] == BINARY_START
-            or b"query" in headers.get(b"content-type", b"")
+            or headers.get(b"content-type", b"").find(b"query") >= 0  # `in` makes an exception of it first
             or headers.get(_UPSERT, b"false").lower() != b"false"
         ):
             return None
         engine = self._desk.engine_at_hand
         container = None if engine is None else engine.at_work.by_link.get(path[: -len(_LINK_END)])
-        if container is None or container.recording is not None:
+        if container is None:
             return None
         rid = container.rid_bytes
         if headers.get(items.MEANT, rid) != rid:
@@ -89,15 +123,12 @@ class PointCreates:
             return None
         return container, key
 
-    async def _create(
-        self, request: Request, began_at: float, activity_id: str, container: Container, key: Key
-    ) -> Response:
+    async def _waited(self, asked: _Asked, begun: Creating | Writing) -> Response:
+        """The answer to a create for which there is more to wait for than a commit, or which has failed."""
         desk = self._desk
-        if desk.engine_at_hand is None:  # no longer
-            return await self._served(request, began_at, activity_id, None)
         desk.waiting_count += 1
         try:
-            answer = await create(container, request.body, key)
+            answer = await (end_create_later(begun) if isinstance(begun, Creating) else begun)
         except Exception as error:
             failure: Exception | None = error
         else:
@@ -105,19 +136,12 @@ class PointCreates:
         finally:
             desk.waiting_count -= 1
         if failure is not None:
-            return await self._served(request, began_at, activity_id, failure)
-        return self._told(request, began_at, activity_id, container, key, answer)
+            return await self._served(asked, failure)
+        return self._told(asked, answer)
 
-    def _told(
-        self,
-        request: Request,
-        began_at: float,
-        activity_id: str,
-        container: Container,
-        key: Key,
-        answer: ItemAnswer,
-    ) -> Response:
+    def _told(self, asked: _Asked, answer: ItemAnswer) -> Response:
         """The answer to a create that is done, which the desk counts."""
+        request, began_at, activity_id, container, key = asked
         partition, cost, row, _, _, _ = answer
         assert row is not None
         etag = container.etag(row)
@@ -128,16 +152,14 @@ class PointCreates:
         body = b"" if request.headers.get(b"prefer") == MINIMAL else container.render(row)
         return Response(201, told, body)
 
-    def _served(
-        self, request: Request, began_at: float, activity_id: str, failure: Exception | None
-    ) -> Coroutine[Any, Any, Response]:
-        """The answer where a create has failed, or something holds it up: from here on it is a call like any."""
-        call = self._call_of(request, began_at, HTTP_LINES, activity_id)
+    async def _served(self, asked: _Asked, failure: Exception) -> Response:
+        """The answer where a create has failed: from here on it is a call like any."""
+        call = self._call_of(asked.request, asked.began_at, HTTP_LINES, asked.activity_id)
         call.operation = Operation.CREATE_ITEM
-        if failure is None:
-            call.caller = MASTER
-            return self._desk.serve(call, items.create, call.form.failure)
-        return self._desk.serve_on(call, items.create, call.form.failure, _failing(failure))
+        try:
+            return await self._desk.serve_on(call, items.create, call.failed, _failing(failure))
+        except Cut:
+            raise ConnectionCut from None
 
 
 async def _failing(error: Exception) -> NoReturn:

@@ -111,7 +111,7 @@ class PointReads:
         ending = (
             _failing(begun) if isinstance(begun, Exception) else items.end_read(call, container, key, begun)
         )
-        return self._desk.serve_on(call, work, call.form.failure, ending)
+        return self._desk.serve_on(call, work, call.failed, ending)
 
 
 def begin(sought: Sought) -> Reading | Exception:

@@ -62,7 +62,7 @@ def undone_answer(
         ("x-ms-session-token", session_token.written(partition.range_id, number, lsn)),
         ("lsn", str(lsn)),
         ("x-ms-documentdb-partitionkeyrangeid", partition.range_id),
-        ("x-ms-request-duration-ms", f"{(perf_counter() - call.began_at) * 1000:.3f}"),
+        ("x-ms-request-duration-ms", _milliseconds_since(call.began_at)),
     ]
     return Response(status, call.form.of_pairs(pairs), body)
 
@@ -87,6 +87,19 @@ class HttpLines:
             block += _lines(more)
         return block.encode("latin-1")
 
+    def of_page(
+        self,
+        activity_id: str,
+        began_at: float,
+        container: Container,
+        partition: Partition,
+        charge_ru: float,
+        more: Pairs,
+    ) -> bytes:
+        """What the answer to a query tells of its page."""
+        block = _items_lines(container, partition, charge_ru, activity_id, began_at)
+        return (block + _lines(more)).encode("latin-1")
+
     def of_item(
         self,
         request: Request,
@@ -105,9 +118,9 @@ class HttpLines:
     def of_pairs(self, pairs: Pairs) -> bytes:
         return render_headers(pairs)
 
-    def failure(self, error: PleiadError, activity_id: str) -> Response:
-        told = render_headers([("Content-Type", "application/json"), *failure_pairs(error, activity_id)])
-        return Response(status_of(error), told, failure_body(error, activity_id))
+    def failure(self, error: PleiadError, activity_id: str, began_at: float) -> Response:
+        pairs = [("Content-Type", "application/json"), *failure_pairs(error, activity_id, began_at)]
+        return Response(status_of(error), self.of_pairs(pairs), failure_body(error, activity_id))
 
 
 class SimpleTokenLines(HttpLines):
@@ -130,10 +143,6 @@ class SimpleTokenLines(HttpLines):
 
     def of_pairs(self, pairs: Pairs) -> bytes:
         return super().of_pairs([(name, _simple(name, text)) for name, text in pairs])
-
-    def failure(self, error: PleiadError, activity_id: str) -> Response:
-        pairs = [("Content-Type", "application/json"), *failure_pairs(error, activity_id)]
-        return Response(status_of(error), self.of_pairs(pairs), failure_body(error, activity_id))
 
 
 _TOKEN_NAME = "x-ms-session-token"
@@ -168,8 +177,12 @@ def _items_lines(
         f"x-ms-session-token: {range_id}:{resource.number}#{lsn}\r\n"
         f"lsn: {lsn}\r\n"
         f"{lines}"
-        f"x-ms-request-duration-ms: {(perf_counter() - began_at) * 1000:.3f}\r\n"
+        f"x-ms-request-duration-ms: {_milliseconds_since(began_at)}\r\n"
     )
+
+
+def _milliseconds_since(began_at: float) -> str:
+    return f"{(perf_counter() - began_at) * 1000:.3f}"
 
 
 def _item_lines(request: Request, raw_path: bytes, etag: str, item_lsn: int) -> str:
@@ -186,10 +199,12 @@ def partition_pairs(
 ) -> list[tuple[str, str]]:
     """What is the same in all answers of a physical partition until somebody asks for its counters again.
 
-    Sizes are in KB, as the service says them.
+    Sizes are in KB, and `documentSize` in MB, as the service says them.
     """
     size_kb, room_kb = size_bytes >> 10, room_bytes // 1024
-    quota = f"documentSize={room_kb};documentsSize={room_kb};documentsCount=-1;collectionSize={room_kb};"
+    quota = (
+        f"documentSize={room_kb // 1024};documentsSize={room_kb};documentsCount=-1;collectionSize={room_kb};"
+    )
     usage = f"documentSize=0;documentsSize={size_kb};documentsCount={items};collectionSize={size_kb};"
     return [
         ("x-ms-documentdb-partitionkeyrangeid", range_id),
@@ -264,7 +279,7 @@ def resource_answer(
         ("x-ms-schemaversion", "1.19"),
         ("x-ms-serviceversion", "version=2.14.0.0"),
         ("x-ms-gatewayversion", "version=2.14.0"),
-        ("x-ms-request-duration-ms", f"{(perf_counter() - call.began_at) * 1000:.3f}"),
+        ("x-ms-request-duration-ms", _milliseconds_since(call.began_at)),
     ]
     if value is not None and "_etag" in value:
         pairs.append(("etag", value["_etag"]))
@@ -272,11 +287,12 @@ def resource_answer(
     return Response(status, call.form.of_pairs(pairs), b"" if value is None else orjson.dumps(value))
 
 
-def failure_pairs(error: PleiadError, activity_id: str) -> list[tuple[str, str]]:
+def failure_pairs(error: PleiadError, activity_id: str, began_at: float) -> list[tuple[str, str]]:
     """What the answer to a failure from the table tells beside its body."""
     pairs = [
         ("x-ms-request-charge", f"{error.charge_ru or 0:.2f}"),
         ("x-ms-activity-id", activity_id),
+        ("x-ms-request-duration-ms", _milliseconds_since(began_at)),
     ]
     substatus = substatus_of(error)
     if substatus:

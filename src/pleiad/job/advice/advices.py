@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 KEPT_MAX = 8
 """So many containers have what was advised kept; the one that was asked for longest ago goes first."""
 _LIBRARY = "numpy"
-MISSING = "Advice needs the extra advise on the server: pip install 'pleiad[advise]'"
+MISSING = "Advice needs more libraries on the server: pip install numpy msgspec datasketches"
 
 
 def what_is_missing() -> str:

@@ -20,7 +20,7 @@ from pleiad.job.copy.failure import CopyFailedError, TargetMovedError
 from pleiad.job.copy.pacer import Pacer
 from pleiad.job.copy.transform import Placed
 from pleiad.partition.partition import Partition
-from pleiad.store.rows import APPLIED, ItemKey, Mutation, Outcome, Result, Row, Verb
+from pleiad.store.rows import APPLIED, ItemKey, Mutation, Outcome, PartitionWrite, Result, Row, Verb
 from pleiad.store.segments import SegmentDroppedError
 
 
@@ -90,15 +90,18 @@ class TargetWriter:
 
     async def _commit(self, partition: Partition, mutations: list[Mutation], now: int) -> Sequence[Outcome]:
         target = self._target
+        write = PartitionWrite(
+            partition.id,
+            partition.epoch,
+            now,
+            tuple(mutations),
+            target.default_ttl,
+            target.limits.logical_partition_bytes,
+            keep_versions=target.keeps_versions,
+            partition_bytes=target.fixed_bytes,
+        )
         try:
-            outcomes = await partition.commit(
-                mutations,
-                now,
-                target.default_ttl,
-                target.limits,
-                keep_versions=target.keeps_versions,
-                bytes_max=target.fixed_bytes,
-            )
+            outcomes = await partition.commit(write)
         except SegmentDroppedError:
             raise TargetMovedError from None
         if outcomes and outcomes[0].result is Result.GONE:

@@ -61,4 +61,4 @@ def _zstd() -> Any:
             return importlib.import_module(module)
         except ImportError:
             continue
-    raise ItemFileError("files packed with zstd need a library more: pip install 'pleiad[zstd]'")
+    raise ItemFileError("files packed with zstd need a library more: pip install backports.zstd")

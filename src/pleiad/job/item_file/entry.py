@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
@@ -11,7 +12,8 @@ import orjson
 TEXT_BYTES_MAX = 8 * 1024 * 1024
 """The longest text of one item that is looked at: more than any server takes, and little memory."""
 _SHOWN_BYTES = 200
-_BRACKETS_SHALLOW = 200
+_BATCH_ENTRIES = 256
+BRACKETS_SHALLOW = 200
 """With no more of them nothing is nested too deeply to be written again."""
 _TOO_DEEP = "a value is nested too deeply"
 
@@ -33,6 +35,37 @@ class Entry(NamedTuple):
     problem: str = ""
 
 
+class Batch(NamedTuple):
+    """Neighbours in a file, for who looks at many items and at little of each."""
+
+    lines: list[int]
+    """Where each item begins."""
+    texts: list[bytes]
+    values: list[dict[str, Any]]
+    problems: list[Entry]
+    """What stands among them and is no item."""
+
+
+def batched(entries: Iterable[Entry]) -> Iterator[Batch]:
+    """Entries as batches."""
+    waiting = iter(entries)
+    while some := list(islice(waiting, _BATCH_ENTRIES)):
+        yield batch_of(some)
+
+
+def batch_of(entries: Iterable[Entry]) -> Batch:
+    """The batch of some entries."""
+    batch = Batch([], [], [], [])
+    for entry in entries:
+        if entry.value is None:
+            batch.problems.append(entry)
+        else:
+            batch.lines.append(entry.line)
+            batch.texts.append(entry.text)
+            batch.values.append(entry.value)
+    return batch
+
+
 def entry_of_text(
     number: int, line: int, text: bytes, decode: Callable[[bytes], Any] = orjson.loads
 ) -> Entry:
@@ -43,7 +76,7 @@ def entry_of_text(
         return Entry(number, line, text, None, f"not JSON: {error.msg} at character {error.pos + 1}")
     if not isinstance(value, dict):
         return Entry(number, line, text, None, f"an item is a JSON object, and this is {_kind(value)}")
-    if text.count(b"[") + text.count(b"{") > _BRACKETS_SHALLOW and _is_too_deep(text):
+    if text.count(b"[") + text.count(b"{") > BRACKETS_SHALLOW and _is_too_deep(text):
         return Entry(number, line, text, None, _TOO_DEEP)
     return Entry(number, line, text, value)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import IO
 
 from pleiad.job.item_file.decode import TextDecoder
-from pleiad.job.item_file.entry import TEXT_BYTES_MAX, Entry, ItemFileError, entry_of_text
+from pleiad.job.item_file.entry import TEXT_BYTES_MAX, Batch, Entry, ItemFileError, batch_of, entry_of_text
 
 _PIECE_BYTES = 1 << 18
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -31,15 +31,49 @@ def read_lines(file: IO[bytes], decoder: TextDecoder) -> Iterator[Entry]:
         if line == 1:
             text = text.removeprefix(_BYTE_ORDER_MARK)
         if len(text) == TEXT_BYTES_MAX and not text.endswith(b"\n"):
-            while (rest := file.readline(TEXT_BYTES_MAX)) and not rest.endswith(b"\n"):
-                pass
+            _pass_over_line(file)
             number += 1
-            yield Entry(number, line, text[:1000], None, f"the line is longer than {TEXT_BYTES_MAX:,} bytes")
+            yield _too_long(number, line, text)
             continue
         text = text.strip()
         if text:
             number += 1
             yield entry_of_text(number, line, text, decoder.decode)
+
+
+def read_line_batches(file: IO[bytes], decoder: TextDecoder) -> Iterator[Batch]:
+    """The same items, a piece of the file at a time."""
+    number = line = 0
+    while piece := file.read(_PIECE_BYTES):
+        begun = len(piece) - piece.rfind(b"\n") - 1
+        piece += file.readline(TEXT_BYTES_MAX - begun)
+        lines = (piece.removeprefix(_BYTE_ORDER_MARK) if line == 0 else piece).split(b"\n")
+        rest = lines.pop() if len(lines[-1]) == TEXT_BYTES_MAX else None
+        found = [(at, text) for at, text in enumerate(map(bytes.strip, lines), line + 1) if text]
+        places, texts = [at for at, _ in found], [text for _, text in found]
+        values = decoder.decode_many(texts)
+        if values is None:
+            yield batch_of(
+                entry_of_text(each, at, text, decoder.decode)
+                for each, (at, text) in enumerate(found, number + 1)
+            )
+        else:
+            yield Batch(places, texts, values, [])
+        number += len(found)
+        line += len(lines) if rest is not None else len(lines) - 1
+        if rest is not None:
+            _pass_over_line(file)
+            number, line = number + 1, line + 1
+            yield Batch([], [], [], [_too_long(number, line, rest)])
+
+
+def _pass_over_line(file: IO[bytes]) -> None:
+    while (rest := file.readline(TEXT_BYTES_MAX)) and not rest.endswith(b"\n"):
+        pass
+
+
+def _too_long(number: int, line: int, text: bytes) -> Entry:
+    return Entry(number, line, text[:1000], None, f"the line is longer than {TEXT_BYTES_MAX:,} bytes")
 
 
 def read_values(file: IO[bytes], decoder: TextDecoder) -> Iterator[Entry]:

@@ -234,7 +234,7 @@ def _duckdb(name: str) -> Iterator[Any]:
     try:
         duckdb: Any = importlib.import_module("duckdb")
     except ImportError:
-        raise ItemFileError("Parquet needs a library more: pip install 'pleiad[parquet]'") from None
+        raise ItemFileError("Parquet needs a library more: pip install duckdb") from None
     connection = duckdb.connect(":memory:", config=_SETTINGS)
     try:
         yield connection

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from pleiad.job.item_file import csv_table, json_text, parquet
 from pleiad.job.item_file.compress import told_of_damage, unpacked
 from pleiad.job.item_file.decode import TextDecoder
-from pleiad.job.item_file.entry import Entry, ItemFileError
+from pleiad.job.item_file.entry import Batch, Entry, ItemFileError, batched
 from pleiad.job.item_file.form import (
     Compression,
     Form,
@@ -27,6 +27,7 @@ from pleiad.job.item_file.form import (
 
 _PEEK_BYTES = 4096
 _BUFFER_BYTES = 1 << 20
+_Read = TypeVar("_Read", Entry, Batch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,7 @@ class ItemFile:
         self,
         name: str,
         entries: Iterator[Entry],
+        batches: Iterator[Batch],
         raw: IO[bytes],
         size_bytes: int | None,
         decoder: TextDecoder,
@@ -55,6 +57,7 @@ class ItemFile:
         self.size_bytes = size_bytes
         """Of the file as it is on disk; unknown for standard input."""
         self._entries = entries
+        self._batches = batches
         self._raw = raw
         self._decoder = decoder
 
@@ -72,9 +75,16 @@ class ItemFile:
 
     def __iter__(self) -> Iterator[Entry]:
         """The entries; ItemFileError when the file cannot be read on."""
+        return self._told(self._entries)
+
+    def batches(self) -> Iterator[Batch]:
+        """The same in batches, for who takes all that comes: a file is read in one way or the other."""
+        return self._told(self._batches)
+
+    def _told(self, read: Iterator[_Read]) -> Iterator[_Read]:
         with told_of_damage(self.name):
             try:
-                yield from self._entries
+                yield from read
             except OSError as error:
                 if error.strerror is None:
                     raise
@@ -96,8 +106,8 @@ def open_items(path: Path | None, options: ReadOptions) -> Iterator[ItemFile]:
                 raise ItemFileError(f"{name} cannot be read: {error.strerror}") from None
         decoder = TextDecoder()
         with told_of_damage(name):
-            entries = _entries(_peekable(raw), path, name, options, stack, decoder)
-        yield ItemFile(name, entries, raw, size_bytes, decoder)
+            entries, batches = _contents(_peekable(raw), path, name, options, stack, decoder)
+        yield ItemFile(name, entries, batches, raw, size_bytes, decoder)
 
 
 def _peekable(file: Any) -> Any:
@@ -105,22 +115,30 @@ def _peekable(file: Any) -> Any:
     return file if hasattr(file, "peek") else io.BufferedReader(file)
 
 
-def _entries(
+def _contents(
     raw: Any, path: Path | None, name: str, options: ReadOptions, stack: ExitStack, decoder: TextDecoder
-) -> Iterator[Entry]:
+) -> tuple[Iterator[Entry], Iterator[Batch]]:
     compression = compression_of_bytes(raw.peek(_PEEK_BYTES))
     file = _peekable(unpacked(raw, compression))
     form = options.form or form_of_name(name) or form_of_bytes(file.peek(_PEEK_BYTES), name)
     if form is Form.JSONL:
-        return json_text.read_lines(file, decoder)
+        return json_text.read_lines(file, decoder), json_text.read_line_batches(file, decoder)
     if form is Form.JSON:
-        return json_text.read_values(file, decoder)
-    if form is Form.CSV:
-        return csv_table.read_rows(file, options.delimiter or delimiter_of_name(name), options.text_columns)
+        entries = json_text.read_values(file, decoder)
+    elif form is Form.CSV:
+        delimiter = options.delimiter or delimiter_of_name(name)
+        entries = csv_table.read_rows(file, delimiter, options.text_columns)
+    else:
+        entries = parquet.read_rows(_whole_file(file, path, compression, stack))
+    return entries, batched(entries)
+
+
+def _whole_file(file: Any, path: Path | None, compression: Compression, stack: ExitStack) -> Path:
+    """A plain file with what is read, for the time of the stack."""
     if path is None or compression is not Compression.NONE:
         # The end of a Parquet file says where its columns are, so it must be a whole, plain file.
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="pleiad-"))
         path = Path(folder) / "items.parquet"
         with path.open("wb") as whole:
             shutil.copyfileobj(file, whole)
-    return parquet.read_rows(path)
+    return path

@@ -10,6 +10,10 @@ from __future__ import annotations
 
 from functools import cache
 
+from pleiad.query.pace import STEPS_OF_A_LOOK, worked
+
+_PIECE_CHARS = 64 * STEPS_OF_A_LOOK
+"""Characters that are looked up before others have their turn."""
 _LAST_CASED = 0x1044F
 _GREEK_WITH_IOTA = range(0x1F88, 0x1FFD)
 """Their upper case in full is two letters, so that Python knows the single one as the case of titles."""
@@ -42,12 +46,22 @@ def _tables() -> tuple[dict[int, int], dict[int, int]]:
 
 def upper(text: str) -> str:
     """The text in upper case, of the same length."""
-    return text.upper() if text.isascii() else text.translate(_tables()[0])
+    return text.upper() if text.isascii() else _translated(text, _tables()[0])
 
 
 def lower(text: str) -> str:
     """The text in lower case, of the same length."""
-    return text.lower() if text.isascii() else text.translate(_tables()[1])
+    return text.lower() if text.isascii() else _translated(text, _tables()[1])
+
+
+def _translated(text: str, table: dict[int, int]) -> str:
+    if len(text) <= _PIECE_CHARS:
+        return text.translate(table)
+    pieces = []
+    for start in range(0, len(text), _PIECE_CHARS):
+        worked(STEPS_OF_A_LOOK)
+        pieces.append(text[start : start + _PIECE_CHARS].translate(table))
+    return "".join(pieces)
 
 
 def fold(text: str) -> str:

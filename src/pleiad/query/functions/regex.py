@@ -12,6 +12,7 @@ extraction is the number of the group whose text is wanted.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +25,7 @@ from pleiad.errors import PleiadError
 from pleiad.query.functions.numbers import whole
 from pleiad.query.functions.regex_syntax import BrokenPattern, UnsupportedSyntax, translate
 from pleiad.query.functions.registry import check_array_elements, check_text_chars, register
-from pleiad.query.pace import current
+from pleiad.query.pace import Pace, current
 from pleiad.values.undefined import UNDEFINED
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ _SLOW_SEARCH_SECONDS = 0.05
 _SLOW_SEARCH_STEPS = 50_000
 """What a search counts whose pattern lets it try so long. A processor has a part in this one charge, the load has none:
 it is far beyond what a search takes that ends at once where nothing else runs."""
+_GROUPS_AGAIN = re.compile(r"\)[*+?{]|\(\?(?:[R0-9&]|P>)")
+"""Groups that are repeated or called: the engine remembers each round of them until the search ends."""
+_ROUND_BYTES = 128
 _THREADS = ThreadPoolExecutor(2, thread_name_prefix="pleiad-pattern")
 _Answer = TypeVar("_Answer")
 
@@ -115,10 +119,8 @@ def bounded_search(compiled: Any, text: str, start: int = 0, end: int | None = N
             pass
         except (RecursionError, MemoryError):
             raise _out_of_memory() from None
-    search = partial(_timed_search, compiled, text, start, end, seconds)
     try:
-        waits = pace.may_wait()
-        found, busy_seconds = pace.wait(_in_a_thread(search, pace.seconds_left)) if waits else search()
+        found, busy_seconds = _search_beside(pace, compiled, text, start, end, seconds)
     except TimeoutError:
         pace.look()
         raise errors.QUERY_ERROR(
@@ -129,6 +131,26 @@ def bounded_search(compiled: Any, text: str, start: int = 0, end: int | None = N
     if busy_seconds > _SLOW_SEARCH_SECONDS:
         pace.tick(_SLOW_SEARCH_STEPS)
     return found
+
+
+def _search_beside(
+    pace: Pace, compiled: Any, text: str, start: int, end: int | None, seconds: float
+) -> tuple[Any, float]:
+    """What a search finds beside the loop: few take long, and those only as much memory as a query has."""
+
+    def search(seconds: float) -> tuple[Any, float]:
+        work = partial(_timed_search, compiled, text, start, end, seconds)
+        found: tuple[Any, float] = (
+            pace.wait(_in_a_thread(work, pace.seconds_left)) if pace.may_wait() else work()
+        )
+        return found
+
+    try:
+        return search(min(seconds, _SLOW_SEARCH_SECONDS))
+    except TimeoutError:
+        if _GROUPS_AGAIN.search(compiled.pattern) is not None:
+            pace.carry(_ROUND_BYTES * len(text) * (1 + compiled.groups))
+        return search(seconds)
 
 
 def _timed_search(compiled: Any, text: str, start: int, end: int | None, seconds: float) -> tuple[Any, float]:

@@ -19,13 +19,15 @@ from pleiad.query.functions.registry import (
     check_text_chars,
     register,
 )
-from pleiad.query.pace import tick
+from pleiad.query.pace import in_turns, tick
 from pleiad.query.values import and3, or3
 from pleiad.values.undefined import UNDEFINED
 
 _FAMILY = "strings"
 
 REPLICATE_CHARS_MAX = 10_000
+_AT_ONCE_PRODUCT = 1_000_000
+"""Up to where the characters of one text, for each of another, are looked at in a moment."""
 
 
 def _texts(*values: Any) -> bool:
@@ -71,11 +73,14 @@ def _contains_each(text: Any, parts: tuple[Any, ...], ignore_case: bool) -> list
     if type(text) is not str:
         return [UNDEFINED]
     whole_text = casing.fold(text) if ignore_case else text
-    tick(len(parts) * (1 + len(whole_text) // CHARS_OF_A_STEP))
-    return [
-        UNDEFINED if type(part) is not str else (casing.fold(part) if ignore_case else part) in whole_text
-        for part in parts
-    ]
+    found: list[Any] = []
+    for part in parts:
+        tick(1 + len(whole_text) // CHARS_OF_A_STEP)
+        if type(part) is not str:
+            found.append(UNDEFINED)
+        else:
+            found.append((casing.fold(part) if ignore_case else part) in whole_text)
+    return found
 
 
 def _all_of(ignore_case: bool) -> Callable[..., Any]:
@@ -108,20 +113,31 @@ def index_of(text: Any, part: Any, start_value: Any = 0) -> Any:
     return text.find(part, start) if 0 <= start <= len(text) else -1
 
 
+def _find_last(text: str, part: str) -> int:
+    """The last position of the part, -1 when there is none.
+
+    Python's search from the right takes the product of both lengths at worst, the one from the left their sum.
+    """
+    if len(text) * len(part) <= _AT_ONCE_PRODUCT:
+        return text.rfind(part)
+    position = text[::-1].find(part[::-1])
+    return position if position < 0 else len(text) - len(part) - position
+
+
 @register(_FAMILY, "LASTINDEXOF", 2, 3)
 def last_index_of(text: Any, part: Any, *start_value: Any) -> Any:
     """The last position of the part that ends at or before the start, -1 when there is none."""
     if not _texts(text, part):
         return UNDEFINED
     if not start_value or start_value[0] is UNDEFINED:
-        return text.rfind(part) if part else max(0, len(text) - 1)
+        return _find_last(text, part) if part else max(0, len(text) - 1)
     start = whole(start_value[0])
     if start is None:
         return UNDEFINED
     start = wrapped(start, 32)
     if not 0 <= start <= len(text):
         return -1
-    return text.rfind(part, 0, start + 1) if part else min(start, max(0, len(text) - 1))
+    return _find_last(text[: start + 1], part) if part else min(start, max(0, len(text) - 1))
 
 
 @register(_FAMILY, "LEFT", 2, 2)
@@ -162,9 +178,23 @@ def _trim(strip: Callable[..., str]) -> Callable[..., Any]:
     def call(text: Any, characters: Any = "") -> Any:
         if not _texts(text, characters):
             return UNDEFINED
-        return strip(text, characters or WHITE_SPACE)
+        if len(text) * len(characters) <= _AT_ONCE_PRODUCT:
+            return strip(text, characters or WHITE_SPACE)
+        return _trimmed(text, characters, strip is not str.rstrip, strip is not str.lstrip)
 
     return call
+
+
+def _trimmed(text: str, characters: str, at_start: bool, at_end: bool) -> str:
+    """The text without the characters at its ends, where looking for each of its own among all would take long."""
+    members = set(in_turns(characters))
+    start, end = 0, len(text)
+    if at_start:
+        start = next((index for index, char in enumerate(in_turns(text)) if char not in members), end)
+    if at_end and start < end:
+        backwards = in_turns(text[::-1])
+        end -= next((index for index, char in enumerate(backwards) if char not in members), end)
+    return text[start:end]
 
 
 register(_FAMILY, "LTRIM", 1, 2)(_trim(str.lstrip))
@@ -240,5 +270,5 @@ def _part_beside(find: Callable[[str, str], int], is_before: bool) -> Callable[[
 
 register(_FAMILY, "SUBSTRINGBEFORE", 2, 2)(_part_beside(str.find, True))
 register(_FAMILY, "SUBSTRINGAFTER", 2, 2)(_part_beside(str.find, False))
-register(_FAMILY, "LASTSUBSTRINGBEFORE", 2, 2)(_part_beside(str.rfind, True))
-register(_FAMILY, "LASTSUBSTRINGAFTER", 2, 2)(_part_beside(str.rfind, False))
+register(_FAMILY, "LASTSUBSTRINGBEFORE", 2, 2)(_part_beside(_find_last, True))
+register(_FAMILY, "LASTSUBSTRINGAFTER", 2, 2)(_part_beside(_find_last, False))

@@ -8,7 +8,8 @@ else may.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,8 @@ class Request:
     """Whether the client speaks HTTP/1.0, which knows no body in chunks."""
     proof: object = None
     """What the gate has found out about the caller, where it was asked; see `Gate`."""
+    is_alone: bool = False
+    """Whether the server has had requests of this connection only lately, and has no other to answer."""
 
     @property
     def raw_path(self) -> bytes:
@@ -105,8 +108,40 @@ class SwitchedResponse(Response):
         self.connect = connect
 
 
-Handler = Callable[[Request], Response | Coroutine[Any, Any, Response]]
-"""Answers a request: at once, or by a coroutine where something has to be waited for."""
+@dataclass(slots=True, eq=False)
+class Pending:
+    """An answer that waits for one future and for nothing else, so that it needs no task.
+
+    Whoever has it calls `end` when the future is done, once and whether or not somebody still wants the answer.
+    """
+
+    future: asyncio.Future[Any]
+    end: Callable[[], Response | Coroutine[Any, Any, Response]]
+    """What the answer is then."""
+
+    def __await__(self) -> Generator[Any, Any, Response]:
+        return self._whole().__await__()
+
+    async def _whole(self) -> Response:
+        try:
+            await asyncio.wait([self.future])
+        except asyncio.CancelledError:
+            self.future.add_done_callback(lambda _: self.drop())
+            raise
+        said = self.end()
+        return said if isinstance(said, Response) else await said
+
+    def drop(self) -> None:
+        """Ends it where nobody wants the answer any more."""
+        said = self.end()
+        if not isinstance(said, Response):
+            said.close()
+
+
+Answer = Response | Pending | Coroutine[Any, Any, Response]
+"""An answer that is there, or what it has to wait for."""
+Handler = Callable[[Request], Answer]
+"""Answers a request: at once, or where something has to be waited for by that."""
 Gate = Callable[[Request], Response | None]
 """Whether a request whose headers are complete may send its body: None, or the refusal.
 

@@ -7,11 +7,10 @@ root's to answer, so no site is ever reached by a path its own rules do not see.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from pleiad.server.http.message import Gate, Handler, Request, Response
+from pleiad.server.http.message import Answer, Gate, Handler, Request, Response
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class Prefixes:
         self._places = sorted(places.items(), key=lambda each: -len(each[0]))
         self._prefixes = tuple(places)
 
-    def handle(self, request: Request) -> Response | Coroutine[Any, Any, Response]:
+    def handle(self, request: Request) -> Answer:
         return self._place_of(request).handler(request)
 
     def admit(self, request: Request) -> Response | None:

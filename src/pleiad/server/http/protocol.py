@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import httptools
 
@@ -35,7 +35,9 @@ from pleiad.server.http.failures import HEADERS_TOO_LARGE, HEADERS_TOO_MANY
 from pleiad.server.http.intake import no_room
 from pleiad.server.http.message import (
     KEEP_LINE_CLOSE,
+    Answer,
     ConnectionCut,
+    Pending,
     Request,
     Response,
     StreamedResponse,
@@ -75,7 +77,7 @@ class HttpProtocol(Switch):
         self._handler = site.handler
         self._loop = table.loop
         # the request being answered
-        self._task: asyncio.Task[Response] | asyncio.Task[bool] | None = None
+        self._task: asyncio.Future[Any] | None = None
         # of a client that has begun with HTTP/2, until its request is there
         self._http2: http2.FirstRequest | None = None
         self._idle_at = table.now
@@ -92,7 +94,7 @@ class HttpProtocol(Switch):
         self._table.remove(self)
         self._forget_unsent()
         self._drop_requests()
-        if self._task is not None:
+        if isinstance(self._task, asyncio.Task):
             self._task.cancel()
 
     def eof_received(self) -> bool:
@@ -258,18 +260,47 @@ class HttpProtocol(Switch):
             if not isinstance(item, Request):
                 self._finish_refusal(item)
                 return
+            if self._table.serves_one and not queue:
+                item.is_alone = True
             try:
                 answer = self._handler(item)
-                started = answer if isinstance(answer, Response) else eager.start(answer, self._loop)
             except (Exception, asyncio.CancelledError) as error:
-                self._respond(item, self._failure(item, error))
-                continue
-            if isinstance(started, asyncio.Task):
-                self._task = started
-                self._served = item
-                started.add_done_callback(partial(self._task_done, item))
-            else:
-                self._respond(item, started)
+                answer = self._failure(item, error)
+            self._take(item, answer)
+
+    def _take(self, request: Request, answer: Answer) -> None:
+        """Write an answer, or begin to wait for it."""
+        if isinstance(answer, Response):
+            self._respond(request, answer)
+            return
+        if isinstance(answer, Pending):
+            self._task = answer.future
+            self._served = request
+            answer.future.add_done_callback(partial(self._pending_done, request, answer))
+            return
+        try:
+            started = eager.start(answer, self._loop)
+        except (Exception, asyncio.CancelledError) as error:
+            started = self._failure(request, error)
+        if isinstance(started, asyncio.Task):
+            self._task = started
+            self._served = request
+            started.add_done_callback(partial(self._task_done, request))
+        else:
+            self._respond(request, started)
+
+    def _pending_done(self, request: Request, pending: Pending, _: asyncio.Future[Any]) -> None:
+        self._task = self._served = None
+        if self._lost:
+            pending.drop()
+            return
+        try:
+            answer: Answer = pending.end()
+        except Exception as error:
+            answer = self._failure(request, error)
+        self._take(request, answer)
+        if self._queue or self._paused or self._is_counted or self._switching or self._expects:
+            self.take_turn()
 
     def _task_done(self, request: Request, task: asyncio.Task[Response]) -> None:
         self._task = self._served = None

@@ -27,6 +27,8 @@ _METHODS = {
     name.encode(): name for name in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE")
 }
 _NO_HEADERS: dict[bytes, bytes] = {}
+_SAID_ONCE = {b"host": "host", b"transfer-encoding": "transfer encoding"}
+"""What two servers in a row might read differently. The parser itself takes one length of a body only."""
 
 
 def refusal_of(error: httptools.HttpParserError) -> PleiadError:
@@ -139,8 +141,8 @@ class RequestReader(PacedWriter):
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
         if self._headers.setdefault(name, value) is not value:
-            if name == b"host":
-                raise errors.BAD_REQUEST(reason="The request names its host twice.")
+            if name in _SAID_ONCE:
+                raise errors.BAD_REQUEST(reason=f"The request names its {_SAID_ONCE[name]} twice.")
             self._headers[name] = value
 
     def on_headers_complete(self) -> None:
@@ -158,9 +160,10 @@ class RequestReader(PacedWriter):
         elif b"connection" in headers:
             self._keep_line = KEEP_LINE_ALIVE
             self._is_http_1_0 = parser.get_http_version() == "1.0"
-            self._upgrading = parser.should_upgrade()
         else:
             self._keep_line = KEEP_LINE_NONE
+        if b"upgrade" in headers:
+            self._upgrading = parser.should_upgrade()
         if self._quiet_bytes + self._feed_bytes > self._limits.header_bytes:
             self._check_header_bytes()
         if len(headers) > HEADER_LINES_MAX:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
-
 from pleiad import errors
 from pleiad.server.connections import ConnectionTable
 from pleiad.server.http.failures import HTTPS_ONLY
-from pleiad.server.http.message import KEEP_LINE_CLOSE, Gate, Handler, Request, Response, error_response
+from pleiad.server.http.message import (
+    KEEP_LINE_CLOSE,
+    Answer,
+    Gate,
+    Handler,
+    Request,
+    Response,
+    error_response,
+)
 from pleiad.server.http.protocol import HttpProtocol
 from pleiad.server.http.status_lines import StatusLines
 from pleiad.server.listener import Recognition
@@ -71,7 +76,7 @@ def _encrypted(
             return None
         return error_response(HTTPS_ONLY())
 
-    def handle(request: Request) -> Response | Coroutine[Any, Any, Response]:
+    def handle(request: Request) -> Answer:
         return refusal(request) or handler(request)
 
     def admit(request: Request) -> Response | None:

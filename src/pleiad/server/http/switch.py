@@ -46,7 +46,9 @@ class Switch(Intake, Connection):
             self._pause()
             self._schedule_turn()
             return
-        head = _without_offer(method, self._target, self._request_headers)
+        version = b"HTTP/1.0" if self._is_http_1_0 else b"HTTP/1.1"
+        line = b"%b %b %b\r\n%b" % (method, self._target, version, self._keep_line)
+        head = line + _without_offer(self._request_headers)
         self._parser = httptools.HttpRequestParser(self)
         self._forget_request()
         self._feed(head + rest)
@@ -85,8 +87,7 @@ def _is_websocket(method: bytes, headers: Mapping[bytes, bytes]) -> bool:
     return method == b"GET" and headers.get(b"upgrade", b"").strip().lower() == b"websocket"
 
 
-def _without_offer(method: bytes, target: bytes, headers: Mapping[bytes, bytes]) -> bytes:
-    """The header block of a request as if it had not offered anything."""
-    lines = [b"%b %b HTTP/1.1\r\n" % (method, target)]
-    lines += [b"%b: %b\r\n" % pair for pair in headers.items() if pair[0] not in _LINES_OF_OFFERS]
+def _without_offer(headers: Mapping[bytes, bytes]) -> bytes:
+    """The headers of a request as if it had not offered anything, and what ends them."""
+    lines = [b"%b: %b\r\n" % pair for pair in headers.items() if pair[0] not in _LINES_OF_OFFERS]
     return b"".join([*lines, b"\r\n"])

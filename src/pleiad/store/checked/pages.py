@@ -10,7 +10,7 @@ from pleiad.keys.range import EpkRange
 from pleiad.store.checked.breach import CALLER, demand
 from pleiad.store.moves import Export, ExportMark
 from pleiad.store.rows import Glance, ItemKey, LogicalPartition, Row, Verb, Version
-from pleiad.store.selection import OrderPosition, PathOrder, Selection
+from pleiad.store.selection import PREDICATES_MAX, OrderPosition, PathOrder, Selection
 
 PAGES = "11"
 EXPIRY = "5"
@@ -27,6 +27,15 @@ def check_rows(rows: Sequence[Row], span: EpkRange, after: int, limit: int) -> N
     demand(len(rows) <= limit, PAGES, f"{len(rows)} rows of at most {limit}")
     demand(all(number > after for number in numbers), PAGES, f"numbers not above {after}: {numbers}")
     demand(all(a < b for a, b in pairwise(numbers)), PAGES, f"numbers out of order: {numbers}")
+    _check_range((row.epk for row in rows), span)
+
+
+def check_rows_back(rows: Sequence[Row], span: EpkRange, before: int, limit: int) -> None:
+    """Rows against the order of their numbers, each of them once."""
+    numbers = [row.number for row in rows]
+    demand(len(rows) <= limit, PAGES, f"{len(rows)} rows of at most {limit}")
+    demand(all(number < before for number in numbers), PAGES, f"numbers not below {before}: {numbers}")
+    demand(all(a > b for a, b in pairwise(numbers)), PAGES, f"numbers out of order: {numbers}")
     _check_range((row.epk for row in rows), span)
 
 
@@ -125,8 +134,11 @@ def check_glances(glances: Sequence[Glance], names: Sequence[str], after: int, l
 
 
 def check_ranges(selection: Selection, ranges_max: int) -> None:
-    """No more ranges than the store takes, in order and apart, within the whole."""
-    ranges = selection.ranges
+    """No more predicates and ranges than the store takes, and ranges in order and apart, within the whole."""
+    ranges, predicates = selection.ranges, selection.predicates
+    demand(
+        len(predicates) <= PREDICATES_MAX, CALLER, f"{len(predicates)} of at most {PREDICATES_MAX} predicates"
+    )
     demand(len(ranges) <= ranges_max, PAGES, f"{len(ranges)} ranges of at most {ranges_max}")
     ends = [end for part in ranges for end in (part.min, part.max)]
     is_right = ends == sorted(ends) and all(part.intersect(selection.span) == part for part in ranges)

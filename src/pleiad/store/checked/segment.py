@@ -89,6 +89,24 @@ class CheckedSegment:
     def read_at_once(self, epk: bytes, id: str) -> Waiting:
         return WAIT  # so that every read is checked
 
+    def select_at_once(self, selection: Selection, limit: int) -> Sequence[Row] | Waiting:
+        pages.check_limit(limit)
+        pages.check_ranges(selection, self.ranges_max)
+        rows = self.inner.select_at_once(selection, limit)
+        if not isinstance(rows, Waiting):
+            pages.check_rows(rows, selection.span, 0, limit - 1)
+            pages.check_selected(rows, selection)
+        return rows
+
+    def ordered_at_once(
+        self, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int
+    ) -> Sequence[tuple[Row, OrderPosition]] | Waiting:
+        found = self.inner.ordered_at_once(selection, order, after, limit)
+        if not isinstance(found, Waiting):
+            pages.check_ordered(found, order, after, limit)
+            pages.check_selected([row for row, _ in found], selection)
+        return found
+
     async def read_many(self, keys: Sequence[ItemKey]) -> Sequence[Row | None]:
         newest, begun = [self._live.newest((key.epk, key.id)) for key in keys], self._begun
         is_quiet = not self._running
@@ -116,6 +134,13 @@ class CheckedSegment:
         pages.check_limit(limit)
         rows = await self._asked(self.inner.scan(span, after, limit))
         pages.check_rows(rows, span, after, limit)
+        pages.check_unique_keys(rows)
+        return rows
+
+    async def scan_back(self, span: EpkRange, before: int, limit: int) -> Sequence[Row]:
+        pages.check_limit(limit)
+        rows = await self._asked(self.inner.scan_back(span, before, limit))
+        pages.check_rows_back(rows, span, before, limit)
         pages.check_unique_keys(rows)
         return rows
 

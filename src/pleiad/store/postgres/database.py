@@ -35,7 +35,7 @@ def driver() -> ModuleType:
     except ImportError as error:
         raise DriverMissingError(
             f"a PostgreSQL database needs its driver, which cannot be loaded ({error}): "
-            "install it with pip install 'pleiad[postgres]'"
+            "pip install 'psycopg[binary]'"
         ) from error
     return psycopg
 

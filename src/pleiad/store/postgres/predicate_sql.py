@@ -7,6 +7,7 @@ names a string that long, the entries are a superset and the condition on the ro
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 
 from pleiad.store.postgres.json_sql import Sql, member, to_text
@@ -29,6 +30,8 @@ NEVER = Sql("false")
 _BEHIND_SURROGATES = "\ue000"
 _MANY = 100
 """More values than this are kept in a hash table, which the planner makes of a subquery only."""
+_SOUGHT_MAX = 4
+_NEEDS_ESCAPE = re.compile(r'["\\\x00-\x1f]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +68,17 @@ def condition(predicate: Predicate) -> Sql:
     if not is_addressable(predicate.path):
         return NEVER
     column = ROW_COLUMNS.get(predicate.path)
-    if predicate.element:
-        return NEVER if column or predicate.one_of is None else _element(predicate)
+    if predicate.element and (column or predicate.one_of is None):
+        return NEVER
     if column:
         return _column(column, predicate)
     value = member(predicate.path)
     if predicate.is_defined:
         return Sql(f"{value.text} IS NOT NULL", value.params)
     if predicate.one_of is not None:
-        return _one_of(value, Wanted.of(predicate.one_of))
+        wanted = Wanted.of(predicate.one_of)
+        exact = _element(value, wanted) if predicate.element else _one_of(value, wanted)
+        return all_of(*_sought(wanted), exact)
     rank = range_rank(predicate)
     if rank is None:
         return NEVER
@@ -152,14 +157,27 @@ def _column(column: str, predicate: Predicate) -> Sql:
     return _among(value.text, wanted.numbers, "float8") if wanted.numbers else NEVER
 
 
-def _element(predicate: Predicate) -> Sql:
-    array = member(predicate.path)
-    either = _one_of(Sql("element"), Wanted.of(predicate.one_of or ()))
+def _element(array: Sql, wanted: Wanted) -> Sql:
+    either = _one_of(Sql("element"), wanted)
     return Sql(
         f"CASE WHEN jsonb_typeof({array.text}) = 'array' THEN "
         f"EXISTS (SELECT FROM jsonb_array_elements({array.text}) AS element WHERE {either.text}) ELSE false END",
         (*array.params, *array.params, *either.params),
     )
+
+
+def _sought(wanted: Wanted) -> list[Sql]:
+    """A test of the bytes of a body that all rows with one of some strings pass, a fifth of the price of reading it.
+
+    Without a backslash in the body a string stands there as it is, between quotes.
+    """
+    strings = wanted.strings
+    if wanted.null or wanted.booleans or wanted.numbers or not 0 < len(strings) <= _SOUGHT_MAX:
+        return []
+    if any(_NEEDS_ESCAPE.search(string) for string in strings):
+        return []
+    sought = [*(f'"{string}"'.encode() for string in strings), b"\\"]
+    return [any_of([Sql("position(%s::bytea in item.body) > 0", (part,)) for part in sought])]
 
 
 # -- entries of an index -----------------------------------------------------------------------

@@ -21,6 +21,7 @@ from pleiad.store.commits import CommitCounts
 from pleiad.store.index_use import IndexSettings
 from pleiad.store.moves import CaughtUp, Division, Export, ExportMark, Totals, TotalsChange
 from pleiad.store.postgres import exchange, mutate, rehome, schema, statements
+from pleiad.store.postgres.age_index import AgeIndex
 from pleiad.store.postgres.arrays import byteas, int8s, texts
 from pleiad.store.postgres.connections import Connection, Connections
 from pleiad.store.postgres.group import ReadQueue, WriteQueue
@@ -81,8 +82,7 @@ class PostgresSegment:
         self._reads = ReadQueue(self._read_several)
         self._indexes = PathIndexes(self._schema, connections, index_settings)
         self._selecting = Selecting(self._schema, self._indexes, self._fetch_made)
-        self._age_index: asyncio.Task[None] | None = None
-        self._has_age_index = False
+        self._age_index = AgeIndex(self._schema, self._change)
 
     # -- the schema ----------------------------------------------------------------------------
 
@@ -167,11 +167,21 @@ class PostgresSegment:
                 raise SegmentDroppedError() from error
             raise
 
+    async def _missing(self) -> None:
+        """Nothing while the segment is not made; fails as every call does where it is dropped, or lost."""
+        if self._is_made:
+            await self._connections.read(self._standing)
+            raise SegmentDroppedError()
+        await self._look()
+
     async def _fetch(self, text: str, params: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """The rows of a statement that changes nothing; none while the segment is not made."""
         if not self._is_made and not await self._look():
             return []
         return await self._fetch_made(Sql(text.format(s=self._schema), params))
+
+    async def _rows(self, text: str, params: tuple[Any, ...]) -> list[Row]:
+        return [self._row(row) for row in await self._fetch(text, params)]
 
     async def _fetch_made(self, statement: Sql) -> list[tuple[Any, ...]]:
         async def fetch(connection: Connection) -> list[tuple[Any, ...]]:
@@ -206,6 +216,14 @@ class PostgresSegment:
     def read_at_once(self, epk: bytes, id: str) -> Waiting:
         return WAIT
 
+    def select_at_once(self, selection: Selection, limit: int) -> Waiting:
+        return WAIT
+
+    def ordered_at_once(
+        self, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int
+    ) -> Waiting:
+        return WAIT
+
     async def read_many(self, keys: Sequence[ItemKey]) -> Sequence[Row | None]:
         return await self._read_several(keys) if keys else []
 
@@ -222,7 +240,7 @@ class PostgresSegment:
     def snapshot(self) -> PostgresSnapshot:
         if self._dropped:
             raise SegmentDroppedError
-        snapshot = PostgresSnapshot(self._schema, self._snapshot_connections, self._row)
+        snapshot = PostgresSnapshot(self._schema, self._snapshot_connections, self._missing, self._row)
         self._snapshots.add(snapshot)
         return snapshot
 
@@ -239,20 +257,19 @@ class PostgresSegment:
     async def find_many(self, numbers: Sequence[int]) -> Sequence[Row]:
         if not numbers:
             return []
-        return [self._row(row) for row in await self._fetch(statements.FIND_MANY, (int8s(numbers),))]
+        return await self._rows(statements.FIND_MANY, (int8s(numbers),))
 
     async def scan(self, span: EpkRange, after: int, limit: int) -> Sequence[Row]:
-        # The range of one key, or of one prefix of a key, is narrow: the key index finds its rows, and only their
-        # numbers are sorted. A wide range is read in the order of the table.
-        text = statements.SCAN_KEY if span.min and span.max.startswith(span.min) else statements.SCAN
-        return [self._row(row) for row in await self._fetch(text, (after, span.min, span.max, limit))]
+        return await self._rows(statements.scan(span), (after, span.min, span.max, limit))
+
+    async def scan_back(self, span: EpkRange, before: int, limit: int) -> Sequence[Row]:
+        return await self._rows(statements.SCAN_BACK, (before, span.min, span.max, limit))
 
     async def changes(
         self, span: EpkRange, after_lsn: int, limit: int, since_ts: int = 0, partition: int | None = None
     ) -> Sequence[Row]:
         params = (after_lsn, span.min, span.max, since_ts, partition, limit)
-        rows = await self._fetch(statements.CHANGES, params)
-        return [self._row(row) for row in rows]
+        return await self._rows(statements.CHANGES, params)
 
     async def versions(
         self, span: EpkRange, after_lsn: int, limit: int, partition: int | None = None
@@ -290,26 +307,11 @@ class PostgresSegment:
             return []
         rows = await self._fetch(statements.EXPIRED_OWN, (span.min, span.max, now, limit))
         if default_ttl > 0 and len(rows) < limit:
-            self._want_age_index()
+            if self._is_made:
+                self._age_index.want()
             params = (span.min, span.max, now - default_ttl, limit - len(rows))
             rows += await self._fetch(statements.EXPIRED_DEFAULT, params)
         return [self._row(row) for row in rows]
-
-    def _want_age_index(self) -> None:
-        """Only a container with a default TTL pays for this index; it is made beside everything else."""
-        if self._is_made and self._age_index is None and not self._has_age_index:
-            self._age_index = asyncio.get_running_loop().create_task(self._make_age_index())
-
-    async def _make_age_index(self) -> None:
-        try:
-            await self._change(
-                lambda connection: connection.execute(sql(statements.AGE_INDEX.format(s=self._schema)))
-            )
-            self._has_age_index = True
-        except errors.PleiadError as error:
-            _log.warning("the index of ages of %s was not made: %s", self._schema, error)
-        finally:
-            self._age_index = None
 
     # -- selections ----------------------------------------------------------------------------
 
@@ -477,8 +479,7 @@ class PostgresSegment:
         if ending:
             await asyncio.wait(ending)
         await self._indexes.close()
-        if self._age_index is not None:
-            await asyncio.wait({self._age_index})
+        await self._age_index.settle()
 
     def mark_dropped(self) -> None:
         """Every later call fails, and so do those that run."""

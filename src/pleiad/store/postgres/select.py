@@ -36,8 +36,10 @@ from pleiad.store.rows import Glance, Row, Verb, Version
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Predicate, Selection
 
 FEW_MATCHES = 2_000
-NAMES_READ_MAX = 2
-"""PostgreSQL reads a body anew for each property: for more of them, to send the body takes less."""
+NAMES_READ_MAX = 4
+"""PostgreSQL searches a body anew for each property: for more of them, to send the body takes less."""
+_TEXT = "CASE WHEN item.doc IS NULL THEN convert_from(item.body, 'UTF8')::json END"
+"""The body as JSON; not where PostgreSQL cannot read it."""
 ROW_COLUMNS_COUNT = 10
 ROW = (
     "item.number, item.epk, item.id, item.lsn, item.ts, item.ttl, item.size_bytes, item.terms, item.body, "
@@ -110,39 +112,45 @@ class Selecting:
 
     async def select(self, selection: Selection, after: int, limit: int) -> list[Row]:
         """Rows of a selection above a document number, in the order of their numbers."""
-        return [row_of(row) for row in await self._found(selection, Sql(ROW), after, limit)]
+        return [
+            row_of(row) for row in await self._fetch(await self._found(selection, Sql(ROW), after, limit))
+        ]
 
     async def glance(
         self, selection: Selection, names: Sequence[str], after: int, limit: int
     ) -> list[Glance]:
         """Numbers, sizes and some properties of the rows of a selection."""
         asked = [to_text(name) for name in names] if len(names) <= NAMES_READ_MAX else []
-        text = "CASE WHEN item.doc IS NULL THEN convert_from(item.body, 'UTF8')::json -> %s::text END"
         body = "CASE WHEN item.doc IS NOT NULL THEN item.body END" if asked else "item.body"
         if not names:
             body = "NULL::bytea"
-        columns = Sql(
-            f"item.number, item.size_bytes, {body}" + f", ({text})::text" * len(asked), tuple(asked)
+        statement = await self._found(
+            selection, Sql("item.number, item.size_bytes, item.body, item.doc"), after, limit
         )
-        found = await self._found(selection, columns, after, limit)
+        # Around the search, so that what is not found is not read, and each body is read once for all properties.
+        read = f" CROSS JOIN LATERAL (SELECT {_TEXT} AS value OFFSET 0) AS text" if asked else ""
+        found = await self._fetch(
+            Sql(
+                f"SELECT item.number, item.size_bytes, {body}"
+                + ", (text.value -> %s::text)::text" * len(asked)
+                + f" FROM ({statement.text}) AS item{read} ORDER BY item.number",
+                (*asked, *statement.params),
+            )
+        )
         return [
             (number, size_bytes, *(texts if body is None else texts_of(body, names)))
             for number, size_bytes, body, *texts in found
         ]
 
-    async def _found(
-        self, selection: Selection, columns: Sql, after: int, limit: int
-    ) -> Sequence[tuple[Any, ...]]:
-        """Columns of the rows of a selection above a document number, in the order of their numbers."""
+    async def _found(self, selection: Selection, columns: Sql, after: int, limit: int) -> Sql:
+        """What finds columns of the rows of a selection above a document number, in the order of their numbers."""
         plan = await self._plan(selection)
         source, where = self._source(plan, selection)
         number = "entry.number" if plan.walk is not None else "item.number"
-        return await self._fetch(
-            Sql(
-                f"SELECT {columns.text} FROM {source} WHERE {where.text} AND {number} > %s "
-                f"ORDER BY {number} LIMIT %s",
-                (*columns.params, *where.params, after, limit),
-            )
+        return Sql(
+            f"SELECT {columns.text} FROM {source} WHERE {where.text} AND {number} > %s "
+            f"ORDER BY {number} LIMIT %s",
+            (*columns.params, *where.params, after, limit),
         )
 
     async def count(self, selection: Selection, count_only: bool) -> tuple[int, int]:

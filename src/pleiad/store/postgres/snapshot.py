@@ -7,7 +7,7 @@ other's writes. It begins by itself; writes of this server to the segment wait u
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import psycopg
@@ -31,10 +31,13 @@ class PostgresSnapshot:
         self,
         schema_name: str,
         connections: Connections,
+        missing: Callable[[], Awaitable[object]],
         row_of: Callable[[Sequence[Any]], Row] = row_of,
     ) -> None:
+        """`missing` is called where there are no tables: it fails unless the segment was not made yet."""
         self._schema = schema_name
         self._row_of = row_of
+        self._missing = missing
         self._connections = connections
         self.begun = asyncio.get_running_loop().create_task(self._begin())
         self.ended: asyncio.Task[None] | None = None
@@ -56,6 +59,7 @@ class PostgresSnapshot:
             await self._connections.give_back(connection)
             raise errors.UNAVAILABLE(reason="The store cannot be reached; nothing was changed.") from error
         await self._connections.give_back(connection)
+        await self._missing()
         return None
 
     async def read_many(self, keys: Sequence[ItemKey]) -> Sequence[Row | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pleiad.keys.range import EpkRange
 from pleiad.store.postgres.select import ROW
 
 READ = f"SELECT {ROW} FROM {{s}}.item AS item WHERE item.epk = %s AND item.id = %s"
@@ -15,6 +16,10 @@ FIND_MANY = f"SELECT {ROW} FROM {{s}}.item AS item WHERE item.number = ANY(%b::b
 SCAN = (
     f"SELECT {ROW} FROM {{s}}.item AS item WHERE item.number > %s AND (item.epk >= %s AND item.epk < %s) IS TRUE "
     "ORDER BY item.number LIMIT %s"
+)
+SCAN_BACK = (
+    f"SELECT {ROW} FROM {{s}}.item AS item WHERE item.number < %s AND (item.epk >= %s AND item.epk < %s) IS TRUE "
+    "ORDER BY item.number DESC LIMIT %s"
 )
 SCAN_KEY = (
     f"SELECT {ROW} FROM {{s}}.item AS item WHERE item.number = ANY(ARRAY("
@@ -147,3 +152,12 @@ REPEAT_VERSIONS = (
     "INSERT INTO {t}.version SELECT * FROM {s}.version WHERE lsn > %s AND epk >= %s AND epk < %s "
     "ON CONFLICT DO NOTHING"
 )
+
+
+def scan(span: EpkRange) -> str:
+    """The statement that reads a range in the order of document numbers.
+
+    The range of one key, or of one prefix of a key, is narrow: the key index finds its rows, and only their numbers
+    are sorted. A wide range is read in the order of the table.
+    """
+    return SCAN_KEY if span.min and span.max.startswith(span.min) else SCAN

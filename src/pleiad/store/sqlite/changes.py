@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from pleiad.keys.range import EpkRange
-from pleiad.store.rows import Mutation, PartitionWrite, Row, Version
+from pleiad.store.checksum import fields_checksum
+from pleiad.store.rows import Mutation, PartitionWrite, Row, Verb, Version
 from pleiad.store.sqlite.rows import ROW, VERSION, VERSION_CHECKSUM, checked_row, checked_version
-from pleiad.store.sqlite.select import Read
+
+if TYPE_CHECKING:
+    from pleiad.store.sqlite.reads import Read  # a file that is read is one that changes are written to
 
 _WINDOW_LSNS = 5_000
 _LSN_MAX = 2**63 - 1
@@ -56,7 +59,7 @@ def _insert(values: str, source: str = "") -> str:
     return f"INSERT INTO version SELECT {_COLUMNS}, {VERSION_CHECKSUM} FROM (SELECT {named} {source})"
 
 
-_CREATED = _insert("?1 | ?2 | ?3 | 'create' | 0 | ?4 | ?5 | ?6 | ?7 | ?8 | 0 | 0 | NULL")
+_CREATED = f"INSERT INTO version VALUES({', '.join('?' * 14)})"
 _REPLACED = _insert(
     "?1 | ?2 | ?3 | 'replace' | 0 | ?4 | number | ?6 | ?7 + size_bytes | ?8 | lsn | ts | body",
     "FROM item WHERE number = ?5",
@@ -186,11 +189,18 @@ class VersionLog:
         self, write: PartitionWrite, mutation: Mutation, body: bytes, lsn: int, number: int, is_new: bool
     ) -> None:
         """Remembers a row that is about to be inserted or overwritten with a body in its stored form."""
-        place = (lsn, mutation.epk, self._position, write.now, number)
-        self._execute(
-            _CREATED if is_new else _REPLACED, (*place, mutation.id_after, mutation.size_bytes, body)
-        )
+        id, size_bytes, position = mutation.id_after, mutation.size_bytes, self._position
         self._position += 1
+        if is_new:
+            # There is no old image to copy, so all of it is known here, its checksum too.
+            version = (
+                *(lsn, mutation.epk, position, Verb.CREATE.value, 0, write.now, number, id, size_bytes, body),
+                *(0, 0, None),
+            )
+            self._execute(_CREATED, (*version, fields_checksum(*version)))
+        else:
+            place = (lsn, mutation.epk, position, write.now, number)
+            self._execute(_REPLACED, (*place, id, size_bytes, body))
 
     def note_removal(self, write: PartitionWrite, number: int, lsn: int, is_expiry: bool) -> None:
         """Remembers a row that is about to be deleted."""

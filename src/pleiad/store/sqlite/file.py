@@ -29,34 +29,33 @@ import apsw
 
 from pleiad import errors
 from pleiad.errors import PleiadError
-from pleiad.store.commits import CommitCounts
+from pleiad.store.commits import NOTED_MAX, CommitCounts
 from pleiad.store.index_use import IndexSettings, PathUses
-from pleiad.store.problems import OUT_OF_SERVICE
 from pleiad.store.rows import Outcome, PartitionWrite
 from pleiad.store.segments import SegmentDroppedError, SegmentOutOfServiceError
-from pleiad.store.sqlite import schema
-from pleiad.store.sqlite.failure import READ_FAILURES, damage_of, is_disk
+from pleiad.store.sqlite import schema, statements
+from pleiad.store.sqlite.failure import READ_FAILURES
 from pleiad.store.sqlite.file_system import UnsyncedError
 from pleiad.store.sqlite.kept_rows import KeptBytes
-from pleiad.store.sqlite.open_file import OpenFile, load_counters, open_file
+from pleiad.store.sqlite.open_file import OpenFile, open_file
 from pleiad.store.sqlite.path_index import PathIndexes, Step
-from pleiad.store.sqlite.reads import SegmentReads
+from pleiad.store.sqlite.recovery import SegmentRecovery, Waiter, refuse
 from pleiad.store.sqlite.registry import Registry
 from pleiad.store.sqlite.rounds import Commit, CommitRounds, Member
 from pleiad.store.sqlite.threads import DiskThreads
+from pleiad.store.sqlite.wal import PAGES_WRITTEN
 
 _log = logging.getLogger(__name__)
 
 _UNSYNCED = "The disk did not confirm the write: it may have taken place or not."
 
-_Waiter = tuple[PartitionWrite, "asyncio.Future[Sequence[Outcome]]"]
 _Answer = TypeVar("_Answer")
 Ended = Callable[[BaseException | None], None]
 Opened = Callable[["SegmentFile"], None]
 """What the store wants to be told when a segment has opened its file."""
 
 
-class SegmentFile(SegmentReads, Member):
+class SegmentFile(SegmentRecovery, Member):
     """A file that is opened on first use, and the writes that wait for it."""
 
     def __init__(
@@ -71,19 +70,13 @@ class SegmentFile(SegmentReads, Member):
         registry: Registry,
         kept_bytes: KeptBytes,
     ) -> None:
-        super().__init__(kept_bytes)
+        super().__init__(path.stem, registry, kept_bytes)
         self._path = path
-        self.name = path.stem
-        self._registry = registry
-        self._is_out_of_service = False
         self._commits = commits
         self._opened = opened
         self._threads = threads
         self._rounds = rounds
         self._durable = durable
-        self._waiting: list[_Waiter] = []
-        self._alone: list[_Waiter] = []
-        self._busy = False
         self._scheduled = False
         self._jobs: list[tuple[Step, Ended]] = []
         self._idle: asyncio.Future[None] | None = None
@@ -210,13 +203,13 @@ class SegmentFile(SegmentReads, Member):
         self._check_usable()
         future: asyncio.Future[Sequence[Outcome]] = asyncio.get_running_loop().create_future()
         self._waiting.append((write, future))
-        self._wake()
+        self._wake(write.is_alone)
         return future
 
-    def _wake(self) -> None:
+    def _wake(self, is_alone: bool = False) -> None:
         if not self._busy and not self._scheduled:
             self._scheduled = True
-            self._rounds.join(self)
+            self._rounds.join(self, is_alone)
 
     def begin_commit(self, may_share: bool) -> Commit | None:
         self._scheduled = False
@@ -231,15 +224,17 @@ class SegmentFile(SegmentReads, Member):
             waiters, self._waiting = self._waiting, []
         self._busy = True
         self._began_at = perf_counter()
-        self._kept.begin([write for write, _ in waiters])
         try:
-            file = self._open()
+            file = self._file or self._open()
             # What others copy into their files must not be lost here when it is kept there.
-            file.sync_by_commit(not may_share or self.is_tracked)
-            answers = file.apply(
-                [write for write, _ in waiters], self._registry.generation, self._wants_age_index
-            )
-            self._wants_age_index = False
+            if may_share or not file.is_synced_by_commit:
+                file.sync_by_commit(not may_share or self.is_tracked)
+            answers = file.applier.begin(file.counters, [write for write, _ in waiters])
+            if self._wants_age_index:
+                file.writer.execute(statements.AGE_INDEX)
+                self._wants_age_index = False
+            if file.generation < self._registry.generation:
+                file.note_generation(self._registry.generation)
             if not file.is_synced_by_commit:
                 self._hold_snapshot(file)
         except Exception as error:
@@ -262,83 +257,11 @@ class SegmentFile(SegmentReads, Member):
             self._registry.note_made(self.name)
             file.is_noted = True
 
-    def _recover(self) -> None:
-        """After a failed group: rolls it back; a file that cannot even do that is opened anew on its next use."""
-        self._kept.end()
-        self._kept.clear()
-        file = self._file
-        if file is None:
-            return
-        try:
-            if file.writer.in_transaction:
-                file.writer.execute("ROLLBACK")
-            file.applier.rolled_back()
-            file.generation = 0
-            self._reload_counters(file)
-        except Exception as error:
-            if not self._examine(error):
-                _log.exception("segment %s could not roll back and is closed", self.name)
-            self._abandon(file)
-
-    def _abandon(self, file: OpenFile) -> None:
-        """Lets go of a file that cannot be closed in an orderly way."""
-        self._file = None
-        self._kept.clear()
-        self._in_snapshot = False
-        for connection in (*file.spare, file.reader, file.writer):
-            with contextlib.suppress(apsw.Error):
-                connection.close(True)
-
-    # -- damage --------------------------------------------------------------------------------
-
-    def _examine(self, error: BaseException, is_read: bool = False) -> bool:
-        """Takes the segment out of service if a failure tells of damage; whether it does."""
-        damage = damage_of(error, is_read)
-        if damage is not None:
-            self.take_out_of_service(damage)
-        return damage is not None
-
-    def _failure(self, error: BaseException, is_read: bool = False) -> BaseException:
-        """What the caller is told of a failure."""
-        if self._examine(error, is_read):
-            return SegmentOutOfServiceError()
-        if is_disk(error) and not is_read:
-            self._registry.disk.failed(f"the disk takes no writes: {error}")
-            return errors.STORE_FULL()
-        return error
-
-    def _read_failure(self, error: BaseException) -> BaseException:
-        """What the caller is told of a failure to read."""
-        failure = self._failure(error, is_read=True)
-        if isinstance(failure, apsw.Error) and not isinstance(failure, apsw.SQLError):
-            _log.error("segment %s could not be read: %s", self.name, error)
-            return errors.UNAVAILABLE(reason="The store could not read; nothing was changed.")
-        return failure
-
-    def take_out_of_service(self, reason: str) -> None:
-        """Answers nothing from now on, and lets the operator know why."""
-        if self._is_out_of_service:
-            return
-        self._is_out_of_service = True
-        self._registry.problems.report(
-            OUT_OF_SERVICE,
-            self.name,
-            f"segment {self.name} is out of service: {reason}. Stop the server, look with `pleiad check`, and put the "
-            "file of a backup in its place",
-        )
-        _refuse([*self._waiting, *self._alone], SegmentOutOfServiceError())
-        self._waiting, self._alone = [], []
-        file, self._file = self._file, None
-        self._in_snapshot = False
-        self._kept.clear()
-        if file is not None and not self._busy:
-            self._abandon(file)
-
     def _committed(
         self,
         file: OpenFile,
-        waiters: list[_Waiter],
-        answers: list[list[Outcome]],
+        waiters: list[Waiter],
+        answers: list[Sequence[Outcome]],
         error: BaseException | None,
     ) -> None:
         # Whoever learns of this commit must see it in the next read.
@@ -351,16 +274,19 @@ class SegmentFile(SegmentReads, Member):
             self._recover()
             self._fail(waiters, error)
             return
-        self._commits.note(len(waiters), perf_counter() - self._began_at)
+        self._commits.noted.append((len(waiters), perf_counter() - self._began_at))
+        if len(self._commits.noted) >= NOTED_MAX:
+            self._commits.count()
         if self._registry.disk.is_on:
             self._registry.disk.recovered()
-        self._kept.end()
+        if self._kept.is_changing:
+            self._kept.end()
         for (_, future), outcomes in zip(waiters, answers, strict=True):
             if not future.done():
                 future.set_result(outcomes)
         self._continue(file)
 
-    def _fail(self, waiters: list[_Waiter], error: BaseException) -> None:
+    def _fail(self, waiters: list[Waiter], error: BaseException) -> None:
         """Answers a group that was rolled back; a group of several is tried again one by one."""
         if len(waiters) > 1:
             self._alone = waiters[::-1]
@@ -370,13 +296,13 @@ class SegmentFile(SegmentReads, Member):
         if not isinstance(failure, PleiadError):
             _log.error("a write to segment %s was rolled back: %s", self.name, error, exc_info=error)
             failure = errors.UNAVAILABLE(reason="The store could not write; nothing was changed.")
-        _refuse(waiters, failure)
+        refuse(waiters, failure)
         self._next()
 
-    def _lose_sight(self, waiters: list[_Waiter], error: UnsyncedError) -> None:
+    def _lose_sight(self, waiters: list[Waiter], error: UnsyncedError) -> None:
         """Answers a group that may be on disk or not; the file is closed, which copies the log into it and syncs it."""
         self._registry.disk.failed(f"the disk does not tell whether it has what was written: {error}")
-        _refuse(waiters, errors.REQUEST_TIMEOUT(reason=_UNSYNCED))
+        refuse(waiters, errors.REQUEST_TIMEOUT(reason=_UNSYNCED))
         self._kept.end()
         try:
             self.close_file()
@@ -386,7 +312,9 @@ class SegmentFile(SegmentReads, Member):
 
     def _continue(self, file: OpenFile) -> None:
         """After a group: keep the log short, then take the writes that arrived meanwhile."""
-        if not file.log.is_long or self.is_log_held or file.log.keep_short(self._next, self._settle):
+        log = file.log
+        log.pages_written = file.writer.status(PAGES_WRITTEN)[0]
+        if log.pages_written < log.pages_due or self.is_log_held or log.keep_short(self._next, self._settle):
             self._next()
 
     def _next(self) -> None:
@@ -445,7 +373,9 @@ class SegmentFile(SegmentReads, Member):
         if self._file is not None:
             return self._file
         self._check_usable()
-        file = open_file(self._path, self._registry, self._durable, self._threads, self._indexes_of)
+        file = open_file(
+            self._path, self._registry, self._durable, self._threads, self._indexes_of, self._kept
+        )
         self._file = file
         self._opened(self)
         if file.indexes.has_work:
@@ -461,9 +391,6 @@ class SegmentFile(SegmentReads, Member):
 
     def _count_items(self) -> int:
         return sum(counters.items for counters in self._file.counters.values()) if self._file else 0
-
-    def _reload_counters(self, file: OpenFile) -> None:
-        file.counters = load_counters(file.writer)
 
     def close_file(self) -> None:
         """Closes the connections of an idle segment; it opens again on its next use."""
@@ -491,10 +418,3 @@ class SegmentFile(SegmentReads, Member):
         self.close_file()
         for suffix in ("", "-wal", "-shm"):
             Path(f"{self._path}{suffix}").unlink(missing_ok=True)
-
-
-def _refuse(waiters: list[_Waiter], failure: BaseException) -> None:
-    """Answers writes that did not take place, or that nobody knows of."""
-    for _, future in waiters:
-        if not future.done():
-            future.set_exception(failure)

@@ -1,8 +1,9 @@
-"""Rows that point reads have found, kept in memory until somebody changes them: the next read needs no statement.
+"""Rows that point reads and queries have found, kept in memory until somebody changes them: the next read needs no
+statement, and the next query none but that of its index.
 
 Invariants
-- What is kept is what is committed: before a group of writes begins, the rows it may change are forgotten, and none of
-  them is kept again until the group has ended. While a call has the writer connection to itself nothing is kept at all.
+- What is kept is what is committed: before a group of writes changes a row, it is forgotten, and not kept again until
+  the group has ended. While a call has the writer connection to itself nothing is kept at all.
 - A row is kept only after its checksum was found right, and a file that is closed keeps none.
 - All files of a store together keep about `KEPT_BYTES_MAX`; then rows that were read first are forgotten first, in the
   file that keeps most.
@@ -10,13 +11,12 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import islice
 
-from pleiad.store.rows import PartitionWrite, Row
+from pleiad.store.rows import Mutation, Row
 
 KEPT_BYTES_MAX = 32 * 1024 * 1024
-ROW_BYTES = 512
+ROW_BYTES = 600
 """What a row takes in memory beside its body."""
 _BODY_BYTES_MAX = 64 * 1024
 """Larger ones are not kept: a few of them would take the place of thousands."""
@@ -51,54 +51,57 @@ class KeptBytes:
 class KeptRows:
     """What one file keeps."""
 
-    __slots__ = ("_bytes", "_changing", "_is_off", "found", "size_bytes")
+    __slots__ = ("_bytes", "_changing", "_is_off", "found", "is_changing", "numbered", "size_bytes")
 
     def __init__(self, kept_bytes: KeptBytes) -> None:
         self._bytes = kept_bytes
         self.found: dict[_Key, Row] = {}
         """The rows by what names them, to be looked at by reads."""
+        self.numbered: dict[int, Row] = {}
+        """The same rows by their numbers, to be looked at by queries."""
         self.size_bytes = 0
+        self.is_changing = False
+        """Whether something is forgotten until `end`; an item that is new was never kept."""
         self._changing: set[_Key] = set()
         self._is_off = False
 
     def keep(self, key: _Key, row: Row) -> None:
         """Takes a row that was read just now, unless it is about to be changed."""
-        if self._is_off or key in self._changing or len(row.body) > _BODY_BYTES_MAX:
+        if self._is_off or key in self._changing or key in self.found or len(row.body) > _BODY_BYTES_MAX:
             return
         size_bytes = len(row.body) + ROW_BYTES
-        self.found[key] = row
+        self.found[key] = self.numbered[row.number] = row
         self.size_bytes += size_bytes
         self._bytes.add(self, size_bytes)
 
-    def begin(self, writes: Iterable[PartitionWrite]) -> None:
-        """A group of writes begins."""
-        changing = self._changing
-        for write in writes:
-            for mutation in write.mutations:
-                if mutation.unique_values:
-                    # It may remove another item too, which has expired and holds one of the values.
-                    self.begin_alone()
-                    return
-                changing.add((mutation.epk, mutation.id))
-                if mutation.new_id is not None:
-                    changing.add((mutation.epk, mutation.new_id))
-        for key in changing & self.found.keys():
-            self._forget(key)
+    def forget(self, mutation: Mutation) -> None:
+        """A mutation is about to change what may be kept: a row that it finds, or another one."""
+        if mutation.unique_values:
+            # It may remove another item too, which has expired and holds one of the values.
+            self.begin_alone()
+            return
+        self.is_changing = True
+        for id in (mutation.id, mutation.new_id):
+            if id is not None:
+                self._changing.add((mutation.epk, id))
+                if (mutation.epk, id) in self.found:
+                    self._forget((mutation.epk, id))
 
     def begin_alone(self) -> None:
         """Any row may be changed from now on."""
-        self._is_off = True
+        self._is_off = self.is_changing = True
         self.clear()
 
     def end(self) -> None:
         """What was begun has ended, and whoever reads from now on sees it."""
-        self._is_off = False
+        self._is_off = self.is_changing = False
         self._changing.clear()
 
     def clear(self) -> None:
         """Forgets all of them."""
         size_bytes, self.size_bytes = self.size_bytes, 0
         self.found.clear()
+        self.numbered.clear()
         self._bytes.take(self, size_bytes)
 
     def forget_oldest(self) -> None:
@@ -107,6 +110,8 @@ class KeptRows:
             self._forget(key)
 
     def _forget(self, key: _Key) -> None:
-        size_bytes = len(self.found.pop(key).body) + ROW_BYTES
+        row = self.found.pop(key)
+        del self.numbered[row.number]
+        size_bytes = len(row.body) + ROW_BYTES
         self.size_bytes -= size_bytes
         self._bytes.take(self, size_bytes)

@@ -6,7 +6,7 @@ savepoint; an atomic write of several mutations has one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,9 @@ from pleiad.store.rows import (
     Row,
     Verb,
 )
+from pleiad.store.sqlite import statements
 from pleiad.store.sqlite.changes import VersionLog
+from pleiad.store.sqlite.kept_rows import KeptRows
 from pleiad.store.sqlite.rows import ROW, checked_row, checksum_of, state_columns, stored_body
 
 SEQUENCE_BITS = 36
@@ -51,6 +53,8 @@ _LOGICAL_BYTES = "SELECT coalesce(sum(size_bytes), 0) FROM item WHERE epk = ?1"
 
 Execute = Callable[..., apsw.Cursor]
 _new = tuple.__new__
+_CREATE = Verb.CREATE
+_CREATED = Result.CREATED
 
 
 @dataclass(slots=True)
@@ -77,7 +81,9 @@ class Counters:
 
     def columns(self) -> tuple[int, ...]:
         """What is saved of them."""
-        return state_columns(self.state())
+        return state_columns(
+            self.partition, self.epoch, self.lsn, self.next_sequence, self.items, self.size_bytes
+        )
 
 
 @dataclass(slots=True)
@@ -96,10 +102,11 @@ class Watch:
 
 
 class Applier:
-    """Applies writes through one connection; the caller owns BEGIN and COMMIT."""
+    """Applies writes through one connection; the caller ends the transaction."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, kept: KeptRows) -> None:
         self._execute: Execute = connection.cursor().execute
+        self._kept = kept
         self._changes = connection.changes
         self._versions = VersionLog(self._execute)
         self.watch: Watch | None = None
@@ -111,7 +118,24 @@ class Applier:
         if self.watch is not None:
             self.watch.is_void = True
 
-    def apply(self, counters: Counters, write: PartitionWrite) -> list[Outcome]:
+    def begin(
+        self, counters_of: dict[int, Counters], writes: Iterable[PartitionWrite]
+    ) -> list[Sequence[Outcome]]:
+        """Begins a transaction and runs the statements of a group in it; on any surprise the caller rolls it back."""
+        self._execute("BEGIN IMMEDIATE")
+        answers: list[Sequence[Outcome]] = []
+        touched: dict[int, Counters] = {}
+        for write in writes:
+            counters = counters_of.get(write.partition)
+            if counters is None:
+                counters = counters_of[write.partition] = Counters(write.partition, write.epoch)
+            touched[write.partition] = counters
+            answers.append(self.apply(counters, write))
+        for counters in touched.values():
+            self._execute(statements.SAVE_COUNTERS, counters.columns())
+        return answers
+
+    def apply(self, counters: Counters, write: PartitionWrite) -> Sequence[Outcome]:
         """Applies the mutations of a write in order and tells how each ended."""
         if counters.epoch != write.epoch:
             return [Outcome(Result.GONE)] * len(write.mutations)
@@ -151,10 +175,11 @@ class Applier:
 
     def _mutate(self, counters: Counters, write: PartitionWrite, mutation: Mutation) -> Outcome:
         """Applies one mutation under the LSN after the counters', which its caller then raises."""
-        if mutation.verb is Verb.CREATE:
+        if mutation.verb is _CREATE:
             created = self._create(counters, write, mutation)
             if created is not None:
                 return created
+        self._kept.forget(mutation)
         old = self._find(mutation)
         if old is not None and is_expired(old.ts, old.ttl, write.default_ttl, write.now):
             self._expire(counters, write, old)
@@ -208,7 +233,7 @@ class Applier:
         counters.size_bytes = size_bytes
         if self.watch is not None:
             self.watch.note(mutation.epk, 1, mutation.size_bytes)
-        return Outcome(Result.CREATED, lsn, row)
+        return _new(Outcome, (_CREATED, lsn, row, None, 0))
 
     def _is_taken(self, counters: Counters, write: PartitionWrite, epk: bytes, id: str) -> bool:
         """Whether a live row has the id an item is to be renamed to."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from pleiad.store.rows import Outcome, PartitionWrite
 from pleiad.store.sqlite import directory, schema, statements
 from pleiad.store.sqlite.failure import ForeignFileError
+from pleiad.store.sqlite.kept_rows import KeptRows
 from pleiad.store.sqlite.mutate import Applier, Counters
 from pleiad.store.sqlite.path_index import PathIndexes
 from pleiad.store.sqlite.registry import Registry
@@ -48,28 +48,10 @@ class OpenFile:
             self.writer.execute(f"PRAGMA synchronous={'FULL' if is_on else 'NORMAL'}", can_cache=False)
             self.is_synced_by_commit = is_on
 
-    def apply(
-        self, writes: Sequence[PartitionWrite], generation: int, with_age_index: bool
-    ) -> list[list[Outcome]]:
-        """Begins a transaction and runs the statements of a group in it; on any surprise the caller rolls it back."""
-        execute = self.writer.execute
-        execute("BEGIN IMMEDIATE")
-        if with_age_index:
-            execute(statements.AGE_INDEX)
-        answers = []
-        touched: dict[int, Counters] = {}
-        for write in writes:
-            counters = self.counters.get(write.partition)
-            if counters is None:
-                counters = self.counters[write.partition] = Counters(write.partition, write.epoch)
-            touched[write.partition] = counters
-            answers.append(self.applier.apply(counters, write))
-        for counters in touched.values():
-            execute(statements.SAVE_COUNTERS, counters.columns())
-        if self.generation < generation:
-            self.generation = generation
-            execute(statements.SAVE_GENERATION, (generation,))
-        return answers
+    def note_generation(self, generation: int) -> None:
+        """Keeps in the open transaction which change of the catalog the file knows of."""
+        self.generation = generation
+        self.writer.execute(statements.SAVE_GENERATION, (generation,))
 
 
 def open_file(
@@ -78,6 +60,7 @@ def open_file(
     durable: bool,
     threads: DiskThreads,
     indexes_of: Callable[[apsw.Connection], PathIndexes],
+    kept: KeptRows,
 ) -> OpenFile:
     """Opens the file of a segment; ForeignFileError or SchemaError when it is not what was there, or not for us."""
     if registry.is_made(path.stem) and directory.read_header(path) is None:
@@ -90,7 +73,7 @@ def open_file(
         return OpenFile(
             writer,
             reader,
-            Applier(writer),
+            Applier(writer, kept),
             load_counters(writer),
             indexes_of(writer),
             reader.cursor().execute,

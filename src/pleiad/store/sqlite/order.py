@@ -7,21 +7,24 @@ Both give the same order: type rank, value, document number, the whole turned ro
 from __future__ import annotations
 
 import asyncio
+from functools import lru_cache
 from typing import Any
 
 import apsw
 
+from pleiad.keys.range import WHOLE
 from pleiad.store.path_index import State
 from pleiad.store.predicate import RANK_NUMBER, RANK_STRING, ROW_COLUMNS, merged_selection
 from pleiad.store.rows import Row
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Predicate, Selection
 from pleiad.store.sqlite.json_sql import json_path, rank_of, value_of
 from pleiad.store.sqlite.path_index import SqliteIndex
-from pleiad.store.sqlite.predicate_sql import Entries, Place, Sql, all_of, entries
+from pleiad.store.sqlite.predicate_sql import ALWAYS, Entries, Place, Sql, all_of, entries
+from pleiad.store.sqlite.reads import Read
 from pleiad.store.sqlite.rows import ROW, ROW_COLUMNS_COUNT, checked_row
 from pleiad.store.sqlite.select import (
     PIECE_ENTRIES,
-    Read,
+    ROWS_KEPT_MAX,
     RowPlan,
     plan_rows,
     predicate_conditions,
@@ -34,6 +37,8 @@ async def ordered(
 ) -> list[tuple[Row, OrderPosition]] | None:
     """Rows of a selection in the order of a path behind a position; None when the path has no ready index."""
     selection = merged_selection(selection)
+    if (rows := ordered_at_once(read, selection, order, after, limit)) is not None:
+        return rows
     reading = read()
     if reading is None:
         return []
@@ -44,6 +49,46 @@ async def ordered(
     if plan.few is not None:
         return _sort_few(reading.connection, selection, plan, plan.few, order, after, limit)
     return await _walk(read, selection, index, order, after, limit)
+
+
+def ordered_at_once(
+    read: Read, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int
+) -> list[tuple[Row, OrderPosition]] | None:
+    """The same where a few entries of the index, one after the other, are the rows; None for all others."""
+    if limit > ROWS_KEPT_MAX:
+        return None
+    reading = read()
+    index = None if reading is None else reading.indexes.ready(IndexedPath(order.path))
+    if reading is None or index is None:
+        return None
+    bound, rest = _order_bound(selection.predicates, order.path)
+    has_tests = selection.span != WHOLE or selection.default_ttl is not None
+    if rest or (has_tests and row_conditions(reading.connection, selection)):
+        return None
+    behind = _behind(bound, None if after is None else _place(after), order)
+    places: Any = reading.execute(
+        _entries_text(index.id, behind.text, order.descending), (*behind.params, limit)
+    ).fetchall()
+    rows = reading.rows([number for _, _, number in places])
+    return [(row, OrderPosition(*place)) for row, place in zip(rows, places, strict=True)]
+
+
+@lru_cache(maxsize=256)
+def _entries_text(id: int, where: str, is_falling: bool) -> str:
+    direction = "DESC" if is_falling else "ASC"
+    return (
+        f"SELECT rank, value, number FROM path_{id} WHERE {where} "
+        f"ORDER BY rank {direction}, value {direction}, number {direction} LIMIT ?"
+    )
+
+
+def _behind(bound: Entries | None, place: Place | None, order: PathOrder) -> Sql:
+    """The entries of an index behind a place, of those that a predicate leaves."""
+    if place is None:
+        return bound.where if bound is not None else ALWAYS
+    if bound is not None:
+        return bound.behind(place, order.descending)
+    return Sql(f"(rank, value, number) {'<' if order.descending else '>'} (?, ?, ?)", place)
 
 
 def _place(position: OrderPosition) -> Place:
@@ -110,7 +155,7 @@ async def _walk(
     limit: int,
 ) -> list[tuple[Row, OrderPosition]] | None:
     """Goes along the index in pieces until enough rows are found."""
-    direction, operator = ("DESC", "<") if order.descending else ("ASC", ">")
+    direction = "DESC" if order.descending else "ASC"
     by_place = f"ORDER BY rank {direction}, value {direction}, number {direction}"
     bound, rest = _order_bound(selection.predicates, order.path)
     rest_tests = predicate_conditions(rest)
@@ -121,12 +166,7 @@ async def _walk(
         if reading is None or index.state is not State.READY:
             return None
         connection = reading.connection
-        if place is None:
-            behind = bound.where if bound is not None else Sql("1")
-        elif bound is not None:
-            behind = bound.behind(place, order.descending)
-        else:
-            behind = Sql(f"(rank, value, number) {operator} (?, ?, ?)", place)
+        behind = _behind(bound, place, order)
         tests = [*row_conditions(connection, selection), *rest_tests]
         entries_max = max(PIECE_ENTRIES, limit) if tests else limit - len(rows)
         among = (

@@ -1,4 +1,4 @@
-"""Reads of one row: each is one statement on the event loop, in a snapshot that all reads of a turn of the loop share.
+"""Reads on the event loop, in a snapshot that all reads of a turn of the loop share; one row is one statement.
 
 A row that was read before and not changed since is given out without a statement (`kept_rows`).
 
@@ -12,14 +12,43 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import apsw
 
 from pleiad.store.rows import Row
 from pleiad.store.sqlite import statements
 from pleiad.store.sqlite.failure import READ_FAILURES
 from pleiad.store.sqlite.kept_rows import KeptBytes, KeptRows
 from pleiad.store.sqlite.open_file import OpenFile
+from pleiad.store.sqlite.path_index import PathIndexes
 from pleiad.store.sqlite.rows import checked_row
+
+
+class Reading(NamedTuple):
+    """A connection with a snapshot that lasts for this turn of the loop, the indexes of the file, and its kept rows."""
+
+    connection: apsw.Connection
+    indexes: PathIndexes
+    execute: Callable[..., apsw.Cursor]
+    """Runs a statement on a cursor that is kept; whoever calls it takes all rows at once."""
+    kept: KeptRows
+
+    def rows(self, numbers: Iterable[int]) -> list[Row]:
+        """The rows with some document numbers that the snapshot has; what is read of them is kept."""
+        kept, rows = self.kept.numbered, []
+        for number in numbers:
+            row = kept.get(number)
+            if row is None:
+                row = checked_row(self.execute(statements.FIND, (number,)).get)
+                self.kept.keep((row.epk, row.id), row)
+            rows.append(row)
+        return rows
+
+
+Read = Callable[[], Reading | None]
+"""Begins reading; None while the segment has no file."""
 
 
 class SegmentReads(ABC):
@@ -61,6 +90,14 @@ class SegmentReads(ABC):
 
     async def read(self, epk: bytes, id: str) -> Row | None:
         return self.read_at_once(epk, id)
+
+    def _reading(self) -> Reading | None:
+        file = self._file or self._open_existing()
+        if file is None:
+            return None
+        if not self._in_snapshot:
+            self._begin_snapshot(file)
+        return Reading(file.reader, file.indexes, file.read, self._kept)
 
     def _begin_snapshot(self, file: OpenFile) -> None:
         """Lets all reads of this turn of the loop share one snapshot: each of its own would lock the file twice."""

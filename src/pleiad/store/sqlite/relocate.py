@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +100,7 @@ class HalfCount:
 
 def save(writer: apsw.Connection, state: PartitionState) -> None:
     """Writes the counters of a partition."""
-    writer.execute(statements.SAVE_COUNTERS, state_columns(state))
+    writer.execute(statements.SAVE_COUNTERS, state_columns(*astuple(state)))
 
 
 def reopen(writer: apsw.Connection, partition: int, epoch: int) -> PartitionState:

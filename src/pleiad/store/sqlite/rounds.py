@@ -2,7 +2,7 @@
 
 Segments that ask while a round waits for the disk take part in the next one, so one call in a disk thread serves all of
 them, and as many writes share a round over many segments as in one. A store that does not sync needs no thread: it
-commits at once.
+commits at once. So does one that syncs, where nobody else asks for anything and that is the quicker way.
 
 A round of one or two files has each of them synced by its own COMMIT. In a round of more, the COMMITs may sync nothing
 and one call syncs the file system, where that is known to sync as `fsync` does. That call waits also for what others
@@ -32,7 +32,11 @@ SHARED_FILES_MIN = 3
 """From this many files on, one sync of the file system may be cheaper than one for each of them."""
 _DEARER_WAY_ROUNDS = 32
 """So often the way that was dearer is gone again, to see whether it still is."""
+_LOOP_TRIAL_COMMITS = 256
+"""The same of a commit on the loop or in a thread, where the dearer way may take many times as long."""
 _NEWEST_SHARE = 1 / 8
+LOOP_SECONDS_MAX = 0.002
+"""How long the loop may wait for the disk: less than anybody notices who comes meanwhile."""
 
 
 class Commit(NamedTuple):
@@ -54,12 +58,36 @@ class Member(ABC):
 
 
 class SyncCosts:
-    """What rounds took lately: a file that is synced alone, and all files together."""
+    """What commits took lately: a file that is synced alone, and all files together; one file on the loop, and by way
+    of a thread. On a machine with other work the scheduler lets a thread that only waits for the disk go on sooner than
+    the loop, which has used its time; on one without it a thread is two switches more."""
 
     def __init__(self) -> None:
+        self._thread_seconds: float | None = None
+        self._loop_seconds: float | None = None
+        self._loop_choices = 0
         self._alone_seconds: float | None = None
         self._together_seconds: float | None = None
         self._choices = 0
+
+    def loop_pays(self) -> bool:
+        """Whether one file should be committed on the loop, which has nothing else to do, and not in a thread."""
+        thread, loop = self._thread_seconds, self._loop_seconds
+        if thread is None or thread > LOOP_SECONDS_MAX:
+            return False
+        if loop is None:
+            return True
+        self._loop_choices += 1
+        is_trial = self._loop_choices % _LOOP_TRIAL_COMMITS == 0
+        return (loop < thread) != is_trial
+
+    def note_loop(self, seconds: float) -> None:
+        """Takes how long the loop waited for a commit of one file."""
+        self._loop_seconds = _average(self._loop_seconds, seconds)
+
+    def note_thread(self, seconds: float) -> None:
+        """Takes how long it was until the loop heard of the end of such a commit in a thread."""
+        self._thread_seconds = _average(self._thread_seconds, seconds)
 
     def together_pays(self, files: int) -> bool:
         """Whether a round of so many files should sync them together."""
@@ -104,11 +132,26 @@ class CommitRounds:
         self._joined: list[Member] = []
         self._is_running = False
 
-    def join(self, member: Member) -> None:
-        """Has a member asked for its transaction when the next round begins."""
+    def join(self, member: Member, is_alone: bool = False) -> None:
+        """Has a member asked for its transaction when the next round begins; at once, where it keeps nobody waiting."""
+        if is_alone and not self._is_running and (not self._durable or self._costs.loop_pays()):
+            self._commit_on_loop(member)
+            return
         self._joined.append(member)
         if not self._is_running:
             self._schedule()
+
+    def _commit_on_loop(self, member: Member) -> None:
+        """A round of one member that is over when this returns."""
+        self._is_running = True
+        commit = _begun(member, False)
+        commits = [] if commit is None else [commit]
+        failures: list[BaseException | None] = []
+        began = time.perf_counter()
+        self._end_transactions(commits, failures)
+        if commits:
+            self._costs.note_loop(time.perf_counter() - began)
+        self._end(commits, failures)
 
     def _schedule(self) -> None:
         # One loop turn later, so that every request read in this turn shares the commit.
@@ -121,8 +164,9 @@ class CommitRounds:
         commits = [commit for member in members if (commit := _begun(member, may_share)) is not None]
         failures: list[BaseException | None] = []
         if commits and self._durable:
+            began = time.perf_counter()
             self._threads.run(
-                lambda: self._commit(commits, failures), lambda error: self._end(commits, failures)
+                lambda: self._commit(commits, failures), lambda _: self._heard(began, commits, failures)
             )
             return
         self._commit(commits, failures)
@@ -153,6 +197,12 @@ class CommitRounds:
             for index, commit in enumerate(commits):
                 if not commit.is_synced and failures[index] is None:
                     failures[index] = UnsyncedError(str(error))
+
+    def _heard(self, began: float, commits: list[Commit], failures: list[BaseException | None]) -> None:
+        """The loop hears of the end of a round in a thread."""
+        if len(commits) == 1:
+            self._costs.note_thread(time.perf_counter() - began)
+        self._end(commits, failures)
 
     def _end(self, commits: list[Commit], failures: list[BaseException | None]) -> None:
         for commit, failure in zip(commits, failures, strict=True):

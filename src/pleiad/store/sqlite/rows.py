@@ -56,8 +56,8 @@ def checksum_of(row: Row, body: bytes) -> int:
 
 def stored_body(execute: Execute, body: bytes) -> bytes:
     """A body as it is stored: SQLite's own form of JSON."""
-    found: Any = execute("SELECT jsonb(?1)", (body.decode(),)).fetchone()
-    return bytes(found[0])
+    stored: Any = execute("SELECT jsonb(?1)", (body.decode(),)).get
+    return bytes(stored)
 
 
 def checked_state(columns: tuple[Any, ...]) -> PartitionState:
@@ -72,9 +72,8 @@ def checked_state(columns: tuple[Any, ...]) -> PartitionState:
     return PartitionState(*figures)
 
 
-def state_columns(state: PartitionState) -> tuple[int, ...]:
-    """The counters as columns, with their checksum."""
-    figures = (state.partition, state.epoch, state.lsn, state.next_sequence, state.items, state.size_bytes)
+def state_columns(*figures: int) -> tuple[int, ...]:
+    """The counters of a partition, in the order of STATE, with their checksum."""
     return (*figures, crc32(_pack_state(*figures)))
 
 

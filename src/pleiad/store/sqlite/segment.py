@@ -16,7 +16,7 @@ from pleiad import errors
 from pleiad.keys.range import EpkRange
 from pleiad.store.moves import CaughtUp, Division, Export, ExportMark, Totals, TotalsChange
 from pleiad.store.rows import Glance, ItemKey, LogicalPartition, PartitionState, Row, Version, WholeRow
-from pleiad.store.segments import Segment, SegmentDroppedError
+from pleiad.store.segments import WAIT, Segment, SegmentDroppedError, Waiting
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 from pleiad.store.sqlite import changes as changing
 from pleiad.store.sqlite import exchange, logical, relocate, schema, statements
@@ -87,6 +87,14 @@ class SqliteSegment(SegmentFile):
         if reading is None:
             return []
         found = reading.connection.execute(statements.scan(span), (after, span.min, span.max, limit))
+        return list(map(checked_row, found))
+
+    @guarded
+    async def scan_back(self, span: EpkRange, before: int, limit: int) -> Sequence[Row]:
+        reading = self._reading()
+        if reading is None:
+            return []
+        found = reading.connection.execute(statements.scan_back(span), (before, span.min, span.max, limit))
         return list(map(checked_row, found))
 
     @guarded
@@ -175,6 +183,22 @@ class SqliteSegment(SegmentFile):
     async def select(self, selection: Selection, after: int, limit: int) -> Sequence[Row]:
         return await selecting.select(self._reading, selection, after, limit)
 
+    def select_at_once(self, selection: Selection, limit: int) -> Sequence[Row] | Waiting:
+        try:
+            rows = selecting.select_at_once(self._reading, selection, limit)
+        except READ_FAILURES as error:
+            raise self._read_failure(error) from error
+        return WAIT if rows is None else rows
+
+    def ordered_at_once(
+        self, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int
+    ) -> Sequence[tuple[Row, OrderPosition]] | Waiting:
+        try:
+            rows = ordering.ordered_at_once(self._reading, selection, order, after, limit)
+        except READ_FAILURES as error:
+            raise self._read_failure(error) from error
+        return WAIT if rows is None else rows
+
     @guarded
     async def glance(
         self, selection: Selection, names: Sequence[str], after: int, limit: int
@@ -191,18 +215,10 @@ class SqliteSegment(SegmentFile):
     async def count(self, selection: Selection, count_only: bool = False) -> tuple[int, int]:
         return await selecting.count(self._reading, selection, count_only)
 
-    def _reading(self) -> selecting.Reading | None:
-        file = self._file or self._open_existing()
-        if file is None:
-            return None
-        if not self._in_snapshot:
-            self._begin_snapshot(file)
-        return selecting.Reading(file.reader, file.indexes, file.read)
-
     # -- path indexes --------------------------------------------------------------------------
 
     def note_use(self, paths: Iterable[IndexedPath], found: bool = False) -> None:
-        file = self._opened_existing()
+        file = self._file or self._opened_existing()
         if file is not None and file.indexes.count_use(paths, found):
             self._wake()
 

@@ -22,13 +22,14 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from pleiad.item.ttl import is_expired
 from pleiad.keys.range import WHOLE, EpkRange
 from pleiad.store.path_index import State
 from pleiad.store.predicate import ROW_COLUMNS, merged_selection
 from pleiad.store.rows import Glance, Row
 from pleiad.store.selection import IndexedPath, Predicate, Selection
 from pleiad.store.sqlite.json_sql import json_path
-from pleiad.store.sqlite.path_index import PathIndexes, SqliteIndex
+from pleiad.store.sqlite.path_index import SqliteIndex
 from pleiad.store.sqlite.predicate_sql import (
     Entries,
     Place,
@@ -38,6 +39,7 @@ from pleiad.store.sqlite.predicate_sql import (
     entries,
     entry_of,
 )
+from pleiad.store.sqlite.reads import Read, Reading
 from pleiad.store.sqlite.rows import ROW, checked_row
 from pleiad.store.sqlite.schema import has_age_index
 
@@ -48,7 +50,9 @@ _PIECE_SECONDS = 0.003
 """How long others wait for a piece of a scan, about."""
 _PIECE_GLANCES = 2_000
 PIECE_ENTRIES = 500
-_SHORT_ROWS_MAX = 1_000
+SHORT_ROWS_MAX = 1_000
+ROWS_KEPT_MAX = 200
+"""Rows that a query finds by an index are looked for among those that are kept, and kept, where they are no more."""
 _PIECE_ENTRIES_COUNTED = 20_000
 _ROWS_SCANNED_PER_LOOKUP = 10
 
@@ -57,19 +61,6 @@ _ENDS = "SELECT (SELECT min(epk) FROM item), (SELECT max(epk) FROM item)"
 _EXPIRED_OWN = "SELECT 1 FROM item WHERE ttl > 0 AND ts + ttl <= ? LIMIT 1"
 _EXPIRED_DEFAULT = "SELECT 1 FROM item INDEXED BY item_age WHERE ttl IS NULL AND ts <= ? LIMIT 1"
 _TOTALS = "SELECT coalesce(sum(items), 0), coalesce(sum(size_bytes), 0) FROM partition"
-
-
-class Reading(NamedTuple):
-    """A connection with a snapshot that lasts for this turn of the loop, and the indexes of the file."""
-
-    connection: apsw.Connection
-    indexes: PathIndexes
-    execute: Callable[..., apsw.Cursor]
-    """Runs a statement on a cursor that is kept; whoever calls it takes all rows at once."""
-
-
-Read = Callable[[], Reading | None]
-"""Begins reading; None while the segment has no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +81,9 @@ class RowPlan:
 
 async def select(read: Read, selection: Selection, after: int, limit: int) -> list[Row]:
     """Rows of a selection above a document number, in the order of their numbers."""
-    if (
-        len(selection.predicates) == 1
-        and (found_rows := _rows_of_one_value(read, selection, after, limit)) is not None
-    ):
-        return found_rows
+    rows = _rows_of_one_value(read, selection, after, limit)
+    if rows is not None:
+        return rows
     return await _found(read, selection, Sql(ROW), checked_row, after, limit)
 
 
@@ -132,13 +121,22 @@ async def _found(
     return rows
 
 
-def _rows_of_one_value(read: Read, selection: Selection, after: int, limit: int) -> list[Row] | None:
+def select_at_once(read: Read, selection: Selection, limit: int) -> list[Row] | None:
+    """The same from the first row on where they are few and fewer than the limit; None for all others."""
+    return _rows_of_one_value(read, selection, 0, limit, few_only=True)
+
+
+def _rows_of_one_value(
+    read: Read, selection: Selection, after: int, limit: int, few_only: bool = False
+) -> list[Row] | None:
     """The short way of the commonest selection: one path, one value, an index that has it. None for all others.
 
     The index holds the numbers of one value in order, so one statement reads on from the last one.
     """
+    if len(selection.predicates) != 1 or limit > SHORT_ROWS_MAX:
+        return None
     predicate = selection.predicates[0]
-    if predicate.one_of is None or len(predicate.one_of) != 1 or limit > _SHORT_ROWS_MAX:
+    if predicate.one_of is None or len(predicate.one_of) != 1:
         return None
     reading = read()
     index = None if reading is None else reading.indexes.ready(IndexedPath(predicate.path, predicate.element))
@@ -147,19 +145,42 @@ def _rows_of_one_value(read: Read, selection: Selection, after: int, limit: int)
         return None
     span, default_ttl = selection.span, selection.default_ttl
     is_whole = span.min == WHOLE.min and span.max == WHOLE.max
+    numbers: Any = reading.execute(
+        _numbers_text(index.id), (*entry, after, min(limit, ROWS_KEPT_MAX + 1))
+    ).fetchall()
+    if len(numbers) < min(limit, ROWS_KEPT_MAX + 1):
+        return _live(reading.rows([number for (number,) in numbers]), selection, is_whole)
+    if few_only:
+        return None
     bounds = () if is_whole else (span.min, span.max)
     age = () if default_ttl is None else (default_ttl, default_ttl, selection.now)
-    text = _one_value_text(index.table, not is_whole, default_ttl is not None)
+    text = _one_value_text(index.id, not is_whole, default_ttl is not None)
     found: Any = reading.execute(text, (*entry, after, *bounds, *age, limit)).fetchall()
     return list(map(checked_row, found))
 
 
+def _live(rows: list[Row], selection: Selection, is_whole: bool) -> list[Row]:
+    """The rows of a selection among those that satisfy its predicates."""
+    if not is_whole:
+        low, high = selection.span.min, selection.span.max
+        rows = [row for row in rows if low <= row.epk < high]
+    if selection.default_ttl is not None:
+        now, default_ttl = selection.now, selection.default_ttl
+        rows = [row for row in rows if not is_expired(row.ts, row.ttl, default_ttl, now)]
+    return rows
+
+
 @lru_cache(maxsize=256)
-def _one_value_text(table: str, has_bounds: bool, has_age: bool) -> str:
+def _numbers_text(id: int) -> str:
+    return f"SELECT number FROM path_{id} WHERE rank = ? AND value = ? AND number > ? ORDER BY number LIMIT ?"
+
+
+@lru_cache(maxsize=256)
+def _one_value_text(id: int, has_bounds: bool, has_age: bool) -> str:
     bounds = " AND epk >= ? AND epk < ?" if has_bounds else ""
     age = " AND (coalesce(ttl, ?) <= 0 OR ts + coalesce(ttl, ?) > ?)" if has_age else ""
     return (
-        f"SELECT {ROW} FROM {table} AS entry CROSS JOIN item ON item.number = entry.number WHERE rank = ? "
+        f"SELECT {ROW} FROM path_{id} AS entry CROSS JOIN item ON item.number = entry.number WHERE rank = ? "
         f"AND value = ? AND entry.number > ?{bounds}{age} ORDER BY entry.number LIMIT ?"
     )
 

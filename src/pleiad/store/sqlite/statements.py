@@ -12,6 +12,14 @@ SCAN_KEY = (
     f"SELECT {COLUMNS} FROM item WHERE number IN (SELECT number FROM item INDEXED BY item_key "
     "WHERE epk >= ?2 AND epk < ?3 AND number > ?1 ORDER BY number LIMIT ?4) ORDER BY number"
 )
+SCAN_BACK = (
+    f"SELECT {COLUMNS} FROM item NOT INDEXED WHERE number < ?1 AND epk >= ?2 AND epk < ?3 "
+    "ORDER BY number DESC LIMIT ?4"
+)
+SCAN_KEY_BACK = (
+    f"SELECT {COLUMNS} FROM item WHERE number IN (SELECT number FROM item INDEXED BY item_key "
+    "WHERE epk >= ?2 AND epk < ?3 AND number < ?1 ORDER BY number DESC LIMIT ?4) ORDER BY number DESC"
+)
 FIX_MOMENT = "SELECT 1 FROM partition LIMIT 1"
 STATE = f"SELECT {STATE_COLUMNS} FROM partition WHERE id = ?1"
 STATES = f"SELECT {STATE_COLUMNS} FROM partition"
@@ -44,4 +52,13 @@ def scan(span: EpkRange) -> str:
     The range of one key, or of one prefix of a key, is narrow: the key index finds its rows, and only their numbers
     are sorted. A wide range is read in the order of the table.
     """
-    return SCAN_KEY if span.min and span.max.startswith(span.min) else SCAN
+    return SCAN_KEY if _is_narrow(span) else SCAN
+
+
+def scan_back(span: EpkRange) -> str:
+    """The statement that reads a range against the order of document numbers."""
+    return SCAN_KEY_BACK if _is_narrow(span) else SCAN_BACK
+
+
+def _is_narrow(span: EpkRange) -> bool:
+    return bool(span.min) and span.max.startswith(span.min)

@@ -40,8 +40,9 @@ from pleiad.store.sqlite.scrub import Scrub
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.threads import DiskThreads
 
-# Seven file descriptors each at most, so all of them fit the common limit of 1,024 with room for connections.
 OPEN_SEGMENTS_MAX = 100
+DESCRIPTORS_OF_SEGMENT = 7
+"""How many descriptors an open segment has at most."""
 _DISK_THREADS = 4
 
 _DAMAGED = (
@@ -66,8 +67,11 @@ class SqliteStore:
         index_settings: IndexSettings = DEFAULT_INDEX_SETTINGS,
         threads: DiskThreads | None = None,
         allow_missing: bool = False,
+        open_segments_max: int = OPEN_SEGMENTS_MAX,
     ) -> None:
         """Opens a directory; with `allow_missing` also one that lacks something it held.
+
+        At most so many segments are open at once, but for those at work.
 
         StoreLockedError, SchemaError and MissingDataError say why it cannot be.
         """
@@ -96,6 +100,7 @@ class SqliteStore:
         self._kept_bytes = KeptBytes()
         self._segments: dict[str, SqliteSegment] = {}
         self._open: list[SegmentFile] = []
+        self._open_max = open_segments_max
         self._is_closed = False
 
     def _open_catalog(self, path: Path) -> tuple[apsw.Connection, Registry]:
@@ -215,7 +220,7 @@ class SqliteStore:
     def _note_opened(self, opened: SegmentFile) -> None:
         """Closes the files of idle segments beyond the limit, those opened first before the others."""
         self._open = [segment for segment in self._open if segment.is_open and segment is not opened]
-        for segment in self._open[: max(0, len(self._open) + 1 - OPEN_SEGMENTS_MAX)]:
+        for segment in self._open[: max(0, len(self._open) + 1 - self._open_max)]:
             if segment.is_idle and not segment.is_tracked:
                 segment.close_file()
         self._open.append(opened)

@@ -12,7 +12,8 @@ from azure.cosmos import ContainerProxy, CosmosClient, PartitionKey
 
 from pleiad.client.admin import Admin
 from pleiad.client.connection import Connection
-from pleiad.node import Node, Settings
+from pleiad.node import Node
+from pleiad.settings import Settings
 from pleiad.testing.start import RunningServer
 from tests.coroutines import LoopThread
 from tests.stores import StartServer, StoreOf

@@ -79,6 +79,8 @@ def test_a_report_is_also_a_page(admin: Admin, server: RunningServer, names: tup
         page = connection.request("GET", path, "advice", path, {})
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert b"With /user as key" in page.body
+    assert b"record those of the container" in page.body
+    assert b"--queries" not in page.body, "it speaks of no command line to who is at a page"
 
 
 def test_keys_and_growth_may_be_asked_for(admin: Admin, names: tuple[str, str]) -> None:
@@ -289,7 +291,7 @@ def test_time_and_memory_have_limits(run: Callable[..., Running], limits: Limits
 
 def test_without_the_extra_it_is_said_what_to_install(slow: Slow, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(advices, "_LIBRARY", "a_library_that_nobody_has")
-    assert "pip install 'pleiad[advise]'" in slow.admin.advice("shop", "a")["missing"]
+    assert "pip install numpy msgspec datasketches" in slow.admin.advice("shop", "a")["missing"]
     with pytest.raises(RequestRefusedError, match="pip install") as told:
         slow.admin.start_advice("shop", "a", {})
     assert told.value.status == 400

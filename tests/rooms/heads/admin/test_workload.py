@@ -6,7 +6,9 @@ import base64
 import io
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -15,11 +17,16 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from pleiad.client.admin import Admin, RequestRefusedError
 from pleiad.client.connection import Connection
+from pleiad.engine import items
+from pleiad.engine.container import Container
 from pleiad.engine.recording import Mode
+from pleiad.heads.nosql import point_create
 from pleiad.limits import KB, Limits
-from pleiad.node import Settings
+from pleiad.settings import Settings
+from pleiad.testing.start import RunningServer
 from pleiad.workload.record import Member, Operation, Request, read
 from tests.rooms.heads.admin.conftest import Running
+from tests.waiting import SECONDS_MAX, Latch
 
 _ARGUMENTS: Any = ["made"]
 _PROCEDURE = """
@@ -58,6 +65,38 @@ def test_nothing_is_recorded_before_it_is_switched_on(admin: Admin, container: C
         "lost": 0,
     }
     assert _recorded(admin, container) == []
+
+
+def test_a_create_that_began_before_it_is_switched_on_is_recorded_when_it_ends_after(
+    admin: Admin, server: RunningServer, container: ContainerProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, name = _names(container)
+    link = ("dbs", database, "colls", name)
+    headers = {"x-ms-documentdb-partitionkey": '["b"]', "Content-Type": "application/json"}
+    latch, is_at_work = Latch(), Event()
+
+    async def create_later(at: Container, raw: bytes, key: items.Key, _: bool) -> items.ItemAnswer:
+        is_at_work.set()
+        await latch.passed()
+        return await items.create(at, raw, key)
+
+    monkeypatch.setattr(point_create, "begin_create", create_later)
+    with ThreadPoolExecutor(1) as pool, Connection(server.endpoint, server.key) as connection:
+        body = b'{"id":"on its way","pk":"b"}'
+        created = pool.submit(connection.request, "POST", (*link, "docs"), "docs", link, headers, body)
+        assert is_at_work.wait(SECONDS_MAX)
+        admin.switch_workload(database, name, "values")
+        latch.open()
+        assert created.result().status == 201
+    (found,) = _recorded(admin, container)
+    assert (found.operation, found.status, found.id, found.key) == (
+        Operation.CREATE,
+        201,
+        "on its way",
+        ("b",),
+    )
+    assert found.charge > 0
+    assert found.bytes > 0
 
 
 @pytest.mark.every_store

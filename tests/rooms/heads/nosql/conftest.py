@@ -18,7 +18,8 @@ from urllib.parse import quote
 import pytest
 
 from attack.callers import signature, signed_parts
-from pleiad.node import Node, Settings
+from pleiad.node import Node
+from pleiad.settings import Settings
 from pleiad.testing.start import RunningServer
 from tests.coroutines import LoopThread
 from tests.stores import StartServer, StoreOf

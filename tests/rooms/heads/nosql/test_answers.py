@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pleiad.engine.engine import Engine
-from pleiad.node import Settings
+from pleiad.settings import Settings
 
 NUMBERS = {
     "0": "0", "-0": "0", "0.0": "0", "-0.0": "0", "-0e5": "0", "0E-3": "0", "1": "1", "1.0": "1", "-1.0": "-1",
@@ -383,4 +383,14 @@ def test_usage_of_a_container_is_told_when_asked_for(place: Any, wire: Any) -> N
     assert "x-ms-resource-usage" not in wire.send("GET", place.path).headers
     answer = wire.send("GET", place.path, headers={"x-ms-documentdb-populatequotainfo": "True"})
     assert "documentsCount=3;" in answer.headers["x-ms-resource-usage"]
-    assert "documentsCount=-1;" in answer.headers["x-ms-resource-quota"]
+    room = "documentSize=51200;documentsSize=52428800;documentsCount=-1;collectionSize=52428800;"
+    assert answer.headers["x-ms-resource-quota"].endswith(room)
+
+
+def test_a_failure_tells_how_long_it_took(place: Any, wire: Any) -> None:
+    missing = wire.send("GET", [*place.path, "docs", "none"], key=["a"])
+    nowhere = wire.send("GET", ["nothing"])
+    unsigned = wire.send("GET", place.path, headers={"authorization": "none"})
+    assert [missing.status, nowhere.status, unsigned.status] == [404, 404, 401]
+    for answer in (missing, nowhere, unsigned):
+        assert float(answer.headers["x-ms-request-duration-ms"]) >= 0

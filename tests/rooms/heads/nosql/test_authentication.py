@@ -21,7 +21,7 @@ from pleiad.errors import PleiadError
 from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.failures import CLOCK_SKEW
 from pleiad.limits import Limits
-from pleiad.node import Settings
+from pleiad.settings import Settings
 from tests.stores import StartServer
 from tests.waiting import SECONDS_MAX
 

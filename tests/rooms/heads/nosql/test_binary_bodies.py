@@ -11,7 +11,7 @@ import pytest
 
 from attack.hostile import binary
 from pleiad.limits import MB, Limits
-from pleiad.node import Settings
+from pleiad.settings import Settings
 from pleiad.wire.binary_json.read import to_value
 from pleiad.wire.binary_json.write import to_binary
 from pleiad.wire.hybridrow.recordio import read_rows, write_rows

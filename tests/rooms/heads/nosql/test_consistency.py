@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pleiad.engine.consistency import Consistency
-from pleiad.node import Settings
+from pleiad.settings import Settings
 
 LEVELS = list(Consistency)
 KEY = {"paths": ["/pk"], "kind": "Hash", "version": 2}

@@ -168,7 +168,7 @@ def answered(response: Response) -> ResponseFrame:
 
 def test_an_answer_without_anything_still_has_what_clients_want() -> None:
     form = FrameForm(RangeAddress("AAAA", "3"))
-    found = answered(form.failure(errors.ITEM_NOT_FOUND(id="i"), "activity"))
+    found = answered(form.failure(errors.ITEM_NOT_FOUND(id="i"), "activity", 0.0))
     tokens = found.tokens
     assert (found.status, tokens[ResponseToken.TRANSPORT_REQUEST_ID]) == (404, 7)
     assert (tokens[ResponseToken.LSN], tokens[ResponseToken.LOCAL_LSN]) == (1, 1)
@@ -192,7 +192,7 @@ def test_a_value_that_no_token_holds_is_refused_and_said_so(before: list[tuple[s
     assert fits.tokens[ResponseToken.CONTINUATION_TOKEN] == b"x" * 65_535
     with pytest.raises(PleiadError) as caught:
         form.of_pairs([*before, ("x-ms-continuation", "x" * 65_536)])
-    found = answered(form.failure(caught.value, "activity"))
+    found = answered(form.failure(caught.value, "activity", 0.0))
     assert found.status == 400
     assert b"no room in a frame of direct mode" in found.payload
     assert found.tokens[ResponseToken.TRANSPORT_REQUEST_ID] == 7

@@ -145,7 +145,8 @@ def test_an_item_answer_says_how_long_it_took_and_what_its_partition_holds(place
     for answer in (place.create({"id": "1", "pk": "a"}, ["a"]), place.read("1", ["a"])):
         assert float(answer.headers["x-ms-request-duration-ms"]) > 0
         assert "documentsCount=" in answer.headers["x-ms-resource-usage"]
-        assert "collectionSize=" in answer.headers["x-ms-resource-quota"]
+        room = "documentSize=51200;documentsSize=52428800;documentsCount=-1;collectionSize=52428800;"
+        assert answer.headers["x-ms-resource-quota"] == room
         assert int(answer.headers["x-ms-current-write-quorum"]) > 0
         assert int(answer.headers["x-ms-current-replica-set-size"]) > 0
 
@@ -200,3 +201,17 @@ def test_the_account_is_in_the_region_that_programs_for_the_emulator_name(wire: 
     account = wire.send("GET", []).json
     assert [each["name"] for each in account["writableLocations"]] == ["South Central US"]
     assert account["readableLocations"] == account["writableLocations"]
+
+
+def test_a_container_is_answered_with_the_session_that_begins_with_it(place: Any, wire: Any) -> None:
+    body = {"id": "fresh", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
+    path = ["dbs", place.database, "colls", "fresh"]
+    created = wire.send("POST", path[:-1], body).headers["x-ms-session-token"]
+    item = wire.send("POST", [*path, "docs"], {"id": "1", "pk": "a"}, key=["a"])
+    written = item.headers["x-ms-session-token"]
+    read = wire.send("GET", path).headers["x-ms-session-token"]
+    replaced = wire.send("PUT", path, body).headers["x-ms-session-token"]
+    assert created.startswith("0:")
+    assert created.endswith("#0")
+    assert [read, replaced] == [written, written]
+    assert written.rpartition("#")[0] == created.rpartition("#")[0]

@@ -19,7 +19,7 @@ import pytest
 
 from attack.callers import signature
 from pleiad.account.keys import EMULATOR_KEY
-from pleiad.node import Settings
+from pleiad.settings import Settings
 from tests.rooms.cli.test_serve import refused, serving
 from tests.rooms.heads.nosql.conftest import Wire
 from tests.waiting import SECONDS_MAX, wait_until

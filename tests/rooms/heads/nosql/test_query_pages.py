@@ -55,6 +55,12 @@ def test_a_last_page_that_is_exactly_full_is_followed_by_an_empty_one(filled: An
         assert all(float(answer.headers["x-ms-request-charge"]) >= 1 for answer in found)
 
 
+@pytest.mark.parametrize("text", ["SELECT TOP 0 * FROM c ORDER BY c.n", "SELECT TOP 0 VALUE AVG(c.n) FROM c"])
+def test_a_page_size_of_0_which_a_client_makes_of_top_0_is_no_size(filled: Any, text: str) -> None:
+    assert [answer.json["Documents"] for answer in pages(filled, text, 0)] == [[]]
+    assert len(pages(filled, "SELECT * FROM c", 0)[0].json["Documents"]) == 6
+
+
 def test_an_order_over_partitions_that_the_server_merges_ends_with_its_last_row(filled: Any) -> None:
     text = "SELECT VALUE c.id FROM c ORDER BY c.n"
     for size, counts in ((1, [1] * 6), (2, [2, 2, 2]), (6, [6]), (4, [4, 2]), (7, [6])):
@@ -140,3 +146,38 @@ def test_the_token_of_a_query_over_partitions_is_a_json_text_with_its_range(fill
         refused = filled.wire.send("POST", docs, {"query": text}, {**sent, "x-ms-continuation": changed})
         assert (refused.status, refused.json["code"]) == (400, "BadRequest")
         assert "Invalid Continuation Token" in refused.message
+
+
+@pytest.mark.parametrize(
+    ("text", "is_left"),
+    [
+        ("SELECT * FROM c", "False"),
+        ("SELECT VALUE c.id FROM c WHERE c.n > 1 ORDER BY c.n", "False"),
+        ("SELECT TOP 3 VALUE c.id FROM c", "False"),
+        ("SELECT VALUE c.id FROM c OFFSET 1 LIMIT 3", "False"),
+        ("SELECT DISTINCT VALUE c.n FROM c ORDER BY c.n", "True"),
+        ("SELECT VALUE COUNT(1) FROM c", "True"),
+        ("SELECT c.pk, SUM(c.n) AS n FROM c GROUP BY c.pk", "True"),
+    ],
+)
+def test_who_asks_one_partition_without_a_plan_is_told_whether_pages_are_left_to_merge(
+    filled: Any, text: str, is_left: str
+) -> None:
+    name, asked = "x-ms-cosmos-query-requiresdistribution", "x-ms-cosmos-query-optimisticdirectexecute"
+    sent = {**CROSS, "x-ms-max-item-count": "1", asked: "True"}
+    told = filled.wire.send("POST", [*filled.path, "docs"], {"query": text}, sent, key=["p0"])
+    assert (told.status, told.headers[name]) == (200, is_left)
+    plain = filled.wire.send("POST", [*filled.path, "docs"], {"query": text}, CROSS, key=["p0"])
+    assert name not in plain.headers
+
+
+def test_a_query_of_conflicts_names_a_range_a_key_or_all_partitions(filled: Any) -> None:
+    path, query, form = [*filled.path, "conflicts"], {"query": "SELECT * FROM c"}, CROSS["content-type"]
+    plain = {"content-type": form}
+    by_range = {**plain, "x-ms-documentdb-partitionkeyrangeid": "0"}
+    gone = {**plain, "x-ms-documentdb-partitionkeyrangeid": "99"}
+    assert filled.wire.send("POST", path, query, plain).status == 400
+    assert [filled.wire.send("POST", path, query, sent).status for sent in (CROSS, by_range)] == [200, 200]
+    assert filled.wire.send("POST", path, query, plain, key=["p0"]).status == 200
+    refused = filled.wire.send("POST", path, query, gone)
+    assert (refused.status, refused.substatus) == (410, 1002)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pleiad.node import Settings
+from pleiad.settings import Settings
 from tests.rooms.heads.nosql.conftest import Place, Wire
 
 ECHO = "function () { __.response.setBody(Array.prototype.slice.call(arguments)); }"

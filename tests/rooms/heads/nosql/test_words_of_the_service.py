@@ -50,7 +50,7 @@ def test_what_is_not_there_and_what_does_not_hold_have_the_service_s_words(place
     unmet = wire.send("PATCH", path, {"condition": "FROM c WHERE c.n = 1", **patch}, key=["a"])
     assert (unmet.status, "One of the specified pre-condition is not met" in unmet.message) == (412, True)
     large = b'{"id":"2","pk":"a","x":"' + b"x" * (2 * 1024 * 1024) + b'"}'
-    assert 'Message: {"Errors":["Request size is too large"]}' in place.create(large, ["a"]).message
+    assert 'Message: {"Errors":["Request size is too large"]}\r\n' in place.create(large, ["a"]).message
 
 
 def test_a_session_that_is_ahead_has_the_service_s_words(place: Any) -> None:
@@ -298,3 +298,8 @@ def test_links_are_left_out_for_those_who_do_not_want_them(place: Any) -> None:
     for answer in (place.create(item, ["a"], **headers), place.read("1", ["a"], **headers)):
         assert set(answer.json) == {"id", "pk", "text", "_rid", "_etag", "_ts"}
         assert answer.json["text"] == item["text"]
+
+
+def test_a_path_beneath_an_offer_is_a_bad_request(wire: Any) -> None:
+    answer = wire.send("PUT", ["offers", "offers", "abcd"], {"id": "abcd"})
+    assert (answer.status, "There is nothing beneath an offer." in answer.message) == (400, True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
 
 from pleiad.errors import PleiadError
+from pleiad.query.functions import strings
 from pleiad.query.functions.registry import TEXT_CHARS_MAX
 from pleiad.server.http.failures import status_of
 from pleiad.values.undefined import UNDEFINED
@@ -234,3 +236,34 @@ def test_no_function_builds_a_string_past_the_bound(call: Callable[..., Any]) ->
         with pytest.raises(PleiadError) as raised:
             call(name, *arguments)
         assert status_of(raised.value) == 400
+
+
+FROM_THE_RIGHT = ("LASTINDEXOF", "LASTSUBSTRINGBEFORE", "LASTSUBSTRINGAFTER", "LTRIM", "RTRIM", "TRIM")
+
+
+@pytest.mark.parametrize("name", FROM_THE_RIGHT)
+def test_long_texts_are_searched_and_trimmed_like_short_ones(
+    name: str, call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [*map("".join, product("ab", repeat=2)), "a", "b", "aba", "abab", "ba", "c"]
+    texts = [*map("".join, product("abc", repeat=4)), "", "ab" * 5, "aabb", "c" + "ab" * 3]
+    short = [call(name, text, part) for text in texts for part in parts]
+    monkeypatch.setattr(strings, "_AT_ONCE_PRODUCT", 0)
+    assert [call(name, text, part) for text in texts for part in parts] == short
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "found"),
+    [
+        ("LASTINDEXOF", "xy" + "x" * 400_000, -1),
+        ("LASTSUBSTRINGAFTER", "xy" + "x" * 400_000, U),
+        ("TRIM", "y" * 400_000 + "x", ""),
+    ],
+)
+def test_no_text_takes_the_product_of_two_lengths(
+    name: str, part: str, found: Any, call: Callable[..., Any]
+) -> None:
+    """As a product these take minutes of a processor, else a blink."""
+    began_at = time.process_time()
+    assert call(name, "x" * 1_000_000, part) == found
+    assert time.process_time() - began_at < 20

@@ -81,13 +81,16 @@ def _check(function: Function, arguments: list[Any]) -> None:
         assert function.family == "math"
 
 
+@pytest.mark.parametrize("examples", [15, pytest.param(400, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", sorted(REGISTRY))
-def test_a_function_answers_any_values_with_a_value_or_an_error_of_the_table(name: str) -> None:
+def test_a_function_answers_any_values_with_a_value_or_an_error_of_the_table(
+    name: str, examples: int
+) -> None:
     function = REGISTRY[name]
     most = function.min_args + VARIADIC_ARGS if function.max_args is None else function.max_args
 
     @settings(
-        max_examples=40,
+        max_examples=examples,
         deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),

@@ -22,7 +22,7 @@ async def execute(call: Call) -> Response:
     container = await container_of(call)
     raw, limits = call.request.body, call.limits
     is_atomic = call.flag(b"x-ms-cosmos-batch-atomic")
-    if is_atomic and len(raw) > limits.batch_bytes:
+    if len(raw) > limits.batch_bytes:
         raise errors.ITEM_TOO_LARGE(size=len(raw), limit=limits.batch_bytes)
     form = batch_rows if batch_rows.is_stream(raw) else batch_text
     entries = await form.read(raw, call.key, container, limits)

@@ -21,6 +21,7 @@ from pleiad.engine.container import Container
 from pleiad.errors import PleiadError
 from pleiad.heads.nosql.call import Call, Pairs
 from pleiad.heads.nosql.direct.place import Place
+from pleiad.heads.nosql.direct.replica_path import REPLICAS
 from pleiad.heads.nosql.failures import replica_message_of
 from pleiad.heads.nosql.render import failure_body, failure_pairs, partition_pairs
 from pleiad.partition.partition import Partition
@@ -101,23 +102,21 @@ _WRITERS: Mapping[str, Writer] = {
     "x-ms-documentdb-collection-index-transformation-progress": _number(
         Token.COLLECTION_UPDATE_PROGRESS, "I"
     ),
+    "x-ms-cosmos-query-requiresdistribution": _flag(Token.REQUIRES_DISTRIBUTION),
     "x-ms-share-throughput": _flag(Token.SHARE_THROUGHPUT),
 }
-_ONE_REPLICA = RESPONSE_TOKENS.write(
-    {Token.CURRENT_WRITE_QUORUM: 1, Token.CURRENT_REPLICA_SET_SIZE: 1, Token.NUMBER_OF_READ_REGIONS: 0}
+_REPLICA_SET = RESPONSE_TOKENS.write(
+    {Token.CURRENT_WRITE_QUORUM: 1, Token.CURRENT_REPLICA_SET_SIZE: len(REPLICAS)}
 )
+"""As many replicas as clients are told addresses of: they hold the two numbers against each other."""
+_ONE_REGION = RESPONSE_TOKENS.write({Token.NUMBER_OF_READ_REGIONS: 0})
 _NO_SUBSTATUS = RESPONSE_TOKENS.write({Token.SUB_STATUS: 0})
-_LSNS = (
-    Token.LSN,
-    Token.LOCAL_LSN,
-    Token.QUORUM_ACKED_LSN,
-    Token.QUORUM_ACKED_LOCAL_LSN,
-    Token.GLOBAL_COMMITTED_LSN,
-)
-_LSN_1, _LSN_2, _LSN_3, _LSN_4, _LSN_5 = map(_head, _LSNS)
+_LSN_1, _LSN_2, _LSN_3 = map(_head, (Token.LSN, Token.LOCAL_LSN, Token.GLOBAL_COMMITTED_LSN))
+_QUORUM_LSN_1, _QUORUM_LSN_2 = map(_head, (Token.QUORUM_ACKED_LSN, Token.QUORUM_ACKED_LOCAL_LSN))
 _CHARGE = _head(Token.REQUEST_CHARGE)
 _DURATION = _head(Token.BACKEND_REQUEST_DURATION_MILLISECONDS)
-_STANDING = struct.Struct("<" + "3sq" * len(_LSNS))
+_STANDING = struct.Struct("<3sq3sq3sq")
+_QUORUM = struct.Struct("<3sq3sq")
 _COST = struct.Struct("<3sd3sd")
 _ITEM_LSNS = struct.Struct("<3sq3sq")
 _ITEM_LSN, _ITEM_LOCAL_LSN = _head(Token.ITEM_LSN), _head(Token.ITEM_LOCAL_LSN)
@@ -159,22 +158,28 @@ class FrameForm(Place):
         return _items_tokens(container, partition, charge_ru, began_at) + _item_tokens(etag, item_lsn)
 
     def of_pairs(self, pairs: Pairs) -> bytes:
+        told, lsn = self._of_one_copy(pairs)
+        return told + _REPLICA_SET + _quorum(lsn)
+
+    def failure(self, error: PleiadError, activity_id: str, began_at: float) -> Response:
+        """A failure tells how far the replica itself is and, as on the service, nothing of the others."""
+        pairs = failure_pairs(error, activity_id, began_at)
+        told, _ = self._of_one_copy(pairs)
+        if _SUBSTATUS_HEADER not in dict(pairs):
+            told += _NO_SUBSTATUS
+        return Response(status_of(error), told, _failure_words(error, activity_id))
+
+    def _of_one_copy(self, pairs: Pairs) -> tuple[bytes, int]:
+        """What the replica that was asked tells of itself, and its LSN."""
         names = dict(pairs)
-        told = _ONE_REPLICA + _tokens(pairs)
+        told = _ONE_REGION + _tokens(pairs)
         lsn, partition, container = int(names.get(_LSN_HEADER, 0)), self.partition, self.container
         if _RANGE_HEADER not in names:
             told += _RANGE_ID(self.range_id.encode("latin-1") or _MASTER_RANGE)
         if partition is not None and container is not None and _SESSION_HEADER not in names:
             lsn = partition.lsn
             told += _SESSION_TOKEN(b"%d#%d" % (container.resource.number, lsn))
-        return told + _standing(lsn)
-
-    def failure(self, error: PleiadError, activity_id: str) -> Response:
-        pairs = failure_pairs(error, activity_id)
-        told = self.of_pairs(pairs)
-        if _SUBSTATUS_HEADER not in dict(pairs):
-            told += _NO_SUBSTATUS
-        return Response(status_of(error), told, _failure_words(error, activity_id))
+        return told + _standing(lsn), lsn
 
 
 def _failure_words(error: PleiadError, activity_id: str) -> bytes:
@@ -240,11 +245,21 @@ def _standing_tokens(
     range_id: str, size_bytes: int, items: int, path: str, rid: str, room_bytes: int, number: int, lsn: int
 ) -> bytes:
     """The tokens that are the same in all answers of a physical partition until something is written to it."""
-    told = _ONE_REPLICA + _tokens(partition_pairs(range_id, size_bytes, items, path, rid, room_bytes))
-    return told + _SESSION_TOKEN(b"%d#%d" % (number, lsn)) + _standing(lsn)
+    told = (
+        _REPLICA_SET
+        + _ONE_REGION
+        + _tokens(partition_pairs(range_id, size_bytes, items, path, rid, room_bytes))
+    )
+    return told + _SESSION_TOKEN(b"%d#%d" % (number, lsn)) + _standing(lsn) + _quorum(lsn)
 
 
 def _standing(lsn: int) -> bytes:
     """How far a physical partition is; never 0, for which clients would ask again."""
     lsn = lsn or 1
-    return _STANDING.pack(_LSN_1, lsn, _LSN_2, lsn, _LSN_3, lsn, _LSN_4, lsn, _LSN_5, lsn)
+    return _STANDING.pack(_LSN_1, lsn, _LSN_2, lsn, _LSN_3, lsn)
+
+
+def _quorum(lsn: int) -> bytes:
+    """How far a quorum of its replicas is: as far as the one copy that they all are."""
+    lsn = lsn or 1
+    return _QUORUM.pack(_QUORUM_LSN_1, lsn, _QUORUM_LSN_2, lsn)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from functools import partial
 from time import perf_counter
 from typing import Any, cast
@@ -50,7 +50,7 @@ class DirectHead:
             request = to_request(frame, facts.peer)
         except PleiadError as error:
             began_at = perf_counter()
-            told = form.failure(error, activity_id)
+            told = form.failure(error, activity_id, began_at)
             return answers.written(frame, self._desk.refused("metadata_read", began_at, told))
         response = self._head.answer(request, form, activity_id, form.check)
         return answers.written(frame, response) if isinstance(response, Response) else _later(frame, response)
@@ -89,11 +89,11 @@ class DirectHead:
         try:
             refusal = self._head.admit(to_request(frame, facts.peer), form, activity_id)
         except PleiadError as error:
-            refusal = form.failure(error, activity_id)
+            refusal = form.failure(error, activity_id, perf_counter())
         return None if refusal is None else answers.written(frame, refusal)
 
 
-async def _later(frame: Frame, response: Coroutine[Any, Any, Response]) -> bytes:
+async def _later(frame: Frame, response: Awaitable[Response]) -> bytes:
     return answers.written(frame, await response)
 
 

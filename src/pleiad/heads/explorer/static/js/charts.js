@@ -58,7 +58,11 @@ const niceStep = (value) => {
   const power = 10 ** Math.floor(Math.log10(Math.max(value, 1e-6)));
   return [1, 2, 5, 10].map((each) => each * power).find((each) => each >= value);
 };
-const tick = (value, format) => (value === 0 ? "0" : value >= 1000 ? `${+(value / 1000).toFixed(1)} k` : format(value));
+const tick = (value, by, format) => {
+  if (value === 0) return "0";
+  if (value >= 1000) return `${+(value / 1000).toFixed(1)} k`;
+  return by < 1 ? value.toFixed(Math.ceil(-Math.log10(by) - 1e-9)) : format(value);
+};
 
 // lines: [{values, kind, name, dash}]; all charts of a screen share their width and so their time axis and cursor.
 export function timeChart({
@@ -106,7 +110,7 @@ export function timeChart({
     { class: "chart", viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": text.chart.label(title, said) },
     Array.from({ length: Math.floor(top / by + 1e-6) + 1 }, (_, i) => by * i).map((value) => [
       s("line", { class: "grid-line", x1: left, x2: left + w, y1: y(value), y2: y(value) }),
-      s("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, tick(value, format)),
+      s("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, tick(value, by, format)),
     ]),
     [0, Math.round(last / 3), Math.round((2 * last) / 3), last].map((index) =>
       s(

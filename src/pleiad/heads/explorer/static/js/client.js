@@ -4,6 +4,8 @@ import { parse, stringify } from "./format.js";
 import { text } from "./texts.js";
 
 const VERSION = "2020-07-15";
+// What programs look for in a message, before what is said to people.
+const FOR_PROGRAMS = /^Resource Not Found\. Learn more: \S+ (?=\S)/;
 const RETRIES_MAX = 9;
 const RETRY_SECONDS_MAX = 30;
 
@@ -130,7 +132,9 @@ function failure(answer, said) {
   const header = (name) => Number(answer.headers.get(name) ?? 0);
   return new RequestFailed(answer.status, {
     code: body.code,
-    message: String(body.message ?? "").split("\r\nActivityId:")[0],
+    message: String(body.message ?? "")
+      .split("\r\nActivityId:")[0]
+      .replace(FOR_PROGRAMS, ""),
     body,
     substatus: header("x-ms-substatus"),
     retryAfterMs: Math.max(20, header("x-ms-retry-after-ms")),

@@ -8,7 +8,7 @@ import { text } from "../js/texts.js";
 import { faultNotes } from "./faults.js";
 
 const EVERY_MS = 10_000;
-const HOUR_MINUTES = 60;
+const SPANS_MINUTES = [60, 15, 5];
 const READS = new Set(["read", "feed", "changes"]),
   QUERIES = new Set(["query", "query_plan"]);
 const DASHES = ["", "dash", "dot", "dash"];
@@ -22,10 +22,10 @@ export const accountMetrics = (context) =>
   );
 
 function screen(context, ask, isContainer) {
-  const { at, scope, account } = context;
+  const { at, scope, account, explorer } = context;
   const slot = h("div", { class: "grid three charts" }),
     faults = h("div", { class: "stack" });
-  let minutes = HOUR_MINUTES;
+  let minutes = spanOf(explorer.overview.server?.uptimeSeconds);
   const draw = () =>
     load(
       slot,
@@ -57,12 +57,8 @@ function screen(context, ask, isContainer) {
         ),
       seg(
         text.metrics.time,
-        [
-          [60, text.metrics.minutes(60)],
-          [15, text.metrics.minutes(15)],
-          [5, text.metrics.minutes(5)],
-        ].map(([value, word]) => [String(value), word]),
-        "60",
+        SPANS_MINUTES.map((value) => [String(value), text.metrics.minutes(value)]),
+        String(minutes),
         (value) => {
           minutes = Number(value);
           draw();
@@ -75,6 +71,9 @@ function screen(context, ask, isContainer) {
     slot,
   );
 }
+
+// The shortest time that has all of a server which has just started; the longest when nothing is known of it.
+const spanOf = (upSeconds) => SPANS_MINUTES.findLast((minutes) => upSeconds <= minutes * 60) ?? SPANS_MINUTES[0];
 
 // One place a minute, the newest last; minutes that the server did not see stay empty.
 function byMinute(found, minutes) {
@@ -103,7 +102,7 @@ function charts(found, minutes, isContainer) {
   const sum = (each, isOf) =>
     Object.entries(each.requests).reduce((n, [operation, times]) => n + (isOf(operation) ? times : 0), 0);
   const last = found.minutes.at(-1),
-    one = (value) => (value < 10 ? value.toFixed(1) : count(value));
+    one = (value) => (value >= 10 ? count(value) : value === 0 || value >= 0.1 ? value.toFixed(1) : value.toPrecision(1));
   const partitions = isContainer
     ? [...new Set(found.minutes.flatMap((each) => Object.keys(each.busyPercent ?? {})))]
         .sort((a, b) => peak(b) - peak(a))

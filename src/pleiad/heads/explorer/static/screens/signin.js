@@ -26,6 +26,7 @@ export function signInScreen(enter, problem) {
     type: "password",
     "aria-invalid": problem?.status === 401 ? "true" : undefined,
     required: true,
+    autofocus: true,
   });
   const submit = h("button", { type: "submit", class: "button primary" }, text.signIn.action);
   const tryWith = async (credential) => {

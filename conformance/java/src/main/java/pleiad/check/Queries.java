@@ -44,6 +44,9 @@ final class Queries {
         queries.put("SELECT VALUE c.n FROM c WHERE c.n = 7", "[7]");
         queries.put("SELECT c.id, c.half FROM c WHERE c.n = 3", "[{'id':'q03','half':1.5}]");
         queries.put("SELECT TOP 3 VALUE c.n FROM c ORDER BY c.n DESC", "[59,58,57]");
+        // The client asks for pages of no item at all.
+        queries.put("SELECT TOP 0 VALUE c.n FROM c ORDER BY c.n", "[]");
+        queries.put("SELECT TOP 0 VALUE AVG(c.n) FROM c", "[]");
         queries.put("SELECT VALUE c.n FROM c ORDER BY c.n OFFSET 10 LIMIT 3", "[10,11,12]");
         queries.put("SELECT VALUE COUNT(1) FROM c", "[60]");
         // The client adds up what the partitions tell as doubles.
