@@ -28,7 +28,7 @@ from pleiad.index.policy import ELEMENT
 from pleiad.index.terms import TermCounter
 from pleiad.item import rid as rids
 from pleiad.item.body import load
-from pleiad.item.system import etag_template, item_template, link_of_container, lsn_of_etag
+from pleiad.item.system import etag_template, item_template, link_of_container, lsn_of_etag, shown_template
 from pleiad.item.ttl import is_expired, ttl_from
 from pleiad.keys.hash import V1_STRING_BYTES_MAX, epk
 from pleiad.keys.range import EpkRange, position, prefix_range
@@ -96,6 +96,7 @@ class Container:
         self._docs_link = f"{self.link}docs/"
         self._rid_prefix = rids.document_rid_prefix(database.number, resource.number)
         self._item_template = item_template(self._docs_link, resource.number)
+        self._shown_template = shown_template(self._docs_link)
         self._etag_template = etag_template(resource.number)
         self.adopt(resource, database)
 
@@ -358,6 +359,15 @@ class Container:
         return self._item_template % (
             body[:-1], comma, rid, rid, lsn & 0xFFFFFFFF, lsn >> 32, ts, ts,
         )  # fmt: skip
+
+    def shown(self, row: Row) -> tuple[str, bytes]:
+        """The etag of an item, and the item as `render` has it."""
+        number, _, _, lsn, ts, _, _, _, body = row
+        raw = self._rid_prefix + (number | rids.LOWEST_BYTE_FIRST).to_bytes(8, "little")
+        rid = b2a_base64(raw, newline=False).replace(b"/", b"-")
+        etag = self._etag_template % (lsn & 0xFFFFFFFF, lsn >> 32, ts)
+        comma = b"," if len(body) > 2 else b""
+        return etag, self._shown_template % (body[:-1], comma, rid, rid, etag[1:-1].encode(), ts)
 
     def render_all(self, rows: Iterable[Row]) -> list[bytes]:
         """Items as clients read them: the stored texts with their system properties, by one template."""

@@ -75,7 +75,8 @@ class Desk:
 
     def __init__(self, engine: Engine) -> None:
         self.move_to(engine)
-        self._activity_ids = _activity_ids()
+        self.activity_ids = _activity_ids()
+        """New ids, for requests that bring none."""
         self.limits = engine.limits
         self.waiting_count = 0
         """Visits and creates that wait for something of their engine; others begin and end in one turn of the loop."""
@@ -112,7 +113,7 @@ class Desk:
     def activity_id(self, given: str) -> str:
         """The id of a request: the one it brings, if that can be shown as it is, or a new one."""
         if not given or not given.isascii() or not given.isprintable():
-            return next(self._activity_ids)
+            return next(self.activity_ids)
         return given
 
     async def serve(self, visit: V, work: Work[V, A], told: Callable[[PleiadError, str], A]) -> A:
@@ -475,5 +476,8 @@ def _activity_ids() -> Iterator[str]:
     """Ids for requests that bring none: one random start per process, then counted, since randomness is slow."""
     start = uuid.uuid4()
     prefix = str(start)[:24]
-    for number in itertools.count(start.node):
-        yield f"{prefix}{number & 0xFFFFFFFFFFFF:012x}"
+    last_digits = [f"{number:02x}" for number in range(256)]
+    for number in itertools.count(start.node >> 8):
+        most = f"{prefix}{number & 0xFFFFFFFFFF:010x}"
+        for last in last_digits:
+            yield most + last

@@ -34,6 +34,14 @@ def item_template(docs_link: str, container_number: int) -> bytes:
     ).encode()
 
 
+def shown_template(docs_link: str) -> bytes:
+    """The same for an etag that is known: in the place of its parts one for it, without its quotes."""
+    return (
+        f'%b%b"_rid":"%b","_self":"{docs_link}%b/","_etag":"\\"%b\\"",'
+        '"_attachments":"attachments/","_ts":%d}'
+    ).encode()
+
+
 def _owner(container_number: int) -> str:
     return f"{container_number >> 16:04x}-{container_number & 0xFFFF:04x}"
 

@@ -37,6 +37,7 @@ class Partition:
         "governor",
         "id",
         "items_seen",
+        "kept_by_head",
         "latencies",
         "lineage",
         "lsn",
@@ -77,6 +78,8 @@ class Partition:
         """Requests that were answered with 429 since the start."""
         self.items_seen = self.size_bytes_seen = 0
         """Its counters when `state` was last asked for."""
+        self.kept_by_head: tuple[int, int, str] | None = None
+        """What a head has written of these counters, with both of them, so that it goes when the partition does."""
 
     def admit(self, lane: Lane = NORMAL) -> None:
         """Lets a request in, or raises 429 with the range it was refused by."""

@@ -14,6 +14,7 @@ from binascii import b2a_base64
 from collections.abc import Mapping
 from email.utils import formatdate, parsedate_to_datetime
 from functools import lru_cache
+from hmac import compare_digest
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -97,8 +98,6 @@ class Authenticator:
         token, date = headers.get(b"authorization"), headers.get(b"x-ms-date")
         if token is None or date is None or b"date" in headers or raw_path.find(b"%") >= 0:
             return False
-        if not token.startswith(_MASTER_ENCODED):
-            return False
         signed_date, moment = _dated(date)
         is_untimely = moment is None or abs(time.time() - moment) > self._skew_seconds
         link = raw_path.strip(b"/")
@@ -111,17 +110,7 @@ class Authenticator:
         else:
             kind = parent.rpartition(b"/")[2]
         text = b"\n".join((_VERBS.get(method) or method.lower().encode(), kind, link, signed_date, b"", b""))
-        given = (
-            token[_MASTER_ENCODED_BYTES:].replace(b"%3D", b"=").replace(b"%2F", b"/").replace(b"%2B", b"+")
-        )
-        for inner, outer in self._master_pads:
-            # `signature.proof`, without the call and with the key hashed in beforehand.
-            first, second = inner.copy(), outer.copy()
-            first.update(text)
-            second.update(first.digest())
-            if hmac.compare_digest(b2a_base64(second.digest(), newline=False), given):
-                break
-        else:
+        if not self._is_signed(text, token):
             return False
         if is_untimely:
             self._check_clock(date.decode("latin-1"))
@@ -130,6 +119,33 @@ class Authenticator:
                 self._proven.clear()
             self._proven.add((method, raw_path, token, date))
         return True
+
+    def proves_read(self, path: bytes, headers: Mapping[bytes, bytes]) -> bool:
+        """The same of the read of an item, whose path has one slash between names and none around them, by a request
+        with no header `date`."""
+        token, date = headers.get(b"authorization"), headers.get(b"x-ms-date")
+        if token is None or date is None or path.find(b"%") >= 0:
+            return False
+        signed_date, moment = _dated(date)
+        if moment is None or abs(time.time() - moment) > self._skew_seconds:
+            return False
+        return self._is_signed(b"get\ndocs\n%b\n%b\n\n" % (path[1:], signed_date), token)
+
+    def _is_signed(self, text: bytes, token: bytes) -> bool:
+        """Whether a token, percent-encoded as clients send it, is that of a master key for a text."""
+        if not token.startswith(_MASTER_ENCODED):
+            return False
+        given = (
+            token[_MASTER_ENCODED_BYTES:].replace(b"%3D", b"=").replace(b"%2F", b"/").replace(b"%2B", b"+")
+        )
+        for inner, outer in self._master_pads:
+            # `signature.proof`, without the call and with the key hashed in beforehand.
+            first, second = inner.copy(), outer.copy()
+            first.update(text)
+            second.update(first.digest())
+            if compare_digest(b2a_base64(second.digest(), newline=False), given):
+                return True
+        return False
 
     def known(self, proof: object) -> Caller | ResourceToken | None:
         """Who was proven before the body of a request was read, while the keys that proved it are in force."""
@@ -168,7 +184,7 @@ class Authenticator:
         ]
         for secret, caller in self._secrets:
             for text in texts:
-                if hmac.compare_digest(signature.proof(secret, text.encode("utf-8", "surrogatepass")), given):
+                if compare_digest(signature.proof(secret, text.encode("utf-8", "surrogatepass")), given):
                     self._check_clock(date or plain_date)
                     return caller
         payload = texts[0].replace("\n", "\\n")
@@ -199,7 +215,7 @@ class Authenticator:
             proof = _from_base64url(signature)
         except (ValueError, KeyError, TypeError, Base64Error):
             raise errors.UNAUTHORIZED(reason="The AAD token is not a JWT this server can read.") from None
-        is_key = any(hmac.compare_digest(proof, key.text.encode()) for key in self._keys.masters)
+        is_key = any(compare_digest(proof, key.text.encode()) for key in self._keys.masters)
         genuine = key_id == _EMULATOR_KEY_ID and is_key
         if not genuine or not isinstance(expires, int | float):
             raise errors.UNAUTHORIZED(reason="The AAD token is not signed by a key of this account.")
@@ -220,9 +236,7 @@ class Authenticator:
         try:
             proof, payload, _ = token.partition("sig=")[2].split(";")
             given, signed = proof.encode("ascii"), payload.encode("ascii")
-            genuine = any(
-                hmac.compare_digest(signature.proof(key, signed), given) for key in self._token_keys
-            )
+            genuine = any(compare_digest(signature.proof(key, signed), given) for key in self._token_keys)
             claims = orjson.loads(b64decode(payload, validate=True)) if genuine else {}
         except (ValueError, Base64Error):
             genuine = False

@@ -27,8 +27,10 @@ from pleiad.heads.nosql.encoding import OFFER, WISH
 from pleiad.heads.nosql.render import HTTP_LINES
 from pleiad.server.http.message import Request, Response
 
-OPTIONS = (CONDITIONS | LANES | CONSISTENCIES | {OFFER, WISH, items.EXCLUDE_LINKS}) - {items.SESSION_TOKEN}
-"""Headers that ask for more than the item, or for another form of it."""
+OPTIONS = (CONDITIONS | LANES | CONSISTENCIES | {OFFER, WISH, items.EXCLUDE_LINKS, b"date"}) - {
+    items.SESSION_TOKEN
+}
+"""Headers that ask for more than the item, or for another form of it, or that are signed where few are."""
 
 Sought = tuple[Container, str, Key, Session, int]
 """An item that can be read the short way: its container, id and key, what its reader has seen, the charge's factor."""
@@ -43,7 +45,7 @@ class PointReads:
         self, desk: Desk, authenticator: Authenticator, known_hosts: set[bytes | None], call_of: CallOf
     ) -> None:
         self._desk = desk
-        self._proves_master_key = authenticator.proves_master_key
+        self._is_proven = authenticator.proves_read
         self._known_hosts = known_hosts
         self._call_of = call_of
 
@@ -58,19 +60,22 @@ class PointReads:
             return None
         container, _, key, _, _ = sought
         given = headers.get(b"x-ms-activity-id")
-        activity_id = self._desk.activity_id("" if given is None else given.strip().decode("latin-1"))
+        desk = self._desk
+        activity_id = (
+            next(desk.activity_ids) if given is None else desk.activity_id(given.strip().decode("latin-1"))
+        )
         answer = begin(sought)
         if not isinstance(answer, ItemAnswer):
             call = self._call_of(request, began_at, HTTP_LINES, activity_id)
             return self.go_on(call, items.read, container, key, answer)
         partition, cost, row, _, _, _ = answer
         assert row is not None  # where there is none the read has failed
-        etag = container.etag(row)
+        etag, text = container.shown(row)
         told = HTTP_LINES.of_item(
             request, activity_id, began_at, container, partition, cost.ru, etag, row.lsn
         )
-        self._desk.count_read(container, key, answer, began_at)
-        return Response(200, told, container.render(row))
+        desk.count_read(container, key, answer, began_at)
+        return Response(200, told, text)
 
     def find(self, path: bytes, headers: Mapping[bytes, bytes]) -> Sought | None:
         """The item that a request asks for, if it can be read the short way and the master key has signed it."""
@@ -92,7 +97,7 @@ class PointReads:
                 seen = session_token.read(headers[items.SESSION_TOKEN].strip().decode("latin-1"))
             key, id = key_header.remembered(named), name.decode()
             # It proves paths as they stand only, so nothing in the id is encoded.
-            if not self._proves_master_key("GET", path, headers):
+            if not self._is_proven(path, headers):
                 return None
         except (PleiadError, UnicodeDecodeError):
             return None  # the long way says what is wrong
