@@ -16,7 +16,7 @@ from pathlib import Path
 
 from attack import direct
 from attack.classes.stall import volley
-from attack.ground import QUERY, key_header, make_container, point_reads
+from attack.ground import QUERY, key_header, make_container, point_reads, put
 from attack.hostile.shots import prepare
 from attack.report import Outcome
 from attack.settings import Settings
@@ -30,6 +30,11 @@ from pleiad.wire.rntbd.token import TokenValue
 
 UNREAD_REQUESTS = 20
 UNREAD_SECONDS = 2.0
+OPEN_ITEMS = 40
+OPEN_PAGE = (
+    "SELECT k, COUNT(1) AS n FROM c JOIN x IN c.a JOIN (SELECT VALUE CONCAT(REPLICATE('k', 1500), c.id, "
+    "ToString(x))) AS k GROUP BY k"
+)
 UNLIKE_CONTAINERS = 3
 UNLIKE_CHARS = 1_500_000
 UNLIKE_TERMS = 120
@@ -52,6 +57,7 @@ def run(settings: Settings, store: str, data: Path) -> Outcome:
             if direct.is_spoken(target.port):
                 strangers += _strangers(_direct_stranger, target, settings.bodies)
             strangers += _unread(target, settings.bodies)
+            strangers += _open_pages(target, settings.bodies // 8)
             strangers += _never_alike(target, settings.bodies // 8 if settings.brief else settings.bodies)
         for each in fired:
             outcome.answered(each.status, each.name)
@@ -81,6 +87,20 @@ def _unread(target: Target, count: int) -> int:
     for one in held:
         one.close()
     return len(held) * UNREAD_REQUESTS
+
+
+def _open_pages(target: Target, count: int) -> int:
+    """First pages of large results, of so many containers, whose next pages nobody asks for."""
+    connection = target.connect()
+    headers = {**QUERY, **key_header("p"), "x-ms-max-item-count": "10"}
+    body = {"query": OPEN_PAGE}
+    for place in range(count):
+        container = make_container(connection, f"open{place}")
+        for number in range(OPEN_ITEMS):
+            put(connection, container, {"id": f"{number}", "pk": "p", "a": list(range(200))})
+        connection.send(READ_ONLY, "POST", [*container, "docs"], body, headers)
+    connection.close()
+    return count
 
 
 def _never_alike(target: Target, count: int) -> int:
