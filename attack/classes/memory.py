@@ -1,4 +1,4 @@
-"""Memory has an end: the whole list at once, bodies of strangers, and results of scripts.
+"""Memory has an end: the whole list at once, bodies of strangers, results of scripts, and queries asked only once.
 
 Peak is the resident memory of the server with its script processes. Strangers are callers without a key who announce
 bodies of 4 MB, over HTTP and in direct mode, and send them slowly or wholly; what they sent must not be kept.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from attack import direct
 from attack.classes.stall import volley
-from attack.ground import point_reads
+from attack.ground import QUERY, key_header, make_container, point_reads, put
 from attack.hostile.shots import prepare
 from attack.report import Outcome
 from attack.settings import Settings
@@ -30,6 +30,14 @@ from pleiad.wire.rntbd.token import TokenValue
 
 UNREAD_REQUESTS = 20
 UNREAD_SECONDS = 2.0
+OPEN_ITEMS = 40
+OPEN_PAGE = (
+    "SELECT k, COUNT(1) AS n FROM c JOIN x IN c.a JOIN (SELECT VALUE CONCAT(REPLICATE('k', 1500), c.id, "
+    "ToString(x))) AS k GROUP BY k"
+)
+UNLIKE_CONTAINERS = 3
+UNLIKE_CHARS = 1_500_000
+UNLIKE_TERMS = 120
 BODY_BYTES = 4 * 1024 * 1024 - 1000
 
 
@@ -49,6 +57,8 @@ def run(settings: Settings, store: str, data: Path) -> Outcome:
             if direct.is_spoken(target.port):
                 strangers += _strangers(_direct_stranger, target, settings.bodies)
             strangers += _unread(target, settings.bodies)
+            strangers += _open_pages(target, settings.bodies // 8)
+            strangers += _never_alike(target, settings.bodies // 8 if settings.brief else settings.bodies)
         for each in fired:
             outcome.answered(each.status, each.name)
         outcome.requests += strangers
@@ -77,6 +87,40 @@ def _unread(target: Target, count: int) -> int:
     for one in held:
         one.close()
     return len(held) * UNREAD_REQUESTS
+
+
+def _open_pages(target: Target, count: int) -> int:
+    """First pages of large results, of so many containers, whose next pages nobody asks for."""
+    connection = target.connect()
+    headers = {**QUERY, **key_header("p"), "x-ms-max-item-count": "10"}
+    body = {"query": OPEN_PAGE}
+    for place in range(count):
+        container = make_container(connection, f"open{place}")
+        for number in range(OPEN_ITEMS):
+            put(connection, container, {"id": f"{number}", "pk": "p", "a": list(range(200))})
+        connection.send(READ_ONLY, "POST", [*container, "docs"], body, headers)
+    connection.close()
+    return count
+
+
+def _never_alike(target: Target, count: int) -> int:
+    """Queries that are each asked once, so that remembering them is of no use: by texts, and by one long parameter."""
+    connection = target.connect()
+    headers = {**QUERY, **key_header("p")}
+    sent = 0
+    for place in range(UNLIKE_CONTAINERS):
+        docs = [*make_container(connection, f"unlike{place}"), "docs"]
+        for number in range(count):
+            long = {"name": "@p", "value": f"{number}" + "x" * UNLIKE_CHARS}
+            texts = " OR ".join(f"c.n={place}{number}{each}" for each in range(UNLIKE_TERMS))
+            for body in (
+                {"query": "SELECT * FROM c WHERE c.n = @p AND c.m != 2", "parameters": [long]},
+                {"query": f"SELECT * FROM c WHERE {texts}"},
+            ):
+                connection.send(READ_ONLY, "POST", docs, body, headers)
+                sent += 1
+    connection.close()
+    return sent
 
 
 def _http_stranger(port: int) -> socket.socket:

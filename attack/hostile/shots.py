@@ -176,7 +176,12 @@ def _plans() -> list[Shot]:
         "262 KB of arrays",
         "490 KB",
     )
-    return [_query(f"plan: {name}", queries.TEXTS[name], CONTAINER, headers) for name in chosen]
+    keys = queries.KEYS["16,000 keys"]
+    explained = Shot(
+        "explain: 16,000 keys", "POST", ["_pleiad", "v1", *SPREAD, "explain"], {"query": keys[0]}, {}
+    )
+    plans = [_query(f"plan: {name}", queries.TEXTS[name], CONTAINER, headers) for name in chosen]
+    return [*plans, _query("plan: 16,000 keys", keys, SPREAD, headers), explained]
 
 
 def _on_metadata() -> list[Shot]:

@@ -21,6 +21,7 @@ from pleiad.engine.container_scripts import ContainerScripts
 from pleiad.engine.fresh import Looks
 from pleiad.engine.kept import KeptWork
 from pleiad.engine.recording import Recording
+from pleiad.engine.remembered import Remembered
 from pleiad.engine.seal import Seal
 from pleiad.engine.traffic import SLICES, Heat, Traffic
 from pleiad.errors import PleiadError
@@ -126,9 +127,9 @@ class Container:
         computed = resource.properties.get("computedProperties", [])
         self._computed = tuple((each["name"], compile_query(each["query"], self.limits)) for each in computed)
         self.computed_names = tuple(name for name, _ in self._computed)
-        self.prepared: dict[Any, Any] = {}
+        self.prepared = Remembered()
         """What is known of queries on this version of the container, by text and parameters."""
-        self.value_filters: dict[str, Any] = {}
+        self.value_filters = Remembered()
         """Texts whose filter is one value of one path, and None for all others; `engine.query.prepared` fills both."""
         self.is_indexed = policy_paths(self.definition.indexing, self.computed_names)
 

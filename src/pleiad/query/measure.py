@@ -23,7 +23,8 @@ BYTES_OF_A_STEP: Final = 64
 _STRING_BYTES: Final = 60
 _SCALAR_BYTES: Final = 30
 _PART_BYTES: Final = 16
-_SHORT_BYTES: Final = 1_024
+_SHORT_BYTES: Final = 32 * 1024
+"""Longer texts take little more than they are long, and would take time to copy."""
 TEXT_BYTES: Final = 50
 """What a text takes in memory beside its bytes."""
 
@@ -61,7 +62,8 @@ def size_of(value: Any, bytes_max: int = 1 << 62) -> int:
 def text_of(value: Any) -> bytes:
     """The JSON text of a value, in about as much memory as it is long.
 
-    What orjson gives takes kilobytes, however short it is, and a query may have very many results.
+    What orjson gives was cut from a block of several times its length. The rest of the block is free, but too short for
+    the next, and a query may have very many results, which are kept for its next pages.
     """
     text = orjson.dumps(value)
     return text if len(text) > _SHORT_BYTES else b"%b" % text

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from pleiad.catalog.resource import Kind
-from pleiad.engine.kept import KEPT_BYTES_MAX, KeptWork
+from pleiad.engine.kept import KEPT_BYTES_MAX, KeptRoom, KeptWork
 from pleiad.engine.query.job import QueryJob
 from pleiad.engine.script import definition
 from pleiad.limits import Limits
@@ -239,6 +239,20 @@ async def test_what_is_kept_has_a_limit() -> None:
     assert kept.look(names[3], 2) is None
     assert kept.take(names[3], 1) == 3
     assert kept.take(names[3], 1) is None
+
+
+async def test_what_all_containers_keep_has_a_limit() -> None:
+    room = KeptRoom(bytes_max=100)
+    keepers = [KeptWork(room) for _ in range(5)]
+    names = [keeper.keep(1, "work", 40) for keeper in keepers]
+    assert [keeper.look(name, 1) for keeper, name in zip(keepers, names, strict=True)].count("work") == 2
+    assert sum(keeper.size_bytes for keeper in keepers) == 80
+    for keeper, name in zip(keepers, names, strict=True):
+        keeper.forget(name)
+    names = [keepers[0].keep(1, "work", 30) for _ in range(3)]
+    small = keepers[1].keep(1, "small", 20)
+    assert keepers[1].look(small, 1) == "small"
+    assert [keepers[0].look(name, 1) for name in names] == [None, "work", "work"]
 
 
 @pytest.mark.parametrize("is_kept", [True, False], ids=["kept", "gathered again"])

@@ -16,6 +16,7 @@ from pleiad.partition.partition import Partition
 from pleiad.query import Query, compile_query
 from pleiad.query.advice import Advice, advice
 from pleiad.query.index_use import IndexUse, index_use
+from pleiad.query.pace import in_turns
 from pleiad.query.values import hash_key
 
 MANY_PARTITIONS = 50
@@ -66,7 +67,7 @@ def explain(container: Container, request: QueryRequest) -> Explanation:
     known = prepared_of(container, request, query)
     spans = spans_of(container, request, query, known.keys)
     found: dict[int, Partition] = {}
-    for span in spans:
+    for span in in_turns(spans):
         found |= {each.id: each for each in container.map.overlapping(span)}
     partitions = tuple(each.range_id for each in container.map.partitions if each.id in found)
     reach = _reach(container, request, query, known.keys)
@@ -74,7 +75,7 @@ def explain(container: Container, request: QueryRequest) -> Explanation:
     values = (
         1
         if reach is Reach.KEY_GIVEN
-        else len({tuple(map(hash_key, key[:levels])) for key in known.keys or ()})
+        else len({tuple(map(hash_key, key[:levels])) for key in in_turns(known.keys or ())})
     )
     partition_ru = charge.query_partition(request.multiplier)
     key_paths = container.key.path_steps if request.key else ()

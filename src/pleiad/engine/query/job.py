@@ -289,7 +289,9 @@ def spans_of(
     levels = container.key.levels
     # By hash keys, since 1 and true are equal in Python and two keys here.
     found = (
-        None if keys is None else {tuple(map(hash_key, key[:levels])): key[:levels] for key in keys}.values()
+        None
+        if keys is None
+        else {tuple(map(hash_key, key[:levels])): key[:levels] for key in in_turns(keys)}.values()
     )
     single = found is not None and len(found) <= 1 and all(len(key) == levels for key in found)
     if not request.is_confined and not container.key.system_key:

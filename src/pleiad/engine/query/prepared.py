@@ -17,8 +17,8 @@ from pleiad.query.pushdown import PathOrder, Pushdown, path_order, pushdown
 from pleiad.query.route.keys import key_values
 from pleiad.store.selection import IndexedPath
 
-PREPARED_MAX = 1_000
 _TEXT_CHARS_MAX = 2_000
+"""What is longer, with the texts among its parameters, is found out each time."""
 _COMPARISONS = frozenset({"=", "<", "<=", ">", ">="})
 
 
@@ -75,20 +75,23 @@ def prepared_of(container: Container, request: QueryRequest, query: Query) -> Pr
         return _prepared(container, request, query)
     if found is None:
         found = _prepared(container, request, query)
-        if len(container.prepared) >= PREPARED_MAX:
-            container.prepared.clear()
-        if len(request.text) <= _TEXT_CHARS_MAX:
-            container.prepared[remembered] = found
+        chars = len(request.text) + sum(map(_chars, request.parameters.items()))
+        if chars <= _TEXT_CHARS_MAX:
+            container.prepared.keep(remembered, found, query, chars)
     return found
+
+
+def _chars(parameter: tuple[str, Any]) -> int:
+    name, value = parameter
+    return len(name) + (len(value) if isinstance(value, str) else 0)
 
 
 def learn(container: Container, text: str) -> None:
     """Finds out whether the filter of a text is one value of one path, unless that is known."""
     if text in container.value_filters or len(text) > _TEXT_CHARS_MAX:
         return
-    if len(container.value_filters) >= PREPARED_MAX:
-        container.value_filters.clear()
-    container.value_filters[text] = _value_filter(container, compile_query(text, container.limits))
+    found = _value_filter(container, compile_query(text, container.limits))
+    container.value_filters.keep(text, found, None if found is None else found.query, len(text))
 
 
 def _prepared(container: Container, request: QueryRequest, query: Query) -> Prepared:

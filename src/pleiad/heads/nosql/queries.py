@@ -47,7 +47,7 @@ from pleiad.query import Query, advice, compile_query, compile_turn
 from pleiad.query.client_plan.plan import gateway_plan
 from pleiad.query.index_use import index_use
 from pleiad.query.metrics import QueryMetrics
-from pleiad.query.pace import Pace
+from pleiad.query.pace import Pace, in_turns
 from pleiad.server.http.failures import BAD_HEADER
 from pleiad.server.http.message import Request, Response
 
@@ -356,9 +356,13 @@ def _planned(
             return [_range("", "FF", False)]
         if not keys:
             return [_range("", "", True)]
-        points = {container.span_of(key) for key in keys if len(key) == container.key.levels}
+        levels, points, spans = container.key.levels, set[EpkRange](), list[EpkRange]()
+        for key in in_turns(keys):
+            spans.append(container.span_of(key))
+            if len(key) == levels:
+                points.add(spans[-1])
         found = []
-        for span in disjoint(container.span_of(key) for key in keys):
+        for span in in_turns(disjoint(spans)):
             low, high = (hash_of(end, container.key).hex().upper() for end in (span.min, span.max))
             is_point = span in points
             found.append(_range(low, low if is_point else high, is_point))
