@@ -19,7 +19,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -148,15 +147,17 @@ class PostgresServer:
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes_max, hard)),
             **_unprivileged(),
         )
-        end = time.monotonic() + SECONDS_MAX
-        while True:
-            try:
-                psycopg.connect(self.dsn("postgres")).close()
-                return
-            except psycopg.OperationalError:
-                if time.monotonic() > end or self._process.poll() is not None:
-                    raise
-                time.sleep(0.02)
+        assert wait_until(self._answers), "PostgreSQL does not start"
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        try:
+            psycopg.connect(self.dsn("postgres")).close()
+        except psycopg.OperationalError:
+            if self._process.poll() is not None:
+                raise
+            return False
+        return True
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Ends the server: SIGINT disconnects everybody, SIGQUIT leaves recovery to the next start."""
@@ -171,8 +172,7 @@ class PostgresServer:
         for process_id in processes:
             os.kill(process_id, signal.SIGKILL)
         self._process.wait(SECONDS_MAX)
-        while any(map(_is_running, processes)):
-            time.sleep(0.01)
+        assert wait_until(lambda: not any(map(_is_running, processes)))
 
     def processes(self) -> list[int]:
         """The processes of the server, the parent of the others first."""
@@ -187,8 +187,7 @@ class PostgresServer:
         parent = self._process.pid
         # The parent first, so that it starts no other.
         os.kill(parent, signal.SIGSTOP)
-        while _state(parent) != "T":
-            time.sleep(0.001)
+        assert wait_until(lambda: _state(parent) == "T")
         processes = self.processes()
         for process_id in processes:
             os.kill(process_id, signal.SIGSTOP)

@@ -6,6 +6,7 @@ Nothing is said of how soon: on a busy machine it takes as long as it takes, and
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
@@ -43,6 +44,22 @@ async def until(
             return False
         await asyncio.sleep(pause_seconds)
         pause_seconds = min(1.3 * pause_seconds, _LOOK_SECONDS_MAX)
+
+
+async def turns(count: int = 1) -> None:
+    """Leaves the loop to others so many times: whoever has to wait first, and in however many turns it likes."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def forever() -> None:
+    """Does not return: what is under way until it is cancelled."""
+    await asyncio.get_running_loop().create_future()
+
+
+def any_moment(chance: random.Random, seconds_max: float) -> None:
+    """Lets some time pass, so that what follows happens at any moment of what is under way: a fault, a kill."""
+    time.sleep(chance.uniform(0.0, seconds_max))
 
 
 class Latch:

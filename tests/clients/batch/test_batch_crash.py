@@ -7,14 +7,13 @@ import os
 import random
 import signal
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pleiad.testing.start import RunningServer
 from tests.stores import StartServer
-from tests.waiting import SECONDS_MAX
+from tests.waiting import SECONDS_MAX, any_moment, wait_until
 
 if TYPE_CHECKING:
     from tests.clients.batch.conftest import BatchWire
@@ -99,9 +98,8 @@ def test_a_killed_server_leaves_no_half_batch(
             ]
             for thread in threads:
                 thread.start()
-            time.sleep(random.uniform(0.1, 0.5))
-            while sum(acknowledged.values()) <= 10:
-                time.sleep(0.01)
+            assert wait_until(lambda: sum(acknowledged.values()) > 10)
+            any_moment(random.Random(life), 0.5)
             os.kill(server.process_id, signal.SIGKILL)
             for thread in threads:
                 thread.join(SECONDS_MAX)

@@ -14,7 +14,7 @@ from pleiad.engine.sweeper import sweep
 from pleiad.errors import PleiadError
 from pleiad.job.copy.job import Asked, CopyState, CopyStep
 from pleiad.limits import Limits
-from tests.waiting import until
+from tests.waiting import turns, until
 
 from .conftest import Account, OpenAccount, Writers
 
@@ -113,12 +113,12 @@ async def test_what_is_copied_is_one_moment_while_writers_go_on(account: OpenAcc
 
 @pytest.mark.every_store
 async def test_a_copy_goes_on_in_the_next_process(account: OpenAccount) -> None:
-    for stop_at in (0.0, 0.01, 0.05):
+    for stop_at in (0, 20, 200):
         name = f"b{stop_at}"
         async with account() as opened:
             items = await filled(opened)
             job = await opened.start(partitionKey="/t", target=f"db/{name}")
-            await asyncio.sleep(stop_at)
+            await turns(stop_at)
         async with account() as opened:
             job = await opened.ended(job)
             assert job.state is CopyState.DONE

@@ -6,6 +6,7 @@ import asyncio
 import math
 import random
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -33,7 +34,7 @@ from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
 from pleiad.partition.partition import Partition
 from pleiad.store.rows import ItemKey, Row
-from tests.waiting import SECONDS_MAX, until
+from tests.waiting import SECONDS_MAX, turns, until
 
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]
 
@@ -245,6 +246,7 @@ async def test_clients_go_on_through_splits_and_merges(engine: Opened) -> None:
         container = await made(opened)
         await fill(container, 30)
         acknowledged: dict[tuple[str, str], int] = {}
+        counts: Counter[int] = Counter()
         stop = asyncio.Event()
 
         async def write(worker: int) -> None:
@@ -252,6 +254,7 @@ async def test_clients_go_on_through_splits_and_merges(engine: Opened) -> None:
             count = 0
             while not stop.is_set():
                 count += 1
+                counts[worker] = count
                 pk, id = f"k{random_of.randrange(30)}", f"w{worker}-{random_of.randrange(2)}"
                 if count % 5 == 0:
                     body = orjson.dumps({"id": id, "pk": pk, "n": count})
@@ -285,14 +288,15 @@ async def test_clients_go_on_through_splits_and_merges(engine: Opened) -> None:
                         break
                     token = page.token
                 assert found >= known
-                await asyncio.sleep(0.001)
+                await turns()
 
         workers = [asyncio.create_task(write(worker)) for worker in range(6)]
         workers += [asyncio.create_task(ask()) for _ in range(2)]
         for _ in range(3):
             for partition in list(container.map.partitions):
                 await opened.split(container, partition.range_id)
-                await asyncio.sleep(0.02)
+                wanted = counts.total() + 20
+                assert await until(lambda least=wanted: counts.total() >= least)
             await opened.keeper.settled()
             ids = [partition.range_id for partition in container.map.partitions]
             await opened.merge(container, ids[:2])
@@ -343,7 +347,7 @@ async def test_session_tokens_of_a_parent_hold_for_its_children(engine: Opened) 
 
 
 async def test_a_writer_waits_for_the_end_of_a_split_and_is_told_when_it_takes_too_long(
-    engine: Opened,
+    engine: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits = Limits(operation_seconds=0.2)
     async with engine(limits) as opened:
@@ -363,8 +367,16 @@ async def test_a_writer_waits_for_the_end_of_a_split_and_is_told_when_it_takes_t
             await put(container, "k1", "late")
         assert refused.value.row is errors.COMPLETING_SPLIT
         container.limits = replace(limits, operation_seconds=60)
+        waits = asyncio.Event()
+        wait = container.successor
+
+        async def noted(gone: Partition, epk: bytes) -> Partition:
+            waits.set()
+            return await wait(gone, epk)
+
+        monkeypatch.setattr(container, "successor", noted)
         waiting = asyncio.create_task(put(container, "k1", "patient"))
-        await asyncio.sleep(0.05)
+        await waits.wait()
         go_on.set()
         await splitting
         await waiting

@@ -19,6 +19,7 @@ from pleiad.engine.phase import Phase
 from pleiad.engine.script import definition, execution
 from pleiad.errors import PleiadError
 from pleiad.partition.partition import Partition
+from pleiad.store.postgres.company import Company
 from pleiad.store.postgres.store import PostgresStore
 from pleiad.store.segments import SegmentDroppedError
 from tests.rooms.engine.test_scripts import COUNT
@@ -45,9 +46,38 @@ async def until_swept(container: Container) -> None:
     assert await until(is_swept)
 
 
+class Refusals:
+    """Who asked for which lease in vain."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seen: list[tuple[str, str]] = []
+        take = Company._take
+
+        async def noted(company: Company, name: str) -> bool:
+            is_ours = await take(company, name)
+            if not is_ours:
+                self.seen.append((name, company._owner))
+            return is_ours
+
+        monkeypatch.setattr(Company, "_take", noted)
+
+    def askers(self, name: str) -> int:
+        return len({owner for refused, owner in self.seen if refused.startswith(name)})
+
+
+async def deafen(engine: Engine) -> None:
+    """From here on the server learns nothing of what others change, unless it asks."""
+    await engine.keeper.stop()
+    engine.store.watch(lambda: None)
+    for task in engine._background:
+        task.cancel()
+    await asyncio.wait(engine._background)
+
+
 async def test_sweeping_is_the_work_of_whoever_has_the_lease_and_a_dead_server_loses_it(
-    postgres_database: str,
+    postgres_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    refusals = Refusals(monkeypatch)
     async with AsyncExitStack() as stack:
         one = await opened(stack, postgres_database)
         container = await made(one, defaultTtl=1)
@@ -60,8 +90,13 @@ async def test_sweeping_is_the_work_of_whoever_has_the_lease_and_a_dead_server_l
                 lease = dead.lease("sweep")
         for n in range(5):
             await put(container, "k", f"i{n}", n)
-        await asyncio.sleep(3.5)
-        assert await names(container) == set()
+
+        async def is_expired() -> bool:
+            return await names(container) == set()
+
+        assert await until(is_expired)
+        refusals.seen.clear()
+        assert await until(lambda: refusals.askers("sweep") == 2)
         assert await stored(container) == 5  # hidden, and left to the server that has the lease
         with psycopg.connect(postgres_database, autocommit=True) as connection:
             connection.execute("UPDATE pleiad.lease SET expires = now() WHERE name = 'sweep'")
@@ -78,7 +113,10 @@ async def test_a_server_sweeps_what_one_that_is_gone_has_made(postgres_database:
         await until_swept(other.containers[0])
 
 
-async def test_the_halves_of_a_split_are_given_their_homes_once(postgres_database: str) -> None:
+async def test_the_halves_of_a_split_are_given_their_homes_once(
+    postgres_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals = Refusals(monkeypatch)
     async with AsyncExitStack() as stack:
         one, other = await opened(stack, postgres_database), await opened(stack, postgres_database)
         container = await made(one)
@@ -90,7 +128,8 @@ async def test_the_halves_of_a_split_are_given_their_homes_once(postgres_databas
 
             async def note(_: Container, phase: Phase, name: str = name) -> None:
                 begun.append((name, phase))
-                await asyncio.sleep(0.05)  # time for the other one to come
+                if phase is Phase.COPYING:  # the other one comes, and goes
+                    assert await until(lambda: refusals.askers("map/"))
 
             engine.reshaper.report = note
         await one.split(container, "0")
@@ -145,9 +184,7 @@ async def test_a_server_that_missed_every_notice_is_put_right_by_the_fence(postg
         for n in range(20):
             await put(container, f"k{n}", f"i{n}", 0)
         twin = await seen(other)
-        await other.keeper.stop()
-        other.store.watch(lambda: None)
-        await asyncio.sleep(0.1)
+        await deafen(other)
         go_on = asyncio.Event()
 
         async def hold(_: Container, phase: Phase) -> None:
@@ -202,9 +239,7 @@ async def test_a_look_that_failed_half_way_is_made_again(
         for n in range(10):
             await put(container, f"k{n}", "i", 0)
         twin = await seen(other)
-        await other.keeper.stop()
-        other.store.watch(lambda: None)
-        await asyncio.sleep(0.1)
+        await deafen(other)
         await one.split(container, "0")
         await one.keeper.settled()
 

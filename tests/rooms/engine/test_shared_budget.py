@@ -36,7 +36,7 @@ from pleiad.store.postgres.store import PostgresStore
 from tests.postgres_server import PostgresServer
 from tests.rooms.engine.test_throttling import Clock
 from tests.stores import PATIENT
-from tests.waiting import SECONDS_MAX, until
+from tests.waiting import until
 
 RATE = 1_000.0
 STEP_SECONDS = 0.05
@@ -403,10 +403,12 @@ async def test_a_killed_server_keeps_its_part_for_two_seconds_at_most(
         assert process.stdout is not None
         try:
             await asyncio.to_thread(process.stdout.readline)
-            async with asyncio.timeout(SECONDS_MAX):
-                while one.budget.is_alone or not 0.4 < governor.share < 0.6:
-                    served(governor, GREEDY)
-                    await asyncio.sleep(0.01)
+
+            def is_shared() -> bool:
+                served(governor, GREEDY)
+                return not one.budget.is_alone and 0.4 < governor.share < 0.6
+
+            assert await until(is_shared)
         finally:
             os.kill(process.pid, signal.SIGKILL)
             process.wait()

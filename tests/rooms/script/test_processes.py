@@ -92,12 +92,18 @@ async def test_a_process_that_died_while_idle_is_replaced() -> None:
     pool.close()
 
 
+def processor_ticks(process_id: int) -> int:
+    """The processor time that a process has used, in hundredths of a second on the usual systems."""
+    return int(Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[11])
+
+
 async def test_a_process_that_breaks_while_it_works_is_an_error_of_the_table() -> None:
     async def ask(process: ScriptProcess, kill_by: signal.Signals) -> PleiadError:
         asking = asyncio.create_task(
             process.ask(worker.START, start_text("function () { while (true) {} }"), SECONDS_MAX)
         )
-        await asyncio.sleep(0.2)  # it works, or is about to
+        ticks = processor_ticks(process.id)
+        assert await until(lambda: processor_ticks(process.id) > ticks + 5), "it does not work"
         os.kill(process.id, kill_by)
         with pytest.raises(PleiadError) as caught:
             await asking

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import socket
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pleiad.server.http.message import Request, Response
-from tests.waiting import SECONDS_MAX, wait_until
+from tests.waiting import SECONDS_MAX, turns, wait_until
 
 Serve = Callable[..., Any]
 GET = b"GET / HTTP/1.1\r\n\r\n"
@@ -48,7 +47,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 async def handler(request: Request) -> Response:
     if request.raw_path == b"/w":
-        await asyncio.sleep(0.001)
+        await turns(10)
     return Response(200, b"", request.body)
 
 

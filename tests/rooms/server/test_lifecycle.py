@@ -19,7 +19,7 @@ from pleiad.limits import Limits
 from pleiad.server.http.message import Request, Response
 from pleiad.server.lifecycle import run, wait_for_stop
 from tests.rooms.server.conftest import http_server
-from tests.waiting import SECONDS_MAX, Latch, wait_until
+from tests.waiting import SECONDS_MAX, Latch, forever, wait_until
 
 Serve = Callable[..., Any]
 GET = b"GET / HTTP/1.1\r\n\r\n"
@@ -115,7 +115,7 @@ def test_drain_cuts_what_does_not_finish_in_time(serve: Serve) -> None:
 
     async def hang(request: Request) -> Response:
         try:
-            await asyncio.sleep(60)
+            await forever()
         finally:
             cancelled.set()
         return Response(200)

@@ -13,7 +13,7 @@ from pleiad import errors
 from pleiad.server.http.message import Request, Response, StreamedResponse
 from tests.rooms.server.conftest import Client
 from tests.rooms.server.test_protocol import GET
-from tests.waiting import SECONDS_MAX, Latch, wait_until
+from tests.waiting import SECONDS_MAX, Latch, turns, wait_until
 
 Serve = Callable[..., Any]
 TEXT = b"Content-Type: text/plain\r\n"
@@ -33,7 +33,7 @@ def streamed(source: Callable[[], AsyncGenerator[bytes, None]], seconds: float =
 async def three() -> AsyncGenerator[bytes, None]:
     for part in (b"one", b"", b"two", b"three"):
         yield part
-        await asyncio.sleep(0.01)
+        await turns()
 
 
 STREAM = b"GET /stream HTTP/1.1\r\n\r\n"

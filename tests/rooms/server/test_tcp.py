@@ -18,7 +18,7 @@ from pleiad.server.listener import Recognition
 from pleiad.server.tcp import TcpProtocol
 from tests.rooms.server.conftest import Client
 from tests.rooms.server.test_protocol import GET, echo
-from tests.waiting import SECONDS_MAX, Latch, wait_until
+from tests.waiting import SECONDS_MAX, Latch, turns, wait_until
 
 Serve = Callable[..., Any]
 KB = 1024
@@ -59,9 +59,9 @@ def answering(answer: Callable[[Conversation, bytes], Any], **settings: Any) -> 
 
 
 async def say_back(conversation: Conversation, content: bytes) -> None:
-    """Echoes; a number waits so many milliseconds first."""
+    """Echoes; a number waits so many turns of the loop first."""
     if content.isdigit():
-        await asyncio.sleep(int(content) / 1000)
+        await turns(int(content))
     await conversation.say(frame(content))
 
 
@@ -94,9 +94,12 @@ def test_frames_may_come_in_any_pieces(serve_listeners: Serve) -> None:
 
 
 def test_several_at_once_are_answered_as_they_are_done(serve_listeners: Serve) -> None:
-    client = serve_listeners([answering(say_back, concurrent_max=2)]).connect()
-    client.send(frame(b"400") + frame(b"quick") + frame(b"next"))
-    assert [read_frame(client) for _ in range(3)] == [b"quick", b"next", b"400"]
+    latch = Latch()
+    client = serve_listeners([answering(waiting_for(latch), concurrent_max=2)]).connect()
+    client.send(frame(b"busy") + frame(b"quick") + frame(b"next"))
+    assert [read_frame(client) for _ in range(2)] == [b"quick", b"next"]
+    latch.open()
+    assert read_frame(client) == b"busy"
 
 
 def test_one_frame_may_have_many_answers_or_none(serve_listeners: Serve) -> None:

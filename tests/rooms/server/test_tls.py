@@ -28,7 +28,7 @@ from pleiad.server.memory import READ_BYTES
 from pleiad.server.self_signed import self_signed
 from pleiad.server.tcp import TcpProtocol
 from pleiad.server.tls import FED_BYTES, HANDSHAKE_SECONDS_MAX, TlsConnection
-from tests.waiting import SECONDS_MAX, wait_until
+from tests.waiting import SECONDS_MAX, forever, turns, wait_until
 
 Serve = Callable[..., Any]
 GET = b"GET / HTTP/1.1\r\n\r\n"
@@ -36,7 +36,7 @@ GET = b"GET / HTTP/1.1\r\n\r\n"
 
 async def echo(request: Request) -> Response:
     if request.raw_path == b"/wait":
-        await asyncio.sleep(0.05)
+        await turns(50)
     return Response(200, b"x-secure: %d\r\n" % request.secure, request.body)
 
 
@@ -182,7 +182,7 @@ def test_a_disconnect_over_tls_cancels_the_waiting_handler(serve: Serve) -> None
     async def wait(request: Request) -> Response:
         begun.set()
         try:
-            await asyncio.sleep(60)
+            await forever()
         except asyncio.CancelledError:
             cancelled.set()
             raise

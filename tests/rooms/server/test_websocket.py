@@ -20,7 +20,7 @@ from pleiad.server.http.site import HttpSite
 from tests.rooms.server.conftest import Client
 from tests.rooms.server.test_protocol import GET
 from tests.rooms.server.test_tcp import flood
-from tests.waiting import SECONDS_MAX, Latch, wait_until
+from tests.waiting import SECONDS_MAX, Latch, turns, wait_until
 
 Serve = Callable[..., Any]
 MESSAGE_BYTES_MAX = 100_000
@@ -33,7 +33,7 @@ TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 def site(begin: Callable[[Conversation], Talk], concurrent_max: int = 1) -> HttpSite:
     async def handler(request: Request) -> Response:
         if request.raw_path == b"/late":
-            await asyncio.sleep(0.1)
+            await turns(50)
         if request.raw_path == b"/refused":
             return Response(403, b"", b"no")
         if websocket.is_offered(request):
@@ -46,7 +46,7 @@ def site(begin: Callable[[Conversation], Talk], concurrent_max: int = 1) -> Http
 def say_back(conversation: Conversation) -> Talk:
     async def talk(message: bytes | str) -> None:
         if isinstance(message, str) and message.isdigit():
-            await asyncio.sleep(int(message) / 1000)
+            await turns(int(message))
         if message == "fail":
             raise ZeroDivisionError
         await conversation.say(message)
@@ -242,8 +242,20 @@ def test_messages_are_answered_in_order_or_at_once(serve_listeners: Serve) -> No
     both = masked(TEXT, b"300") + masked(TEXT, b"quick")
     client = opened(serve_listeners([site(say_back)]).connect()).send(both)
     assert [read_frame(client)[1] for _ in range(2)] == [b"300", b"quick"]
-    client = opened(serve_listeners([site(say_back, concurrent_max=2)]).connect()).send(both)
-    assert [read_frame(client)[1] for _ in range(2)] == [b"quick", b"300"]
+    latch = Latch()
+
+    def when_open(conversation: Conversation) -> Talk:
+        async def talk(message: bytes | str) -> None:
+            if message != "quick":
+                await latch.passed()
+            await conversation.say(message)
+
+        return talk
+
+    client = opened(serve_listeners([site(when_open, concurrent_max=2)]).connect()).send(both)
+    assert read_frame(client)[1] == b"quick"
+    latch.open()
+    assert read_frame(client)[1] == b"300"
 
 
 def test_a_goodbye_is_answered_with_its_code_and_the_end(serve_listeners: Serve) -> None:

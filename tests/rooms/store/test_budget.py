@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 
 import psycopg
@@ -12,6 +11,7 @@ from pleiad.store.budget import BudgetClaim
 from pleiad.store.postgres import schema
 from pleiad.store.postgres.store import PostgresStore
 from tests.postgres_server import PostgresServer
+from tests.postgres_settings import set_standbys
 from tests.waiting import until
 
 
@@ -76,13 +76,8 @@ async def test_a_turn_waits_for_no_standby() -> None:
     server.start()
     try:
         store = await PostgresStore.open(server.new_database())
-        with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-            connection.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-            connection.execute("SELECT pg_reload_conf()")
-            while connection.execute("SHOW synchronous_standby_names").fetchall() != [("nobody",)]:
-                await asyncio.sleep(0.02)
+        await set_standbys(server.dsn("postgres"), "nobody")
         for _ in range(3):
-            await asyncio.sleep(0.1)
             assert (await store.share_budgets([BudgetClaim("b", 1, 1, 1)], True, 60)).servers == 1
         server.stop(signal.SIGQUIT)  # and the first one after a recovery, which has something to log
         server.start()

@@ -22,6 +22,7 @@ from pleiad.store.segments import Segment
 from pleiad.store.sqlite.store import SqliteStore
 from pleiad.store.store import Store
 from tests.postgres_server import PostgresServer
+from tests.waiting import until
 
 KEYS = 16
 LOWER = EpkRange(WHOLE.min, bytes([KEYS // 2]))
@@ -138,7 +139,8 @@ async def test_a_move_under_writes_leaves_nothing_behind(
         while await move.copy_some():
             await asyncio.sleep(0)
         for _ in range(3):
-            await asyncio.sleep(0.02)
+            written = len(writers.results) + 5
+            assert await until(lambda least=written: len(writers.results) >= least)
             await move.catch_up()
         await writers.stop()
         assert {Result.REPLACED, Result.CREATED, Result.DELETED} <= set(writers.results)

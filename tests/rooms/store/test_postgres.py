@@ -26,7 +26,8 @@ from pleiad.store.rows import Mutation, PartitionWrite, Result, Verb
 from pleiad.store.segments import Segment, SegmentDroppedError
 from pleiad.store.selection import Bound, IndexedPath, PathOrder, Predicate, Selection
 from tests.postgres_server import PostgresServer
-from tests.waiting import SECONDS_MAX, until
+from tests.postgres_settings import set_standbys
+from tests.waiting import SECONDS_MAX, turns, until
 
 EPK = b"\x20" * 16
 EAGER = IndexSettings(items_min=0, uses_min=1, chunk_items=3)
@@ -101,7 +102,6 @@ async def test_a_write_whose_connection_is_lost_has_an_unknown_outcome_and_is_no
             assert await until(is_ended)
             error = await refused(writing)
         assert error.row is REQUEST_TIMEOUT
-        await asyncio.sleep(0.1)
         assert await ids(segment) == ["first"]
         (again,) = await segment.commit(put("a"))
         assert again.result is Result.CREATED
@@ -129,11 +129,9 @@ async def test_a_wait_for_standbys_that_was_cancelled_is_no_success(own_server: 
     async with opened(dsn) as store, await psycopg.AsyncConnection.connect(dsn, autocommit=True) as other:
         segment = store.segment("s")
         await segment.commit(put("first"))
-        # No standby of this name exists, so every commit waits for ever.
-        await other.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-        await other.execute("SELECT pg_reload_conf()")
         try:
-            await asyncio.sleep(0.3)
+            # No standby of this name exists, so every commit waits for ever.
+            await set_standbys(dsn, "nobody")
             writing = asyncio.ensure_future(segment.commit(put("a")))
 
             async def is_cancelled() -> bool:
@@ -145,8 +143,7 @@ async def test_a_wait_for_standbys_that_was_cancelled_is_no_success(own_server: 
             assert await until(is_cancelled)
             error = await refused(writing)
         finally:
-            await other.execute("ALTER SYSTEM RESET synchronous_standby_names")
-            await other.execute("SELECT pg_reload_conf()")
+            await set_standbys(dsn, "")
         assert error.row is REQUEST_TIMEOUT
 
 
@@ -227,7 +224,7 @@ async def test_a_restart_of_the_server_loses_nothing_and_work_goes_on_by_itself(
                     await segment.commit(put(f"{worker}-{number}"))
                 except PleiadError as error:
                     failures.add(error.row)
-                    await asyncio.sleep(0.02)
+                    await turns()
                     continue
                 acknowledged.append(f"{worker}-{number}")
 
@@ -239,7 +236,6 @@ async def test_a_restart_of_the_server_loses_nothing_and_work_goes_on_by_itself(
         for how in (signal.SIGQUIT, signal.SIGINT):
             await go_on(20)
             await asyncio.to_thread(own_server.stop, how)
-            await asyncio.sleep(0.3)
             await asyncio.to_thread(own_server.start)
             await go_on(1)
         stop.set()

@@ -26,7 +26,7 @@ from pleiad.store.sqlite import path_index_sql, select
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.store import SqliteStore
 from tests.stores import OpenStore
-from tests.waiting import SECONDS_MAX, until
+from tests.waiting import SECONDS_MAX, turns, until
 
 A = IndexedPath(("a",))
 ORDER = PathOrder(("a",))
@@ -94,7 +94,7 @@ async def test_the_second_use_of_a_path_builds_its_index(open_store: OpenStore, 
     segment = store.segment("s")
     await put(segment, [item(n, a=n % 7) for n in range(600)])
     segment.note_use([A])
-    await asyncio.sleep(0.01)
+    await turns(20)
     assert segment.index_progress() == 1
     assert not await has_index(segment)
     segment.note_use([A])
@@ -163,17 +163,19 @@ async def test_indexes_a_policy_refuses_are_dropped_at_once_even_while_they_are_
     segment = store.segment("s")
     await put(segment, [item(n, a=n % 3) for n in range(60)])
     segment.note_use([A])
-    for pause in range(12):
-        for _ in range(pause):
-            await asyncio.sleep(0.0003)
+    for count in range(12):
+        await turns(5 * count)
         segment.drop_indexes(lambda path: path != A)
         assert not await has_index(segment)
         assert len(await segment.select(equals(1), 0, 100)) == 20
         await dropped(segment, file_of(data))
         segment.note_use([A])
-    while segment.index_progress() == 1 and not await has_index(segment):
-        await asyncio.sleep(0.001)
-        segment.note_use([A])  # a use that meets an index on its way out is not remembered
+
+    async def is_wanted() -> bool:
+        segment.note_use([A])  # one that meets an index on its way out is not remembered
+        return segment.index_progress() < 1 or await has_index(segment)
+
+    assert await until(is_wanted)
     await built(segment)
     await check_index(segment)
     await store.close()
@@ -241,8 +243,7 @@ async def test_a_build_goes_on_after_the_store_was_closed_in_the_middle(
     segment = store.segment("s")
     await put(segment, [item(n, a=n * 31 % 100) for n in range(100)])
     segment.note_use([A])
-    for _ in range(20):
-        await asyncio.sleep(0.001)
+    assert await until(lambda: segment.index_progress() > 0)
     await store.close()
     for _ in range(3):
         store = SqliteStore(data, durable=False, index_settings=eager)

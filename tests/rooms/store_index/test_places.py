@@ -13,6 +13,7 @@ from pleiad.store.segments import Segment
 from pleiad.store.selection import IndexedPath, PathOrder, Selection
 from tests.rooms.store_index.test_building import built, item, put
 from tests.stores import OpenStore
+from tests.waiting import until
 
 DAY = 86_400.0
 
@@ -31,12 +32,12 @@ async def has_index(segment: Segment, name: str) -> bool:
 
 async def until_index(segment: Segment, name: str, found: bool) -> None:
     """Asks for a path again and again: a store may learn only after a while how many items it has."""
-    for _ in range(5_000):
-        if await has_index(segment, name):
-            return
+
+    async def is_there() -> bool:
         segment.note_use([IndexedPath((name,))], found)
-        await asyncio.sleep(0.002)
-    raise AssertionError(f"{name} has no index")
+        return await has_index(segment, name)
+
+    assert await until(is_there), f"{name} has no index"
 
 
 @pytest.mark.every_store

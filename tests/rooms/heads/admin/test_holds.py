@@ -13,7 +13,9 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from pleiad.client.admin import Admin, RequestRefusedError
 from pleiad.client.connection import Connection
+from pleiad.engine.container import Container
 from pleiad.limits import Limits
+from pleiad.partition.partition import Partition
 from pleiad.testing.faults import Fault
 from pleiad.testing.start import RunningServer
 from tests.stores import StartServer
@@ -115,7 +117,17 @@ def test_behind_the_fence_writers_are_told_to_come_again_and_readers_notice_noth
     assert place.partitions() == (["1", "2"] if change is split else ["2"])
 
 
-def test_a_writer_who_waits_when_the_split_is_released_succeeds(run: Callable[..., Running]) -> None:
+def test_a_writer_who_waits_when_the_split_is_released_succeeds(
+    run: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = threading.Event()
+    wait = Container.successor
+
+    async def noted(container: Container, gone: Partition, epk: bytes) -> Partition:
+        waits.set()
+        return await wait(container, gone, epk)
+
+    monkeypatch.setattr(Container, "successor", noted)
     server = run(limits=Limits(operation_seconds=20)).server
     place = Place(server)
     with server.faults.hold("committing") as hold:
@@ -123,7 +135,7 @@ def test_a_writer_who_waits_when_the_split_is_released_succeeds(run: Callable[..
         until_met(hold)
         writing = threading.Thread(target=place.orders.create_item, args=[{"id": "2", "pk": "k1", "n": 99}])
         writing.start()
-        time.sleep(0.2)
+        assert waits.wait(SECONDS_MAX)
         assert writing.is_alive()
     writing.join(SECONDS_MAX)
     splitting.join(SECONDS_MAX)
