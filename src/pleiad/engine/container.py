@@ -153,8 +153,9 @@ class Container:
 
     async def successor(self, gone: Partition, epk: bytes) -> Partition:
         """The partition of a hash after the one it belonged to was closed to writers; waits while there is none."""
-        partition = self.map.find(epk)
         waited = self.limits.operation_seconds
+        await asyncio.sleep(0)  # a request that has not waited yet is no task, and a time-out needs one
+        partition = self.map.find(epk)
         try:
             async with asyncio.timeout(waited):
                 while partition is gone:

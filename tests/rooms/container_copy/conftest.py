@@ -37,12 +37,12 @@ class Account:
         self.engine = engine
         self.copies = Copies(engine)
 
-    async def container(self, name: str, **definition: Any) -> Container:
+    async def container(self, name: str, throughput_ru: int = 400, **definition: Any) -> Container:
         """The container of the database `db`, made where there is none."""
         with contextlib.suppress(PleiadError):
             await self.engine.create_database({"id": "db"}, None)
         body = {"partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}, **definition, "id": name}
-        given = None if "shared" in definition else Throughput(400)
+        given = None if "shared" in definition else Throughput(throughput_ru)
         try:
             await self.engine.create_container(self.engine.database("db"), body, given)
         except PleiadError as error:

@@ -8,6 +8,7 @@ import pytest
 
 from pleiad.errors import PleiadError
 from pleiad.job.copy.job import Asked, CopyJob, CopyState
+from pleiad.partition.governor import Throttle
 from tests.waiting import until
 
 from .conftest import Account, OpenAccount, Writers
@@ -70,6 +71,26 @@ async def test_writers_go_on_over_an_exchange_and_lose_nothing(account: OpenAcco
         found = await values(opened, "a")
         assert {id: item for id, item in found.items() if id.startswith("w")} == writers.expected()
         assert len([id for id in found if id.startswith("i")]) == 500
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize("is_switch", [True, False])
+async def test_writers_that_are_faster_than_the_share_of_a_copy_do_not_keep_it_from_its_end(
+    account: OpenAccount, is_switch: bool
+) -> None:
+    async with account(throttle=Throttle(enforced=True)) as opened:
+        source = await opened.container("a", 4000)
+        for number in range(20):
+            await opened.put(source, id=f"i{number}", pk=f"p{number % 5}", t=f"t{number % 3}")
+        writers = Writers(opened, count=2)
+        assert await until(lambda: writers.writes > 100)
+        job = await opened.copied(partitionKey="/t", switch=is_switch, share=0.1)
+        await writers.stop()
+        if is_switch:
+            found = await values(opened, "a")
+            assert {id: item for id, item in found.items() if id.startswith("w")} == writers.expected()
+        else:
+            assert len(await opened.all_of("b")) == job.total
 
 
 async def test_the_exchanged_container_is_kept_under_the_other_name_and_takes_no_writes(

@@ -33,6 +33,7 @@ from pleiad.keys.hash import HASH_V2_BYTES, hash_of
 from pleiad.keys.range import WHOLE
 from pleiad.limits import Limits
 from pleiad.partition.partition import Partition
+from pleiad.server import eager
 from pleiad.store.rows import ItemKey, Row
 from tests.waiting import SECONDS_MAX, turns, until
 
@@ -382,6 +383,24 @@ async def test_a_writer_waits_for_the_end_of_a_split_and_is_told_when_it_takes_t
         await waiting
         await opened.keeper.settled()
         await check_sound(container)
+
+
+async def test_a_request_that_has_not_waited_yet_waits_for_the_end_of_a_change_too(engine: Opened) -> None:
+    async with engine() as opened:
+        container = await made(opened)
+        (closed,) = container.map.partitions
+        loop = asyncio.get_running_loop()
+        begun: list[asyncio.Task[Partition] | Partition] = []
+        async with opened.reshaper.held(container):
+            # As the server begins with a request: outside of a task until the first wait.
+            waiting = container.successor(closed, b"")
+            loop.call_soon(lambda: begun.append(eager._start_by_hand(waiting, loop)))
+            await asyncio.sleep(0)
+            (task,) = begun
+            assert isinstance(task, asyncio.Task)
+            await asyncio.sleep(0)
+            assert not task.done()
+        assert await task is container.map.find(b"") is not closed
 
 
 async def test_the_sweeper_leaves_a_partition_that_is_being_split_for_the_next_round(engine: Opened) -> None:

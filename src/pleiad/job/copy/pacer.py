@@ -3,13 +3,17 @@
 Where throughput is enforced a copy spends request units like a request of low priority, and no more than its share of
 what its two containers have. Where it is only observed nothing is scarce but the time of the server: then the copy
 works for its share of the time whenever somebody else has asked for something meanwhile.
+
+A share that is too small to follow the writers of the source would have no end. So a copy that comes no nearer takes
+more than it was given, step by step, and gives that back when it has caught up. No wait for others is without end.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 
 from pleiad.engine.container import Container
 from pleiad.engine.traffic import AccountTraffic
@@ -18,8 +22,9 @@ from pleiad.partition.governor import Lane
 from pleiad.partition.partition import Partition
 
 _LANE = Lane(low_priority=True)
-_WAIT_SECONDS_MAX = 1.0
 _REST_SECONDS_MAX = 5.0
+_HASTE = 2.0
+"""How much more a copy takes with each step."""
 
 
 class Pacer:
@@ -28,13 +33,38 @@ class Pacer:
     def __init__(
         self, share: float, traffic: AccountTraffic, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._share = share
+        self._given = self._share = share
+        self._is_free = False
+        """Whether nothing is waited for."""
         self._traffic = traffic
         self._clock = clock
         self._debts: dict[str, tuple[float, float]] = {}
         """What was spent beyond the share of a container, and when that was looked at."""
         self._requests = self._requests_now()
         self._began = clock()
+        self._waited = 0.0
+        """How long it has waited for units since."""
+
+    def hasten(self) -> bool:
+        """Takes more from now on; False when there is nothing more to take."""
+        if self._is_free:
+            return False
+        self._is_free = self._share >= 1
+        self._share = min(1.0, _HASTE * self._share)
+        return True
+
+    def relax(self) -> None:
+        """Keeps to the share that was given again."""
+        self._share, self._is_free = self._given, False
+
+    @contextlib.asynccontextmanager
+    async def free(self) -> AsyncIterator[None]:
+        """A time in which the others wait for the copy, so that it waits for nothing."""
+        before, self._is_free = self._is_free, True
+        try:
+            yield
+        finally:
+            self._is_free = before
 
     def _requests_now(self) -> int:
         counted = (
@@ -44,11 +74,13 @@ class Pacer:
 
     async def pay(self, container: Container, spent: Mapping[Partition, float]) -> None:
         """Takes the charge of a piece of work from partitions, and waits as long as the share asks for."""
+        if self._is_free:
+            return  # nor is anything spent: its debts would be those of the users of the target
         rate_ru = self._share * sum(partition.governor.rate_ru for partition in container.map.partitions)
         is_enforced = any(partition.governor.is_enforced for partition in spent)
         for partition, ru in spent.items():
             if is_enforced:
-                await self._admitted(partition)
+                await self._admitted(partition, ru / (self._share * partition.governor.rate_ru))
             partition.spend(ru, _LANE)
         if not is_enforced:
             return
@@ -57,24 +89,33 @@ class Pacer:
         debt = max(0.0, debt - (now - at) * rate_ru) + sum(spent.values())
         self._debts[container.resource.rid] = debt, now
         if debt > rate_ru:
-            await asyncio.sleep((debt - rate_ru) / rate_ru)
+            await self._wait((debt - rate_ru) / rate_ru)
 
-    async def _admitted(self, partition: Partition) -> None:
-        while True:
+    async def _admitted(self, partition: Partition, seconds_max: float) -> None:
+        """Lets requests of users go first; where they always take everything, the copy has its share all the same."""
+        left = seconds_max
+        while left > 0:
             try:
                 partition.admit(_LANE)
                 return
             except PleiadError as error:
                 if error.reason is not Reason.THROTTLED:
                     raise
-                await asyncio.sleep(min(_WAIT_SECONDS_MAX, (error.retry_after_ms or 10) / 1000))
+                seconds = min(left, (error.retry_after_ms or 10) / 1000)
+            left -= seconds
+            await self._wait(seconds)
+
+    async def _wait(self, seconds: float) -> None:
+        began = self._clock()
+        await asyncio.sleep(seconds)
+        self._waited += self._clock() - began
 
     async def rest(self) -> None:
         """Between two pieces of work: lets others have their turn, and their part of the time if there are any."""
-        worked = self._clock() - self._began
+        worked = self._clock() - self._began - self._waited
         requests = self._requests_now()
         if requests != self._requests and self._share < 1:
             await asyncio.sleep(min(_REST_SECONDS_MAX, worked * (1 - self._share) / self._share))
         else:
             await asyncio.sleep(0)
-        self._requests, self._began = self._requests_now(), self._clock()
+        self._requests, self._began, self._waited = self._requests_now(), self._clock(), 0.0

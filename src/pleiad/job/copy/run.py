@@ -4,6 +4,8 @@ Invariants:
 - what is written down of the progress is in the target: places are noted after what lies before them is durable;
 - from the first to the last write only the server whose token the record has writes to the target: it has closed the
   target to all others, and given its partitions epochs that nobody knew before;
+- nothing that is repeated goes on for as long as the source is written to: what happened is repeated up to what the
+  source had reached when that began;
 - the copy ends well only after every item was compared and both containers hold the same number of items; where it
   follows the source, that is while nobody can write to the source.
 """
@@ -27,6 +29,7 @@ from pleiad.job.copy.job import Asked, CopyPlace, CopyState, CopyStep
 from pleiad.job.copy.ledger import Ledger
 from pleiad.job.copy.pacer import Pacer
 from pleiad.job.copy.prepare import Preparation, held_when_free, open_by_rid
+from pleiad.job.copy.pursuit import Pursuit, outpaced
 from pleiad.job.copy.reader import SourceReader
 from pleiad.job.copy.transform import Transform
 from pleiad.job.copy.verify import Verification, live_count
@@ -38,7 +41,9 @@ from pleiad.store.rows import Row
 _NOTE_SECONDS = 2.0
 _POLL_SECONDS = 0.1
 _DELTA_CHANGES_MAX = 200
-_ROUNDS_MAX = 50
+_CATCH_UP_SECONDS_MAX = 30.0
+_SWITCH_SECONDS_MAX = 2.0
+"""How long catching up may take at the share of the copy: on the way, and when nothing else is left to do."""
 _HELD_SECONDS_MAX = 0.8
 """Writers are let go when the last changes take longer than this; they wait for the commit of the catalog besides."""
 _ATTEMPTS_MAX = 10
@@ -143,19 +148,32 @@ class CopyRun:
 
     # -- what happened since ------------------------------------------------------------------------
 
-    async def _catch_up(self) -> None:
-        """Repeats what happened until little is left."""
-        for _ in range(_ROUNDS_MAX):
-            if await self._follow() <= _DELTA_CHANGES_MAX:
-                return
+    async def _catch_up(self, seconds_max: float = _CATCH_UP_SECONDS_MAX) -> None:
+        """Repeats what happened until little is left; takes more than its share where that would take too long.
 
-    async def _follow(self, until: float | None = None) -> int:
-        """Repeats what happened up to now, at every place; how many changes that were."""
+        A copy of one moment needs no more than what happened while its rows were read.
+        """
+        pursuit = Pursuit(self._pacer, seconds_max, await self._left())
+        while await self._follow(pursuit) > _DELTA_CHANGES_MAX and self.ledger.job.plan.follows:
+            pass
+        self._pacer.relax()
+
+    async def _left(self) -> int:
+        """How many changes are yet to be repeated, or a few more: an LSN may be one of a row that is not in a place."""
+        await self._source.learn_lsns(WHOLE)
+        return sum(max(0, self._reached(place) - place.versions_after) for place in self._places)
+
+    async def _follow(self, pursuit: Pursuit | None = None, until: float | None = None) -> int:
+        """Repeats what happened up to now, at every place; how many changes that were.
+
+        Nobody may write to the source where it has to be done until a time.
+        """
         count = 0
         reached: list[CopyPlace] = []
-        waiting = list(reversed(self._places))
+        await self._source.learn_lsns(WHOLE)
+        waiting = [(place, self._reached(place)) for place in reversed(self._places)]
         while waiting:
-            place = waiting.pop()
+            place, goal = waiting.pop()
             changes, has_more, places = await self._reader.changes(place)
             if changes:
                 if self.ledger.job.plan.follows:
@@ -164,18 +182,25 @@ class CopyRun:
                     await self._applier.create_images(changes, place.goal)
                 count += len(changes)
                 self.followed += len(changes)
-            if has_more:
-                waiting += reversed(places)
-            else:
-                reached += places
-            self._places = [*reached, *reversed(waiting)]
+            for each in reversed(places):
+                if has_more and (until is not None or each.versions_after < goal):
+                    waiting.append((each, goal))
+                else:
+                    reached.append(each)
+            self._places = [*reached, *(each for each, _ in reversed(waiting))]
             if until is None:
                 await self._note()
+                if pursuit is not None and pursuit.is_due:
+                    pursuit.look(await self._left())
                 await self._pacer.rest()
             elif time.monotonic() > until:
                 raise _TooLongError
         await self._applier.settle()
         return count
+
+    def _reached(self, place: CopyPlace) -> int:
+        """How far the source is at a place, as far as this server knows."""
+        return max(partition.lsn for partition in self._source.map.overlapping(place.span))
 
     # -- comparing ----------------------------------------------------------------------------------
 
@@ -185,13 +210,16 @@ class CopyRun:
         verification = Verification(self._applier, self._writer)
         for place in self._places:
             await self._compare_rows(verification, replace(place, rows_after=0))
+        # What was not met by now has been changed by now.
+        await self._source.learn_lsns(WHOLE)
         for place in self._places:
+            goal = self._reached(place)
             waiting = [replace(place, versions_after=place.goal)]
             while waiting:
                 changes, has_more, places = await self._reader.changes(waiting.pop())
                 befores = [each.before for each in changes if each.before is not None]
                 await verification.compare([row for row in befores if row.lsn <= place.goal])
-                waiting += places if has_more else ()
+                waiting += [each for each in places if has_more and each.versions_after < goal]
                 await self._verified(verification)
         if verification.suspects:
             raise verification.refusal()
@@ -280,6 +308,7 @@ class CopyRun:
             await asyncio.sleep(_POLL_SECONDS)
         await self.ledger.note(state=CopyState.SWITCHING)
         for attempt in range(_ATTEMPTS_MAX):
+            await self._catch_up(_SWITCH_SECONDS_MAX)
             try:
                 counts = await self._switch()
                 if counts is None:
@@ -289,13 +318,9 @@ class CopyRun:
                     raise await self._miscounted(*counts)
                 await self._verify()
             except (_TooLongError, ChangedElsewhereError):
-                await self._catch_up()
                 await asyncio.sleep(_POLL_SECONDS * attempt)
             self.ledger.check_wanted()
-        raise CopyFailedError(
-            "the source is written to faster than it can be followed, so that its writers would have to wait too long: "
-            "give the copy a larger share, or complete it at a quieter time"
-        )
+        raise outpaced()
 
     async def _switch(self) -> tuple[int, int] | None:
         """Stops the writers of the source for a moment, repeats the rest, and ends the copy.
@@ -303,8 +328,8 @@ class CopyRun:
         When the two do not hold the same number of items, their numbers: then they have to be compared again.
         """
         began = time.monotonic()
-        async with self._engine.reshaper.held(self._source):
-            await self._follow(began + _HELD_SECONDS_MAX)
+        async with self._engine.reshaper.held(self._source), self._pacer.free():
+            await self._follow(until=began + _HELD_SECONDS_MAX)
             await self._remove_expired()
             self._applier.refuse_parked()
             now = int(time.time())
