@@ -55,6 +55,7 @@ class Openings:
         self._wanted = asyncio.Event()
         self._turn = asyncio.Lock()
         self._is_half_done = False
+        self._looks_done = 0
         self._passed_over: set[str] = set()
         """Containers whose map was left as it was because this server was about to change it."""
 
@@ -97,9 +98,10 @@ class Openings:
                 self._wanted.set()
 
     async def look(self) -> bool:
-        """Takes over what others changed; whether there was something."""
+        """Takes over what others changed; whether there was something, also where another look has just found it."""
+        looks_done = self._looks_done
         if not await self._is_needed():
-            return False
+            return self._looks_done != looks_done
         async with self._turn:
             async with self._catalog.lock:
                 if not await self._is_needed():
@@ -111,6 +113,7 @@ class Openings:
                 await self._take_over(container)
             await self._settle()
             self._is_half_done = False
+            self._looks_done += 1
         return True
 
     async def _is_needed(self) -> bool:

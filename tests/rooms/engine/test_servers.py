@@ -89,6 +89,27 @@ async def test_what_one_server_creates_changes_and_deletes_the_other_learns(post
         assert caught.value.row is errors.RESOURCE_NOT_FOUND or caught.value.row is errors.OWNER_NOT_FOUND
 
 
+async def test_what_another_look_has_just_found_is_not_missed(
+    postgres_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with AsyncExitStack() as stack:
+        one, other = await opened(stack, postgres_database), await opened(stack, postgres_database)
+        behind = other.store.is_behind
+
+        async def behind_until_another_looks() -> bool:
+            """The answer that comes when the look after a notice has ended."""
+            monkeypatch.setattr(other.store, "is_behind", behind)
+            await until(lambda: other.catalog.find(Kind.DATABASE, "", "db") is not None)
+            await other.openings.look()
+            return False
+
+        monkeypatch.setattr(other.store, "is_behind", behind_until_another_looks)
+        asked = asyncio.create_task(other.second_look(errors.RESOURCE_NOT_FOUND(kind="database", id="db")))
+        await asyncio.sleep(0)
+        await one.create_database({"id": "db"}, None)
+        assert await asked
+
+
 async def test_the_token_of_a_page_of_one_server_is_good_at_the_other(postgres_database: str) -> None:
     async with AsyncExitStack() as stack:
         one, other = await opened(stack, postgres_database), await opened(stack, postgres_database)
