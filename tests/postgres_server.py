@@ -169,7 +169,8 @@ class PostgresServer:
         """Kills every process of the server, as if all of its memory were gone at once."""
         assert self._process is not None
         processes = self.freeze()
-        for process_id in processes:
+        # The parent last: until then a child that has ended can still be sent a signal.
+        for process_id in reversed(processes):
             os.kill(process_id, signal.SIGKILL)
         self._process.wait(SECONDS_MAX)
         assert wait_until(lambda: not any(map(_is_running, processes)))
@@ -195,7 +196,7 @@ class PostgresServer:
 
     def thaw(self) -> None:
         """Lets a frozen server go on."""
-        for process_id in self.freeze():
+        for process_id in reversed(self.freeze()):
             os.kill(process_id, signal.SIGCONT)
 
     def remove(self) -> None:
