@@ -146,8 +146,9 @@ class Node:
         engine = Engine(store, self._limits, settings.consistency, throttle, settings.serverless)
         await engine.open()
         try:
-            if self._workers is None:  # of several no one sees all requests
-                await engine.workload.open(self.directory / _WORKLOAD, settings.record_workload)
+            place = None if self._workers is None else self._workers.place
+            number, count = (0, 1) if place is None else (place.number, place.count)
+            await engine.workload.open(self.directory / _WORKLOAD, settings.record_workload, number, count)
         except BaseException:
             await engine.close()
             raise

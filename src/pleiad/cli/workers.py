@@ -34,7 +34,6 @@ from pathlib import Path
 import orjson
 
 from pleiad.cli.serving import REFUSALS, banner, say
-from pleiad.engine.recording import Mode
 from pleiad.node import DRAIN_SECONDS, Node
 from pleiad.server.lifecycle import (
     closed_terminal_check,
@@ -68,8 +67,6 @@ def check(settings: Settings) -> None:
             "with SQLite one process owns the data: to serve with several workers, use PostgreSQL "
             "(--store postgresql://...)"
         )
-    if settings.record_workload is not Mode.OFF:
-        raise SettingsError("a server with several workers records no workload: give one of the options only")
 
 
 @dataclass(slots=True)

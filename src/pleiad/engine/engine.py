@@ -14,7 +14,7 @@ from typing import Any
 
 from pleiad import errors
 from pleiad.catalog import placement, throughput
-from pleiad.catalog.catalog import ACCOUNT_RID, Catalog
+from pleiad.catalog.catalog import ACCOUNT_RID, Catalog, StaleCatalogError
 from pleiad.catalog.container import (
     ContainerDefinition,
     check_encryption_keys,
@@ -110,7 +110,7 @@ class Engine:
         self.keeper = Keeper(self.reshaper, limits, self.at_work, self.offers, self.refusals)
         self.watch = Watch(self.at_work, self.refusals)
         self.chronicle = Chronicle(self.at_work, self.catalog, self.provisioning.provisioned_ru, limits)
-        self.workload = WorkloadRecorder(limits, self.at_work, self.catalog)
+        self.workload = WorkloadRecorder(limits, self.at_work, self.catalog, self.looks)
 
     async def open(self) -> None:
         """Loads the catalog, removes what deleted containers left behind, and starts the background work."""
@@ -294,13 +294,29 @@ class Engine:
         self, database: Resource, id: str, body: dict[str, Any], if_match: str | None
     ) -> Resource:
         """Replaces the policies of a container; its id and partition key stay."""
+        old = self.find(Kind.CONTAINER, database, id)
+        if not self._redefined(old, body, if_match)[1]:
+            return await self._replace_container(database, old, body, if_match)
+        # Rows tell when they expire, so there must be none, and none may be written until the change is known.
+        container = await self.openings.open(old)
+        await _check_empty(container)
+        async with self.reshaper.held(container):
+            await _check_empty(container)
+            return await self._replace_container(database, old, body, if_match, is_held=True)
+
+    async def _replace_container(
+        self,
+        database: Resource,
+        seen: Resource,
+        body: dict[str, Any],
+        if_match: str | None,
+        is_held: bool = False,
+    ) -> Resource:
         async with self.catalog.lock:
-            old = self.find(Kind.CONTAINER, database, id)
-            if body.get("id") != old.id:
-                raise errors.BAD_REQUEST(reason=f"The id of a container cannot be changed: it is '{old.id}'.")
-            old.check_etag(if_match)
-            _check_not_filled(old)
-            definition = await self._redefined(old, body)
+            old = self.find(Kind.CONTAINER, database, seen.id)
+            definition, needs_hold = self._redefined(old, body, if_match)
+            if old.rid != seen.rid or (needs_hold and not is_held):
+                raise StaleCatalogError
             new = old.changed(with_versions_since(old.properties, definition))
             await self.catalog.replace(old, new)
         container = await self.openings.open(new)
@@ -308,18 +324,17 @@ class Engine:
         container.drop_surplus_indexes()
         return new
 
-    async def _redefined(self, old: Resource, body: dict[str, Any]) -> ContainerDefinition:
+    def _redefined(
+        self, old: Resource, body: dict[str, Any], if_match: str | None
+    ) -> tuple[ContainerDefinition, bool]:
+        """What a container is to be by a client's body, and whether nobody may write to it meanwhile."""
+        if body.get("id") != old.id:
+            raise errors.BAD_REQUEST(reason=f"The id of a container cannot be changed: it is '{old.id}'.")
+        old.check_etag(if_match)
+        _check_not_filled(old)
         before = define(old.properties, self.limits)
         definition = redefine(before, body, self.limits)
-        if is_ttl_recounted(before, definition):
-            container = await self.openings.open(old)
-            for partition in container.map.partitions:
-                if await partition.scan(partition.span, 0, 1):
-                    raise errors.BAD_REQUEST(
-                        reason="'ttlPropertyPath', and 'defaultTtl' beside it, can only be changed while the container "
-                        "is empty."
-                    )
-        return definition
+        return definition, is_ttl_recounted(before, definition)
 
     @to_the_end
     @on_a_fresh_catalog
@@ -445,6 +460,15 @@ class Engine:
             new = current.changed(properties, id)
             await self.catalog.replace(current, new)
         return new
+
+
+async def _check_empty(container: Container) -> None:
+    for partition in container.map.partitions:
+        if await partition.scan(partition.span, 0, 1):
+            raise errors.BAD_REQUEST(
+                reason="'ttlPropertyPath', and 'defaultTtl' beside it, can only be changed while the container "
+                "is empty."
+            )
 
 
 def _check_not_filled(container: Resource) -> None:

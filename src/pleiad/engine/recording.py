@@ -2,7 +2,8 @@
 
 A line of a file is a record, or an array of a time and what many requests like most are have in common and apart: their
 briefs by columns, or, as older versions wrote them, one after the other. Who reads gets every record in its documented
-form, one a line, with the name of the container, which is not on the disk.
+form, one a line, with the name of the container, which is not on the disk. The workers of a server write to one ring,
+each to files of its own; who reads gets what all of them wrote, by the time of each record.
 
 Invariants
 - What waits to be written has limits, by count and by the bytes that it holds; so has each record.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import heapq
 import logging
 import time
 from collections.abc import Sequence
@@ -27,7 +29,7 @@ from pleiad.limits import Limits
 from pleiad.query.paths.changed import changed_paths
 from pleiad.workload.hashing import Hasher
 from pleiad.workload.record import line_of
-from pleiad.workload.ring import Place, Ring
+from pleiad.workload.ring import PIECE_BYTES, Mark, Place, Ring
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +46,8 @@ _EARLY_BYTES: Final = 4 << 20
 """When so much waits, it is written at once."""
 _ESSENTIAL: Final = ("at", "operation", "status", "partitions", "charge", "bytes")
 """What is left of a record that is too long whatever is done to it."""
+_MERGED_BYTES_MIN: Final = 64 << 10
+"""So much is read at a time of what each of many workers wrote."""
 _COLUMNS: Final = ("at", "operation", "key", "id", "charge", "bytes")
 _BRIEF_NAMES: Final = (*_COLUMNS, "hashed")
 
@@ -66,12 +70,19 @@ class Recording:
     """The record of one container."""
 
     def __init__(
-        self, directory: Path, mode: Mode, limits: Limits, hasher: Hasher, due: asyncio.Event
+        self,
+        directory: Path,
+        mode: Mode,
+        limits: Limits,
+        hasher: Hasher,
+        due: asyncio.Event,
+        writer: int = 0,
+        writers: int = 1,
     ) -> None:
         self.mode = mode
         self.is_own = False
         """Whether the container was switched itself; else it goes by what the server was started with."""
-        self.ring = Ring(directory, limits.workload_container_bytes)
+        self.ring = Ring(directory, limits.workload_container_bytes, writer, writers)
         self._briefs: list[Any] = []
         """The values of briefs behind one another, which costs less than to keep each of them."""
         self._pending: list[_Noted] = []
@@ -108,7 +119,7 @@ class Recording:
         """Makes a line of the briefs that there are, which costs less than to keep them for the thread."""
         briefs, self._briefs = self._briefs, []
         if briefs:
-            self._keep_briefs(briefs, round(time.time() - time.perf_counter(), 3))
+            self._keep_briefs(briefs, round(time.time() - time.perf_counter(), 6))
 
     def _keep_briefs(self, briefs: list[Any], ahead: float) -> None:
         """Has briefs written as one line, or as several where that would be too long."""
@@ -175,7 +186,7 @@ class Recording:
         """Puts records from elsewhere behind those in the files, hashed where the container is recorded so."""
         if self.mode is Mode.HASHES:
             records = [self._hasher.fields(fields) for fields in records]
-        self.ring.append(b"".join([line_of(fields) + b"\n" for fields in records]))
+        self.ring.append(b"".join([self._line(fields) + b"\n" for fields in records]))
 
     def forget_pending(self) -> None:
         """Nothing waits any more."""
@@ -209,20 +220,93 @@ class Recording:
     def count(self) -> tuple[int, int]:
         """The records in the files, and the bytes of these."""
         records = size_bytes = 0
-        for piece, _ in self.ring.pieces():
-            records += len(_records(piece))
-            size_bytes += len(piece)
+        for writer in self.ring.writers():
+            for piece in self.ring.pieces(writer):
+                records += len(_records(piece.lines))
+                size_bytes += len(piece.lines)
         return records, size_bytes
 
     def read(self, name: str, place: Place | None, hashed: bool) -> tuple[bytes, Place | None]:
         """The records of about a megabyte from a place on, a line each, and where the next begin; None at the end."""
-        for piece, behind in self.ring.pieces(place):
-            found = [{**fields, "container": name} for fields in _records(piece)]
-            if hashed:
-                found = [self._hasher.fields(fields) for fields in found]
-            if found:
-                return b"".join([line_of(fields) + b"\n" for fields in found]), behind
-        return b"", None
+        marks = {} if place is None else dict(place.marks)
+        writers = self.ring.writers()
+        piece_bytes = max(_MERGED_BYTES_MIN, PIECE_BYTES // max(1, len(writers)))
+        streams = [_Stream(self.ring, each, marks.get(each, Mark()), piece_bytes) for each in writers]
+        found = [{**fields, "container": name} for fields in _by_time(streams)]
+        if not found:
+            return b"", None
+        if hashed:
+            found = [self._hasher.fields(fields) for fields in found]
+        behind = Place(tuple((each.writer, each.mark) for each in streams))
+        return b"".join([line_of(fields) + b"\n" for fields in found]), behind
+
+
+class _Stream:
+    """The next records of one writer, taken one after the other."""
+
+    def __init__(self, ring: Ring, writer: int, mark: Mark, piece_bytes: int) -> None:
+        self._ring = ring
+        self.writer = writer
+        self._begin = self._behind = mark
+        self._records: list[Fields] = []
+        self._taken = 0
+        for piece in ring.pieces(writer, mark, piece_bytes):
+            self._records = _records(piece.lines)
+            self._begin, self._behind = piece.begin, piece.behind
+            goes_on = (mark.file, mark.offset) == (piece.begin.file, piece.begin.offset)
+            self._taken = mark.taken if goes_on else 0
+            if self.has_records:
+                return
+
+    @property
+    def mark(self) -> Mark:
+        """How far it was taken."""
+        if self.has_records:
+            return Mark(self._begin.file, self._begin.offset, self._taken)
+        return self._behind
+
+    @property
+    def has_records(self) -> bool:
+        return self._taken < len(self._records)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether more was written than these records."""
+        return self._ring.has_more(self.writer, self._behind)
+
+    @property
+    def next_at(self) -> float:
+        at = self._records[self._taken].get("at")
+        return at if isinstance(at, float | int) else 0.0
+
+    def take(self) -> Fields:
+        self._taken += 1
+        return self._records[self._taken - 1]
+
+    def take_all(self) -> list[Fields]:
+        rest = self._records[self._taken :]
+        self._taken = len(self._records)
+        return rest
+
+
+def _by_time(streams: Sequence[_Stream]) -> list[Fields]:
+    """The records of all streams by their times, as far as none of them may have earlier ones that were not read."""
+    if len(streams) == 1:
+        return streams[0].take_all()
+    found: list[Fields] = []
+    heads = [(each.next_at, place) for place, each in enumerate(streams) if each.has_records]
+    heapq.heapify(heads)
+    while heads:
+        _, place = heads[0]
+        stream = streams[place]
+        found.append(stream.take())
+        if stream.has_records:
+            heapq.heapreplace(heads, (stream.next_at, place))
+        elif stream.is_cut:
+            break
+        else:
+            heapq.heappop(heads)
+    return found
 
 
 def _records(lines: bytes) -> list[Fields]:

@@ -1,12 +1,14 @@
 """A ring of files that lines are appended to; the oldest file goes when there is no room left.
 
-Files are named by rising numbers, and whoever opens a ring begins a new one: what a crash has left at the end of the
-last file stays behind it, and is no line when it is read. A write goes to the system and is not waited for to be on the
-disk, so lines survive the end of the process, however that comes, and not that of the machine.
+Several processes may write to one ring: each has files of its own, named by a rising number and by who writes. Whoever
+opens a ring begins a new file: what a crash has left at the end of the last one stays behind it, and is no line when it
+is read. A write goes to the system and is not waited for to be on the disk, so lines survive the end of the process,
+however that comes, and not that of the machine.
 
 Invariants
-- What is in the files is no more than `bytes_max`, but for one piece.
-- Readers see whole lines only, in the order in which they were appended.
+- What is in the files of all writers is no more than `bytes_max`, but for one piece of each.
+- Readers see whole lines only, and those of one writer in the order in which they were appended.
+- What a writer appends after another process has removed its file is in a new file.
 """
 
 from __future__ import annotations
@@ -16,31 +18,66 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 FILES: Final = 8
 """A ring gives up an eighth of what it has at a time."""
+PIECE_BYTES: Final = 1 << 20
 _SUFFIX: Final = ".jsonl"
-_PIECE_BYTES: Final = 1 << 20
+_BETWEEN_MARKS: Final = "_"
+_MARKS_MAX: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
-    """A place between two lines: in the file of that number, behind so many bytes of it."""
+class Mark:
+    """How far one writer's lines were read: in the file of that number, behind so many bytes of it."""
 
     file: int = 0
     offset: int = 0
+    taken: int = 0
+    """So many records that begin there were read too: a line may have several, and a reader may stop amid them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far a ring was read, writer by writer; those that are not named are still to be read."""
+
+    marks: tuple[tuple[int, Mark], ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.file}.{self.offset}"
+        return _BETWEEN_MARKS.join(
+            f"{writer}.{mark.file}.{mark.offset}.{mark.taken}" for writer, mark in self.marks
+        )
 
     @classmethod
     def of(cls, text: str) -> Place:
         """The place that a text names; ValueError when it names none."""
-        file, dot, offset = text.partition(".")
-        if not (dot and _is_number(file) and _is_number(offset)):
-            raise ValueError(f"'{text[:40]}' is no place in a record")
-        return cls(int(file), int(offset))
+        marks: dict[int, Mark] = {}
+        for part in text.split(_BETWEEN_MARKS, _MARKS_MAX):
+            numbers = part.split(".")
+            if len(numbers) != 4 or not all(map(_is_number, numbers)):
+                raise ValueError(f"'{text[:40]}' is no place in a record")
+            writer, *behind = map(int, numbers)
+            marks[writer] = Mark(*behind)
+        return cls(tuple(marks.items()))
+
+
+class Piece(NamedTuple):
+    """Whole lines of one writer, from where to where."""
+
+    lines: bytes
+    begin: Mark
+    behind: Mark
+
+
+class _File(NamedTuple):
+    number: int
+    writer: int
+
+    @property
+    def name(self) -> str:
+        writer = f"-{self.writer}" if self.writer else ""
+        return f"{self.number:08d}{writer}{_SUFFIX}"
 
 
 def _is_number(text: str) -> bool:
@@ -50,15 +87,17 @@ def _is_number(text: str) -> bool:
 class Ring:
     """The files of one directory. Its methods wait for the disk; one thread at a time may append."""
 
-    def __init__(self, directory: Path, bytes_max: int) -> None:
+    def __init__(self, directory: Path, bytes_max: int, writer: int = 0, writers: int = 1) -> None:
         self.directory = directory
         self._bytes_max = bytes_max
+        self._writer = writer
+        self._file_bytes_max = bytes_max // FILES // writers
         self._file: IO[bytes] | None = None
         self._file_bytes = 0
 
     def append(self, lines: bytes) -> None:
         """Puts whole lines behind the others; all of them, or none when the disk does not take them."""
-        if self._file is None or self._file_bytes >= self._bytes_max // FILES:
+        if self._file is None or self._file_bytes >= self._file_bytes_max or self._is_removed(self._file):
             self._begin_file()
         assert self._file is not None
         rest = memoryview(lines)
@@ -70,89 +109,112 @@ class Ring:
             raise
         self._file_bytes += len(lines)
 
+    def _is_removed(self, file: IO[bytes]) -> bool:
+        """Whether another process has made room, or cleared the ring."""
+        return os.fstat(file.fileno()).st_nlink == 0
+
     def _begin_file(self) -> None:
         self.close()
-        numbers = self._numbers()
+        numbers = [file.number for file in self._files()]
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = self._path(numbers[-1] + 1 if numbers else 1)
+        path = self.directory / _File(max(numbers, default=0) + 1, self._writer).name
         self._file = open(path, "ab", buffering=0, opener=_private)  # noqa: SIM115
         self._file_bytes = 0
         self.make_room(self._bytes_max - self._bytes_max // FILES)
 
     def make_room(self, bytes_max: int) -> None:
         """Removes the oldest files until there is no more than that in them; the newest stays."""
-        size_bytes = self.size_bytes
-        for number in self._numbers()[:-1]:
+        stats = self._stats()
+        size_bytes = sum(stat.st_size for _, stat in stats)
+        stats.sort(key=lambda each: (each[1].st_mtime_ns, each[0]))
+        for file, stat in stats[:-1]:
             if size_bytes <= bytes_max:
                 return
-            path = self._path(number)
-            with contextlib.suppress(FileNotFoundError):
-                size_bytes -= path.stat().st_size
-                path.unlink()
+            size_bytes -= stat.st_size
+            (self.directory / file.name).unlink(missing_ok=True)
 
     @property
     def size_bytes(self) -> int:
-        size_bytes = 0
-        for number in self._numbers():
-            with contextlib.suppress(FileNotFoundError):
-                size_bytes += self._path(number).stat().st_size
-        return size_bytes
+        return sum(stat.st_size for _, stat in self._stats())
 
     @property
     def changed_at(self) -> float:
         """When the oldest file was written last, in seconds since the epoch; 0 where there is none."""
-        with contextlib.suppress(FileNotFoundError):
-            for number in self._numbers():
-                return self._path(number).stat().st_mtime
-        return 0.0
+        return min((stat.st_mtime for _, stat in self._stats()), default=0.0)
 
-    def pieces(self, place: Place | None = None) -> Iterator[tuple[bytes, Place]]:
-        """Whole lines from a place on, or all of them, a megabyte or less at a time, each with the place behind it."""
-        begin = place or Place()
-        for number in self._numbers():
-            if number < begin.file:
+    def writers(self) -> list[int]:
+        """Those who have files."""
+        return sorted({file.writer for file in self._files()})
+
+    def pieces(
+        self, writer: int, mark: Mark | None = None, piece_bytes: int = PIECE_BYTES
+    ) -> Iterator[Piece]:
+        """Whole lines of a writer from a mark on, or all of them, about so many bytes or less at a time."""
+        begin = mark or Mark()
+        for each in self._files():
+            if each.writer != writer or each.number < begin.file:
                 continue
-            offset = begin.offset if number == begin.file else 0
+            offset = begin.offset if each.number == begin.file else 0
             try:
-                file = self._path(number).open("rb")
+                file = (self.directory / each.name).open("rb")
             except FileNotFoundError:
                 continue  # it has left the ring meanwhile
             with file:
                 if offset > os.fstat(file.fileno()).st_size:
                     continue  # no place of this file, and perhaps further than files can be
                 file.seek(offset)
-                while piece := file.read(_PIECE_BYTES):
-                    end = piece.rfind(b"\n") + 1
+                while read := file.read(piece_bytes):
+                    if b"\n" not in read:
+                        read += file.read(PIECE_BYTES - len(read))
+                    end = read.rfind(b"\n") + 1
                     if end:
-                        offset += end
-                        yield piece[:end], Place(number, offset)
-                    elif len(piece) < _PIECE_BYTES:
+                        yield Piece(read[:end], Mark(each.number, offset), Mark(each.number, offset + end))
+                    elif len(read) < PIECE_BYTES:
                         break  # the end of a write that did not come to its end
-                    else:
-                        offset += len(piece)  # no line is that long
+                    offset += end or len(read)  # no line is as long as that
                     file.seek(offset)
+
+    def has_more(self, writer: int, mark: Mark) -> bool:
+        """Whether a writer has written something behind a mark."""
+        return any(
+            file.number > mark.file or stat.st_size > mark.offset
+            for file, stat in self._stats()
+            if file.writer == writer and file.number >= mark.file
+        )
 
     def clear(self) -> None:
         """Removes all files."""
         self.close()
-        for number in self._numbers():
-            self._path(number).unlink(missing_ok=True)
+        for file in self._files():
+            (self.directory / file.name).unlink(missing_ok=True)
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    def _numbers(self) -> list[int]:
+    def _files(self) -> list[_File]:
+        """All files by their numbers."""
         try:
             names = os.listdir(self.directory)
         except (FileNotFoundError, NotADirectoryError):
             return []
-        stems = [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
-        return sorted(int(stem) for stem in stems if _is_number(stem))
+        found = []
+        for name in names:
+            number, _, writer = name.removesuffix(_SUFFIX).partition("-")
+            if _is_number(number) and _is_number(writer or "0"):
+                file = _File(int(number), int(writer or "0"))
+                if file.name == name:
+                    found.append(file)
+        return sorted(found)
 
-    def _path(self, number: int) -> Path:
-        return self.directory / f"{number:08d}{_SUFFIX}"
+    def _stats(self) -> list[tuple[_File, os.stat_result]]:
+        """The files that are still there, and what the system says of them."""
+        found = []
+        for file in self._files():
+            with contextlib.suppress(FileNotFoundError):
+                found.append((file, (self.directory / file.name).stat()))
+        return found
 
 
 def _private(path: str, flags: int) -> int:

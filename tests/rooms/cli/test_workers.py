@@ -246,13 +246,8 @@ def test_a_folder_and_the_sample_are_loaded_once(postgres_database: str, tmp_pat
 def test_what_workers_cannot_do_is_refused_in_a_sentence(postgres_database: str, tmp_path: Path) -> None:
     said = refused("--data", tmp_path, "--port", 0, "--workers", 2)
     assert "with SQLite one process owns the data: to serve with several workers, use PostgreSQL" in said
-    both = ("--ephemeral", "--port", 0, *TWO, "--record-workload", "hashes")
-    assert "records no workload" in refused(*both, PLEIAD_STORE=postgres_database)
     nowhere = f"postgresql://nobody@/nothing?host={tmp_path}"
     assert "does not answer" in refused("--ephemeral", "--port", 0, *TWO, PLEIAD_STORE=nowhere)
     with serving("--ephemeral", "--port", 0, *TWO, PLEIAD_STORE=postgres_database) as served:
         taken = refused("--ephemeral", "--port", served.port, "--workers", 2, PLEIAD_STORE=postgres_database)
         assert f"port {served.port} of 127.0.0.1 is in use" in taken
-        container_of(served)
-        with pytest.raises(Exception, match="records no workload"):
-            ask(served, "switch_workload", "db", "c", "hashes")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from pleiad.limits import KB, Limits
 from pleiad.values.undefined import UNDEFINED
 from pleiad.workload.hashing import Hasher
 from pleiad.workload.record import Operation, Request, read
+from pleiad.workload.ring import Place
 
 _HASHER = Hasher(b"s" * 32)
 
@@ -27,6 +29,17 @@ async def requests_of(recording: Recording) -> list[Request]:
     lines, behind = recording.read("shop/orders", None, hashed=False)
     assert behind is None or not recording.read("shop/orders", behind, hashed=False)[0]
     return list(read(io.BytesIO(lines)))
+
+
+async def records_by_pages(recording: Recording) -> list[Request]:
+    """All of them, and every page begun anew where the one before it says."""
+    found, place = b"", None
+    while True:
+        lines, behind = recording.read("shop/orders", place, hashed=False)
+        if behind is None:
+            return list(read(io.BytesIO(found)))
+        assert lines
+        found, place = found + lines, Place.of(str(behind))
 
 
 def brief(number: int, key: tuple[object, ...] = ("a",), id: str = "") -> Brief:
@@ -104,3 +117,48 @@ async def test_lines_of_earlier_versions_are_read(tmp_path: Path) -> None:
     first, second = await requests_of(recording)
     assert (first.at, first.key, first.id, first.hashed) == (101.5, ("a",), "i1", False)
     assert (second.at, second.key, second.id, second.hashed) == (102.5, ("h1",), "h2", True)
+
+
+@pytest.mark.parametrize("share", [2, 30], ids=["even", "one has most"])
+async def test_what_several_workers_wrote_is_read_by_time_and_page_by_page(
+    tmp_path: Path, share: int
+) -> None:
+    limits = Limits()
+    workers = [Recording(tmp_path, Mode.VALUES, limits, _HASHER, asyncio.Event(), n, 3) for n in range(3)]
+    count = 40_000
+    for number in range(count):
+        worker = workers[0 if number % share else 1 + number // share % 2]
+        if number % 7:
+            worker.add_brief((number - worker_ahead(), "read", ("a",), f"i{number}", 1.0, 1))
+        else:
+            worker.add({"at": float(number), "operation": "delete", "id": f"i{number}"})
+        if number % 1_000 == 999:
+            await asyncio.gather(*(each.flush() for each in workers))
+    for reader in workers:
+        assert [each.id for each in await records_by_pages(reader)] == [
+            f"i{number}" for number in range(count)
+        ]
+    assert workers[2].count()[0] == count
+
+
+def worker_ahead() -> float:
+    """How far the clock of the machine is ahead of that of the process."""
+    return round(time.time() - time.perf_counter(), 6)
+
+
+async def test_a_page_goes_on_amid_a_line_and_files_that_have_left_are_passed_over(tmp_path: Path) -> None:
+    first, second = (
+        Recording(tmp_path, Mode.VALUES, Limits(), _HASHER, asyncio.Event(), n, 2) for n in range(2)
+    )
+    for number in range(0, 40_000, 2):
+        first.add({"at": float(number), "operation": "read", "id": f"i{number}"})
+        second.add({"at": number + 1.0, "operation": "read", "id": f"i{number + 1}"})
+    await asyncio.gather(first.flush(), second.flush())
+    lines, place = first.read("shop/orders", None, hashed=False)
+    assert place is not None
+    assert any(mark.taken for _, mark in place.marks)
+    before = len(list(read(io.BytesIO(lines))))
+    next(tmp_path.glob("*-1.jsonl")).unlink()
+    rest, _ = first.read("shop/orders", place, hashed=False)
+    ids = [int(each.id[1:]) for each in read(io.BytesIO(rest))]
+    assert ids == [number for number in range(before, before + 2 * len(ids)) if number % 2 == 0]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pleiad.engine import items, patching, sweeper
+from pleiad.engine import items, patching, reading, sweeper
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.feed import listing
@@ -66,7 +66,7 @@ async def visible(container: Container) -> list[str]:
     readable = []
     for id in ("default", "short", "never"):
         try:
-            await items.read(container, id, PK)
+            await reading.read(container, id, PK)
         except PleiadError:
             continue
         readable.append(id)
@@ -142,6 +142,31 @@ async def test_time_to_live_counts_from_the_write_where_the_property_is_no_numbe
         assert await visible(container) == []
 
 
+@pytest.mark.every_store
+async def test_a_write_beside_the_change_of_the_property_counts_from_the_new_one(
+    engine: Opened, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with engine() as opened:
+        container = await new_container(opened, defaultTtl=60)
+        replace, writes = opened.catalog.replace, []
+
+        async def replace_late(*arguments: Any) -> None:
+            """Gives a write the time to be done before the change is."""
+            create = items.create(container, text("default", made=int(clock.now) - 40), PK)
+            writes.append(asyncio.create_task(create))
+            await asyncio.wait(writes, timeout=0.2)
+            await replace(*arguments)
+
+        monkeypatch.setattr(opened.catalog, "replace", replace_late)
+        changed = {**container.resource.properties, "id": "c", "ttlPropertyPath": "/made"}
+        await opened.replace_container(opened.database("db"), "c", changed, None)
+        await writes[0]
+        clock.now += 19
+        assert await visible(container) == ["default"]
+        clock.now += 1
+        assert await visible(container) == []
+
+
 @pytest.mark.parametrize("default_ttl", [None, -1])
 async def test_without_a_default_items_live_on(engine: Opened, clock: Clock, default_ttl: int | None) -> None:
     async with engine() as opened:
@@ -195,7 +220,7 @@ async def test_the_sweeper_never_takes_a_version_that_was_written_after_it_looke
 
         monkeypatch.setattr(type(partition), "expired", stale)
         assert await sweep(container) == 1
-        row = (await items.read(container, "default", PK)).row
+        row = (await reading.read(container, "default", PK)).row
         assert row is not None
         assert json.loads(row.body)["n"] == 2
         assert [row.id for row in await stored(container)] == ["default"]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from pleiad.workload.ring import FILES, Place, Ring
+from pleiad.workload.ring import FILES, Mark, Place, Ring
 
 
-def _lines(ring: Ring, place: Place | None = None) -> list[bytes]:
-    return [line for piece, _ in ring.pieces(place) for line in piece.splitlines()]
+def _lines(ring: Ring, mark: Mark | None = None, writer: int = 0) -> list[bytes]:
+    return [line for piece in ring.pieces(writer, mark) for line in piece.lines.splitlines()]
 
 
 def test_lines_come_back_in_their_order_after_every_opening(tmp_path: Path) -> None:
@@ -69,12 +70,12 @@ def test_a_disk_that_takes_a_part_of_the_lines_gets_none_and_spoils_no_other(tmp
 def test_a_reader_goes_on_where_it_was_also_when_that_has_left_the_ring(tmp_path: Path) -> None:
     ring = Ring(tmp_path, 800)
     ring.append(b"first\n")
-    ((_, place),) = ring.pieces()
+    ((_, _, mark),) = ring.pieces(0)
     ring.append(b"second\n")
-    assert _lines(ring, place) == [b"second"]
+    assert _lines(ring, mark) == [b"second"]
     for number in range(200):
         ring.append(b"%020d\n" % number)
-    found = _lines(ring, place)
+    found = _lines(ring, mark)
     assert found
     assert b"second" not in found
     assert found[-1] == b"%020d" % 199
@@ -90,17 +91,48 @@ def test_a_directory_with_other_things_in_it_is_read_all_the_same(tmp_path: Path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.jsonl", "switch.json"]
 
 
-@pytest.mark.parametrize("text", ["", "1", "1.", ".1", "-1.0", "1.0.0", "a.b", "٣.1", "9" * 16 + ".0"])
+_NO_PLACES = ["", "1", "1.", ".1", "1.0.0", "-1.0.0.0", "0.1.2.3_", "0.1.2.3.4", "a.b.c.d", "٣.1.0.0"]
+
+
+@pytest.mark.parametrize("text", [*_NO_PLACES, "0.0.0." + "9" * 16, "_".join(["0.1.2.3"] * 2_000)])
 def test_what_is_no_place_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no place"):
         Place.of(text)
 
 
 def test_a_place_comes_back_from_its_text() -> None:
-    assert Place.of(str(Place(3, 4_096))) == Place(3, 4_096)
+    place = Place(((0, Mark(3, 4_096)), (2, Mark(4, 0, 17))))
+    assert Place.of(str(place)) == place
 
 
-def test_a_place_beyond_all_files_has_nothing_behind_it(tmp_path: Path) -> None:
+def test_a_mark_beyond_all_files_has_nothing_behind_it(tmp_path: Path) -> None:
     ring = Ring(tmp_path, 800)
     ring.append(b"first\n")
-    assert _lines(ring, Place.of("1.999999999999999")) == []
+    assert _lines(ring, Mark(1, 999_999_999_999_999)) == []
+
+
+def test_writers_share_the_limit_and_the_oldest_lines_go_whoever_wrote_them(tmp_path: Path) -> None:
+    quiet, busy = Ring(tmp_path, 16_000, 0, 2), Ring(tmp_path, 16_000, 1, 2)
+    for number in range(50):
+        quiet.append(b"%06d\n" % number)
+    os.utime(tmp_path / "00000001.jsonl", ns=(1, 1))
+    for number in range(5_000):
+        busy.append(b"%06d\n" % number)
+        assert busy.size_bytes <= 16_000 + 2 * 7
+    assert busy.writers() == [1]
+    found = [int(line) for line in _lines(busy, writer=1)]
+    assert found == list(range(found[0], 5_000))
+    assert len(found) * 7 > 16_000 * (FILES - 2) / FILES
+    # The one whose file has left the ring goes on in another.
+    quiet.append(b"again\n")
+    assert _lines(busy, writer=0) == [b"again"]
+
+
+def test_a_writer_goes_on_in_a_new_file_when_all_was_cleared(tmp_path: Path) -> None:
+    one, other = Ring(tmp_path, 16_000, 0, 2), Ring(tmp_path, 16_000, 1, 2)
+    one.append(b"one\n")
+    other.append(b"other\n")
+    one.clear()
+    other.append(b"more\n")
+    assert one.writers() == [1]
+    assert _lines(one, writer=1) == [b"more"]

@@ -38,6 +38,7 @@ from pleiad.heads.admin.shown import Shown
 from pleiad.heads.admin.workers import sums
 from pleiad.heads.admin.workers.metrics_sum import one_page
 from pleiad.heads.admin.workers.shared_faults import SharedFaults
+from pleiad.heads.admin.workers.shared_workload import SharedWorkload
 from pleiad.heads.admin.workers.workers import Merge, Workers, added_up
 from pleiad.heads.http.call import HttpCall
 from pleiad.heads.http.route import Route
@@ -48,6 +49,8 @@ from pleiad.server.http.failures import ROUTE_NOT_FOUND
 from pleiad.server.http.message import Response, render_headers
 
 HEALTH_PATH = b"/_pleiad/health"
+SERVICE_PROBE_PATH = b"/probe"
+"""Where the balancers of the service ask whether a gateway answers."""
 READY_PATH = b"/_pleiad/ready"
 METRICS_PATH = b"/metrics"
 VERSION = "v1"
@@ -138,6 +141,7 @@ class AdminOperations:
                 "POST": Route(Operation.HAND_OVER, self.hand_over),
             },
             "metrics": {"GET": Route(Operation.READ_METRICS, self.metrics)},
+            "probe": {"GET": Route(Operation.READ_HEALTH, _probe)},
         }
         if self._workers is not None:
             self._add_up(self._workers, versioned)
@@ -165,6 +169,7 @@ class AdminOperations:
         workers.offer(_METRICS, self._own_metrics)
         shared = SharedFaults(workers)
         workers.when_open(shared.open)
+        workers.when_open(SharedWorkload(workers).open)
         versioned["_pleiad/*/faults"] |= {
             "POST": Route(Operation.ADD_FAULT, shared.add),
             "DELETE": Route(Operation.CLEAR_FAULTS, shared.clear),
@@ -230,7 +235,7 @@ class AdminOperations:
 
 async def _probe(call: HttpCall) -> Response:
     """The two checks that need no key."""
-    if call.raw_path == HEALTH_PATH:
+    if call.raw_path in (HEALTH_PATH, SERVICE_PROBE_PATH):
         return health.health(call)
     if call.raw_path == READY_PATH:
         return await health.readiness(call)

@@ -19,6 +19,7 @@ from pleiad.partition.latency import BOUNDS_SECONDS
 from pleiad.store import commits as commit_classes
 from pleiad.store.commits import CommitCounts
 from pleiad.store.figures import StoreFigures
+from pleiad.store.segments import SegmentDroppedError
 
 
 async def page(engine: Engine, connections: int, format: PageFormat, last_backup_at: float | None) -> bytes:
@@ -115,10 +116,14 @@ async def _add_partitions(made: Page, engine: Engine) -> None:
     loads: list[tuple[Labels, GovernorSnapshot]] = []
     for container in engine.containers:
         names = {"database": container.database.id, "container": container.resource.id}
+        try:
+            states = await engine.watch.census.states(container)
+        except SegmentDroppedError:
+            continue  # it was deleted meanwhile
         split_count, merge_count = changes_of(engine.catalog.history(container.resource.rid))
         splits.append((names, split_count))
         merges.append((names, merge_count))
-        for partition, state in await engine.watch.census.states(container):
+        for partition, state in states:
             labels = {**names, "partition": partition.range_id}
             items.append((labels, state.items))
             sizes.append((labels, state.size_bytes))

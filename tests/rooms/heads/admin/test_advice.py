@@ -250,7 +250,7 @@ def test_a_container_that_always_leaves_nothing_for_low_priority_is_measured_all
         while not is_over.is_set():
             for partition in container.map.partitions:
                 partition.governor._level = min(partition.governor._level, 1.0)
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.001)  # it takes the throughput, and not the loop
 
     busy = threading.Thread(target=lambda: slow.running.ask(keep_busy()))
     busy.start()

@@ -13,7 +13,7 @@ from pleiad.cli.view.containers import containers_view
 from pleiad.cli.view.partition import Look, view
 from pleiad.client.admin import Admin
 from pleiad.client.connection import Connection
-from pleiad.engine import items
+from pleiad.engine import reading
 from pleiad.errors import PleiadError
 from tests.rooms.heads.admin.test_metrics import scrape
 
@@ -33,7 +33,7 @@ def hot(run: Callable[..., Any]) -> Any:
     partition.governor.spend(60_000)
     for _ in range(10):
         with pytest.raises(PleiadError, match="Request rate is large"):
-            running.ask(items.read(inside, "1", ("a",)))
+            running.ask(reading.read(inside, "1", ("a",)))
     running.hot_id = partition.range_id
     return running
 

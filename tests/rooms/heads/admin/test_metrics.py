@@ -12,8 +12,11 @@ import pytest
 from azure.cosmos import ContainerProxy, CosmosClient, PartitionKey
 from azure.cosmos.exceptions import CosmosResourceNotFoundError
 
+from pleiad.account.keys import EMULATOR_KEY
 from pleiad.engine.traffic import KEYS_KEPT, KEYS_MAX, Heat
 from pleiad.heads.admin.metrics_page import Page
+from pleiad.partition.partition import Partition
+from pleiad.store.rows import PartitionState
 from pleiad.testing.start import RunningServer
 from tests.waiting import SECONDS_MAX
 
@@ -212,3 +215,24 @@ def test_refusals_and_shares_of_keys_are_told() -> None:
     assert (first.key, first.share_percent, first.refused) == (("a",), 75.0, 3)
     assert (second.key, second.share_percent, second.refused) == (("b",), 25.0, 0)
     assert heat.keys_seen == 2
+
+
+def test_a_container_that_is_deleted_while_the_page_is_made_is_left_out(
+    run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = run()
+    engine = running.node.engine
+    database = CosmosClient(running.server.endpoint, EMULATOR_KEY).create_database("d")
+    for name in ("goes", "stays"):
+        database.create_container(name, PartitionKey("/pk")).create_item({"id": "1", "pk": "a"})
+    counted = Partition.state
+
+    async def counted_late(partition: Partition) -> PartitionState:
+        monkeypatch.setattr(Partition, "state", counted)
+        await engine.delete((await engine.container("d", "goes")).resource)
+        return await counted(partition)
+
+    monkeypatch.setattr(Partition, "state", counted_late)
+    samples = scrape(running.server)
+    assert 'pleiad_partition_items{database="d",container="stays",partition="0"}' in samples
+    assert not [sample for sample in samples if 'container="goes"' in sample]

@@ -20,9 +20,10 @@ from pleiad.client.connection import Connection
 from pleiad.engine import items
 from pleiad.engine.container import Container
 from pleiad.engine.recording import Mode
-from pleiad.heads.nosql import point_create
+from pleiad.heads.nosql import point_write
 from pleiad.limits import KB, Limits
 from pleiad.settings import Settings
+from pleiad.store.rows import Mutation, Verb
 from pleiad.testing.start import RunningServer
 from pleiad.workload.record import Member, Operation, Request, read
 from tests.rooms.heads.admin.conftest import Running
@@ -75,12 +76,16 @@ def test_a_create_that_began_before_it_is_switched_on_is_recorded_when_it_ends_a
     headers = {"x-ms-documentdb-partitionkey": '["b"]', "Content-Type": "application/json"}
     latch, is_at_work = Latch(), Event()
 
-    async def create_later(at: Container, raw: bytes, key: items.Key, _: bool) -> items.ItemAnswer:
-        is_at_work.set()
-        await latch.passed()
-        return await items.create(at, raw, key)
+    def begin_later(at: Container, verb: Verb, raw: bytes, key: items.Key, _: bool) -> items.Begun:
+        async def create(_: items.Begun) -> items.ItemAnswer:
+            is_at_work.set()
+            await latch.passed()
+            return await items.create(at, raw, key)
 
-    monkeypatch.setattr(point_create, "begin_create", create_later)
+        epk, partition = at.place_of(key)
+        return items.Begun(at, partition, None, Mutation(verb, epk, ""), None, create, 0)
+
+    monkeypatch.setattr(point_write, "begin_put", begin_later)
     with ThreadPoolExecutor(1) as pool, Connection(server.endpoint, server.key) as connection:
         body = b'{"id":"on its way","pk":"b"}'
         created = pool.submit(connection.request, "POST", (*link, "docs"), "docs", link, headers, body)

@@ -29,7 +29,7 @@ class SharedFaults:
         self._directory: Path = workers.place.directory / "faults"
         self._directory.mkdir(exist_ok=True, mode=0o700)
 
-    def open(self, engine: Callable[[], Engine]) -> None:
+    async def open(self, engine: Callable[[], Engine]) -> None:
         """Listens to the others, and takes the faults that are in force."""
         workers = self._workers
         engine().faults.share(workers.counts)

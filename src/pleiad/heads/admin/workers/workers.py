@@ -75,7 +75,8 @@ class Workers:
         self._engine: Callable[[], Engine] | None = None
         self._offered: dict[str, Handler[HttpCall]] = {}
         self._told: dict[str, Callable[[Any], object]] = {}
-        self._when_open: list[Callable[[Callable[[], Engine]], None]] = []
+        self._done: dict[str, Callable[[Any], Awaitable[object]]] = {}
+        self._when_open: list[Callable[[Callable[[], Engine]], Awaitable[None]]] = []
         self._server: asyncio.Server | None = None
 
     # -- what this worker answers ---------------------------------------------------------------------
@@ -88,7 +89,11 @@ class Workers:
         """Has a function take what the others tell under a name."""
         self._told[name] = told
 
-    def when_open(self, begin: Callable[[Callable[[], Engine]], None]) -> None:
+    def do(self, name: str, done: Callable[[Any], Awaitable[object]]) -> None:
+        """Has something done when the others want that; what comes of it, as JSON has it, is their answer."""
+        self._done[name] = done
+
+    def when_open(self, begin: Callable[[Callable[[], Engine]], Awaitable[None]]) -> None:
         """Has a function called with the way to the engine, as soon as the others can tell this worker something."""
         self._when_open.append(begin)
 
@@ -99,7 +104,7 @@ class Workers:
         path.unlink(missing_ok=True)
         self._server = await asyncio.start_unix_server(self._converse, path, limit=LINE_BYTES_MAX)
         for begin in self._when_open:
-            begin(engine)
+            await begin(engine)
 
     def close(self) -> None:
         if self._server is not None:
@@ -126,6 +131,14 @@ class Workers:
         if name in self._told:
             self._told[name](question["told"])
             return {"status": 204, "body": ""}
+        if name in self._done:
+            try:
+                return {
+                    "status": 200,
+                    "body": orjson.dumps(await self._done[name](question["told"])).decode(),
+                }
+            except PleiadError as error:
+                return {"status": status_of(error), "body": ""}
         headers = {key.encode(): value.encode() for key, value in question["headers"].items()}
         request = Request("GET", question["target"].encode(), headers)
         call = AskedCall(
@@ -157,6 +170,11 @@ class Workers:
     async def tell(self, name: str, told: Any) -> None:
         """Tells the others, and returns when those that can be reached know it."""
         await self._ask_all({"name": name, "told": told})
+
+    async def have_done(self, name: str, told: Any) -> list[Any]:
+        """Has the others do something; what came of it at those that did."""
+        answers = await self._ask_all({"name": name, "told": told})
+        return [orjson.loads(each.body) for each in answers if each.status == 200]
 
     async def _ask_all(self, question: Mapping[str, Any]) -> list[Answer]:
         line = orjson.dumps(question) + b"\n"
