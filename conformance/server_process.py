@@ -12,13 +12,13 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.postgres_server import PostgresServer
+from tests.waiting import wait_until
 
 EMULATOR_PORT = 8081
 EMULATOR_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
@@ -160,17 +160,16 @@ def _pleiad_command() -> str:
 
 
 def _wait_until_it_answers(server: ServerProcess, *, tls: bool) -> None:
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < deadline:
-        if server.exit_code() is not None:
-            text = f"the server ended with code {server.exit_code()}:\n{server.log_tail()}"
-            raise ServerUnavailableError(text)
-        if answers(server.port, tls=tls):
-            return
-        time.sleep(0.2)
-    raise ServerUnavailableError(
-        f"the server did not answer within {START_TIMEOUT_S:.0f} s:\n{server.log_tail()}"
+    has_come = wait_until(
+        lambda: server.exit_code() is not None or answers(server.port, tls=tls), START_TIMEOUT_S
     )
+    if server.exit_code() is not None:
+        text = f"the server ended with code {server.exit_code()}:\n{server.log_tail()}"
+        raise ServerUnavailableError(text)
+    if not has_come:
+        raise ServerUnavailableError(
+            f"the server did not answer within {START_TIMEOUT_S:.0f} s:\n{server.log_tail()}"
+        )
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

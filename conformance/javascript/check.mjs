@@ -9,6 +9,8 @@ const WELL_KNOWN_KEY =
 export const endpoint = process.env.ACCOUNT_HOST ?? "http://localhost:8081/";
 export const key = process.env.ACCOUNT_KEY ?? WELL_KNOWN_KEY;
 
+const UNTIL_MS_MAX = 240_000;
+
 export const counts = { passed: 0, failed: 0 };
 
 export async function check(name, action) {
@@ -58,6 +60,15 @@ export async function newContainer(database, id, definition = {}) {
 }
 
 export const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** Waits for what announces itself by no event, as long as that takes; what never comes fails. */
+export async function until(holds, text) {
+  const endsAt = Date.now() + UNTIL_MS_MAX;
+  while (!(await holds())) {
+    assert.ok(Date.now() < endsAt, text);
+    await sleep(20);
+  }
+}
 
 function describe(error) {
   const text = String(error?.message ?? error).split(/\s+/).join(" ");

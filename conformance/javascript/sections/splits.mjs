@@ -3,10 +3,9 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { ChangeFeedStartFrom, StatusCodes } from "@azure/cosmos";
-import { check, endpoint, key, newClient, newContainer, sleep, withDatabase } from "../check.mjs";
+import { check, endpoint, key, newClient, newContainer, sleep, until, withDatabase } from "../check.mjs";
 
-const LOAD_LEAST_MS = 4000;
-const LOAD_MOST_MS = 120_000;
+const LOAD_MS_MAX = 120_000;
 const KEYS = 24;
 const FIXED = 100;
 const PARTITIONS_MAX = 6;
@@ -43,7 +42,7 @@ async function change(container, load) {
     : await admin("POST", container, "merge", { partitions: ids.slice(first, first + 2) });
   assert.ok([201, 202, 400, 404, 410, 412].includes(status), `${status} ${body.message}`);
   if (status === 201) load.changes += 1;
-  await sleep(80);
+  await sleep(80); // the pace of changes: with none between them, others come to nothing else
 }
 
 const keyOf = (n) => `k${n % KEYS}`;
@@ -97,7 +96,7 @@ async function query(container, load) {
   const found = [];
   while (ordered.hasMoreResults()) {
     found.push(...((await ordered.fetchNext()).resources ?? []));
-    await sleep(5);
+    await sleep(5); // a reader at leisure: partitions change between its pages
   }
   assert.deepEqual(found, all);
   const plain = await container.items.query("SELECT VALUE c.n FROM c WHERE c.fixed", { maxItemCount: 15 }).fetchAll();
@@ -152,35 +151,28 @@ const ACTIVITIES = {
   "the change feed": [follow, "feeds"],
 };
 
-const TIMES_LEAST = { bulks: 1 };
+const TIMES_LEAST = { bulks: 1, changes: 15 };
 
 const isEnough = (load, counter) => load[counter] >= (TIMES_LEAST[counter] ?? 5);
 
 /** Everything at once until each was done often enough; the first error of each activity, by its name. */
 async function loadUntilEnough(container, load) {
   const errors = {};
-  const started = Date.now();
+  const endsAt = Date.now() + LOAD_MS_MAX;
+  const isDone = () => Object.entries(ACTIVITIES).every(([name, [, counter]]) => errors[name] || isEnough(load, counter));
   const working = Object.entries(ACTIVITIES).map(async ([name, [act]]) => {
     try {
-      while (!load.isOver) await act(container, load);
+      while (!isDone() && Date.now() < endsAt) await act(container, load);
     } catch (error) {
       errors[name] = error;
     }
   });
-  await sleep(LOAD_LEAST_MS);
-  const isDone = () => Object.entries(ACTIVITIES).every(([name, [, counter]]) => errors[name] || isEnough(load, counter));
-  while (!isDone() && Date.now() - started < LOAD_MOST_MS) await sleep(100);
-  load.isOver = true;
   await Promise.all(working);
   return errors;
 }
 
 async function settled(container) {
-  for (let n = 0; n < 5000; n += 1) {
-    if ((await partitions(container)).settled) return;
-    await sleep(20);
-  }
-  assert.fail("a change of the partitions does not end");
+  await until(async () => (await partitions(container)).settled, "a change of the partitions does not end");
 }
 
 export async function splits() {
@@ -188,7 +180,7 @@ export async function splits() {
     const container = await newContainer(database, "splits", { throughput: 20000 });
     for (let n = 0; n < FIXED; n += 1) await container.items.create({ id: `f${n}`, pk: keyOf(n), fixed: true, n });
     await container.items.create({ id: "counter", pk: keyOf(0), count: 0 });
-    const load = { isOver: false, items: new Map(), seen: new Map(), token: undefined };
+    const load = { items: new Map(), seen: new Map(), token: undefined };
     for (const [, counter] of Object.values(ACTIVITIES)) load[counter] = 0;
     const errors = await loadUntilEnough(container, load);
     for (const [name, [, counter]] of Object.entries(ACTIVITIES)) {

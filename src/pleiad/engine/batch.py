@@ -27,11 +27,11 @@ from contextlib import AsyncExitStack, ExitStack
 from typing import NamedTuple
 
 from pleiad import charge, errors
-from pleiad.engine import items, patching, session
+from pleiad.engine import items, patching, reading, session
 from pleiad.engine.bulk_writes import write_together
 from pleiad.engine.container import Container
 from pleiad.engine.items import NO_CONDITIONS, ItemAnswer, Key
-from pleiad.engine.patch_turns import patch_turn
+from pleiad.engine.patch_turns import patch_turns
 from pleiad.engine.session import Session
 from pleiad.engine.transaction import (
     VERBS,
@@ -181,7 +181,7 @@ async def _single(container: Container, plan: Plan, seen: Session, multiplier: i
             return await patching.patch_as_planned(container, id, plan.patch, key, conditions, lane)
         if kind is ItemVerb.DELETE:
             return await items.delete(container, id, key, conditions, lane)
-        return await items.read(container, id, key, conditions, seen, multiplier, lane)
+        return await reading.read(container, id, key, conditions, seen, multiplier, lane)
     except PleiadError as error:
         return error
 
@@ -219,7 +219,8 @@ async def _transact(
     async with AsyncExitStack() as turns:
         # In one order for every batch, so that no two wait for each other.
         for id in sorted(_ids_changed_after_a_look([plan.operation for plan in plans])):
-            await turns.enter_async_context(patch_turn(container.resource.rid, epk, id))
+            await turns.enter_async_context(patch_turns.turn(container.resource.rid, epk, id))
+        is_seen = not _needs_no_look(plans)
         for _ in range(_ATTEMPTS):
             partition = container.map.find(epk)
             attempt = Transaction(
@@ -232,22 +233,39 @@ async def _transact(
                 read_bytes_max=container.limits.response_bytes,
             )
             try:
-                await attempt.look_up(id for plan in plans for id in plan.ids)
-                answers = await _attempt(attempt, plans)
+                if is_seen:
+                    await attempt.look_up(id for plan in plans for id in plan.ids)
+                answers = await _attempt(attempt, plans, is_seen)
             except SegmentDroppedError:
                 items.moved(container, partition, epk)
                 continue
             if answers is not None:
                 return BatchAnswer(partition, answers)
+            is_seen = True
     raise items.failed(container, partition, errors.RETRY_WITH(), charge.failed())
 
 
-async def _attempt(transaction: Transaction, plans: Sequence[Plan]) -> list[Answer] | None:
-    """How each operation ended, or None when the snapshot was overtaken."""
+def _needs_no_look(plans: Sequence[Plan]) -> bool:
+    """Whether a batch only writes, and each item once: then no operation depends on another, and the store can tell by
+    itself whether all of them may be."""
+    named: set[str] = set()
+    for operation, _, item, patch, error in plans:
+        if error is not None or patch is not None or operation.kind is ItemVerb.READ:
+            return False
+        ids = {operation.id} if item is None else {operation.id, item.id}
+        if not named.isdisjoint(ids):
+            return False
+        named |= ids
+    return True
+
+
+async def _attempt(transaction: Transaction, plans: Sequence[Plan], is_seen: bool) -> list[Answer] | None:
+    """How each operation ended, or None when the snapshot was overtaken, or when an operation was refused in a batch
+    that has not looked at its items: what is told of that follows from a look."""
     steps: list[AllowedOperation] = []
     for index, plan in enumerate(plans):
         try:
-            steps.append(await transaction.step(plan))
+            steps.append(await transaction.step(plan) if is_seen else transaction.write_unseen(plan))
         except SegmentDroppedError:
             raise
         except PleiadError as error:

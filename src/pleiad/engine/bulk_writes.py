@@ -88,10 +88,8 @@ def _mutation(container: Container, operation: ItemOperation, item: NewItem, epk
     if kind is ItemVerb.CREATE:
         return items.mutation_of(container, VERBS[kind], item, epk, NO_PRECONDITION)
     demanded = items.precondition(container, operation.conditions)
-    mutation = items.mutation_of(container, VERBS[kind], item, epk, demanded)
-    if kind is ItemVerb.REPLACE and item.id != operation.id:
-        return mutation._replace(id=operation.id, new_id=item.id)
-    return mutation
+    replaced = operation.id if kind is ItemVerb.REPLACE else None
+    return items.mutation_for(container, VERBS[kind], item, epk, demanded, replaced)
 
 
 async def _write(

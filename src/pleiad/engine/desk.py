@@ -34,7 +34,7 @@ from pleiad.engine.engine import Engine
 from pleiad.engine.faults import Effect
 from pleiad.engine.items import ItemAnswer, Key
 from pleiad.engine.operation import Area, Operation
-from pleiad.engine.recorded import note, note_create
+from pleiad.engine.recorded import note, note_write
 from pleiad.engine.visit import Destination, Visit
 from pleiad.engine.watch.observer import Seen
 from pleiad.errors import PleiadError, Reason
@@ -45,9 +45,7 @@ _log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.001
 _OK = 200
-_CREATED = 201
 _READ = Operation.READ_ITEM.kind
-_CREATE = Operation.CREATE_ITEM.kind
 _QUERY = Operation.QUERY_ITEMS.kind
 _NAME_CHARACTERS_MAX = 255
 """How much of a name observers are told: what is longer names nothing."""
@@ -147,7 +145,7 @@ class Desk:
     def engine_at_hand(self) -> Engine | None:
         """The engine, while what the master key asks for is held up by nothing and looked at by nobody.
 
-        It is for point reads, creates and queries alone; who is not proved to have that key is a visit.
+        It is for point reads, writes of one item and queries alone; who is not proved to have that key is a visit.
         """
         is_free = not self._faults.rules and self._quiet_ends is None and not self._observers.all
         return self._engine if is_free else None
@@ -248,14 +246,22 @@ class Desk:
         if container.recording is not None and row is not None:
             container.recording.add_brief((began_at, _READ, key, row.id, cost.ru, row.size_bytes))
 
-    def count_create(self, container: Container, key: Key, answer: ItemAnswer, began_at: float) -> None:
-        """Counts a create that is done, and was no visit because nothing had to be found out for it."""
-        partition, cost, row = answer[:3]
+    def count_write(
+        self,
+        operation: Operation,
+        status: int,
+        container: Container,
+        key: Key,
+        answer: ItemAnswer,
+        began_at: float,
+    ) -> None:
+        """Counts a write of one item that is done, and was no visit because nothing had to be found out for it."""
+        partition, cost = answer[:2]
         container.heat.note(key, cost.ru)
-        taken = container.traffic.note(_CREATE, _CREATED, perf_counter() - began_at, cost.ru)
+        taken = container.traffic.note(operation.kind, status, perf_counter() - began_at, cost.ru)
         partition.latencies[taken] += 1
-        if container.recording is not None and row is not None:
-            note_create(container.recording, key, row, _CREATED, cost.ru)
+        if container.recording is not None:
+            note_write(container.recording, operation, status, key, answer)
 
     def count_page(
         self,

@@ -1,4 +1,4 @@
-"""Operations on items: create, read, upsert, replace, patch, delete, and delete all of a partition key.
+"""Writes of one item, create, upsert, replace and delete, and what reads and patches of one share with them.
 
 Each operation finds the one physical partition its key belongs to, is admitted by its governor, changes or reads one
 item there, and says what that cost. Failures carry the charge and the session token too, because clients learn from
@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
 from pleiad import charge, errors
 from pleiad.charge import Charge
-from pleiad.engine import session
 from pleiad.engine.beside import LARGE_BYTES, beside
 from pleiad.engine.container import Container
-from pleiad.engine.session import Session
 from pleiad.engine.steady import over_moves
 from pleiad.errors import PleiadError, Reason
 from pleiad.item import body as bodies
@@ -39,7 +37,7 @@ from pleiad.store.rows import (
     Row,
     Verb,
 )
-from pleiad.store.segments import WAIT, SegmentDroppedError
+from pleiad.store.segments import SegmentDroppedError
 
 _new = tuple.__new__
 
@@ -68,8 +66,6 @@ class ItemAnswer(NamedTuple):
     """The row that it replaced or deleted."""
 
 
-Reading = ItemAnswer | Coroutine[Any, Any, ItemAnswer]
-"""The end of a read, or what has to be waited for."""
 Writing = Coroutine[Any, Any, ItemAnswer]
 
 
@@ -86,134 +82,100 @@ class NewItem(NamedTuple):
     """What the condition of the patch that made it took."""
 
 
-async def read(
-    container: Container,
-    id: str,
-    key: Key | None,
-    conditions: Conditions = NO_CONDITIONS,
-    seen: Session = (),
-    multiplier: int = 1,
-    lane: Lane = NORMAL,
-) -> ItemAnswer:
-    """Reads one item by its key and id."""
-    answer = read_soon(container, id, key, conditions, seen, multiplier, lane)
-    return answer if isinstance(answer, ItemAnswer) else await answer
-
-
-def read_soon(
-    container: Container,
-    id: str,
-    key: Key | None,
-    conditions: Conditions = NO_CONDITIONS,
-    seen: Session = (),
-    multiplier: int = 1,
-    lane: Lane = NORMAL,
-) -> Reading:
-    """The same, at once where the store has the item at hand."""
-    epk, partition = container.place_of(key)
-    if seen:
-        session.check(seen, partition, container.resource.number)
-    row = partition.admit_read(epk, id, lane)
-    if row.__class__ is Row and conditions is NO_CONDITIONS and container.default_ttl is None:
-        # What nearly every read comes to.
-        cost = charge.read(row.size_bytes, multiplier)
-        partition.spend(cost.ru, lane)
-        return _new(ItemAnswer, (partition, cost, row, False, False, None))
-    if row is WAIT:
-        return _read_later(container, id, epk, partition, conditions, multiplier, lane)
-    return _read_answer(container, id, partition, row, conditions, multiplier, lane)
-
-
-async def _read_later(
-    container: Container,
-    id: str,
-    epk: bytes,
-    partition: Partition,
-    conditions: Conditions,
-    multiplier: int,
-    lane: Lane,
-) -> ItemAnswer:
-    """The end of a read that was admitted and has to wait for its row, or to look for it where it is now."""
-    while True:
-        try:
-            row = await partition.read(epk, id)
-            break
-        except SegmentDroppedError:
-            partition = moved(container, partition, epk)
-    return _read_answer(container, id, partition, row, conditions, multiplier, lane)
-
-
-def _read_answer(
-    container: Container,
-    id: str,
-    partition: Partition,
-    row: Row | None,
-    conditions: Conditions,
-    multiplier: int,
-    lane: Lane,
-) -> ItemAnswer:
-    if row is None or (container.default_ttl is not None and container.is_expired(row, time.time())):
-        cost = charge.read_missing(multiplier)
-        partition.spend(cost.ru, lane)
-        raise failed(container, partition, errors.ITEM_NOT_FOUND(id=id), cost)
-    cost = charge.read(row.size_bytes, multiplier)
-    partition.spend(cost.ru, lane)
-    unless = conditions.if_none_match
-    same_version = unless is not None and unless in ("*", container.etag(row))
-    return ItemAnswer(partition, cost, row, False, same_version)
-
-
 def create(container: Container, raw: bytes, key: Key | None, lane: Lane = NORMAL) -> Writing:
     """Creates an item; its id must be new in its logical partition."""
     return _write(container, Verb.CREATE, raw, key, NO_CONDITIONS, lane)
 
 
-class Creating(NamedTuple):
-    """A create of which nothing is left but to wait for the store."""
+class Begun(NamedTuple):
+    """A write of one item that was admitted, and of which little is left but to wait for the store."""
 
     container: Container
     partition: Partition
-    item: NewItem
+    item: NewItem | None
+    """What is put there; None where the item is deleted."""
     mutation: Mutation
-    commit: asyncio.Future[Sequence[Outcome]]
+    commit: Awaitable[Sequence[Outcome]] | None
+    """None where it could not be begun."""
+    later: Later
+    patched: int
+    """How many properties a patch names."""
 
 
-def begin_create(container: Container, raw: bytes, key: Key, is_alone: bool) -> Creating | Writing:
-    """Creates an item that is not large: what `end_create` ends when its commit is done, where it is no more than that.
+Later = Callable[[Begun], Writing]
+"""The end of a write that is more than to wait and to tell."""
 
-    `is_alone` says that nobody else asks for anything now, so that the store need not spare others.
+
+def begin_put(
+    container: Container, verb: Verb, raw: bytes, key: Key, is_alone: bool, id: str | None = None
+) -> Begun | PleiadError:
+    """Puts an item that is not large: what `end_write` ends when its commit is done, where it is no more than that.
+
+    `is_alone` says that nobody else asks for anything now, so that the store need not spare others. What is wrong with
+    the request itself is raised before anything has happened; gives the error of a partition that lets nobody in.
     """
     item = measure(container, raw, container.limits)
     epk, partition = container.place_of_item(item.value, key)
-    mutation = mutation_of(container, Verb.CREATE, item, epk, NO_PRECONDITION)
-    partition.admit()
+    mutation = mutation_for(container, verb, item, epk, NO_PRECONDITION, id)
+    return begin(container, partition, item, mutation, is_alone, _put_later)
+
+
+def begin_delete(container: Container, id: str, key: Key, is_alone: bool) -> Begun | PleiadError:
+    """The same for the delete of an item."""
+    epk, partition = container.place_of(key)
+    return begin(container, partition, None, Mutation(Verb.DELETE, epk, id), is_alone, _delete_later)
+
+
+def begin(
+    container: Container,
+    partition: Partition,
+    item: NewItem | None,
+    mutation: Mutation,
+    is_alone: bool,
+    later: Later,
+    patched: int = 0,
+) -> Begun | PleiadError:
+    """Has a write admitted and its commit begun."""
+    try:
+        partition.admit()
+    except PleiadError as error:
+        return error
     try:
         now = int(time.time())
         commit = partition.begin_commit(container.write(partition, (mutation,), now, False, is_alone))
-    except Exception:  # which it is again from the start, where something may be done about it
-        return _put(container, partition, item, mutation, NORMAL)
-    if not isinstance(commit, asyncio.Future):
-        return _put(container, partition, item, mutation, NORMAL, commit)
-    return _new(Creating, (container, partition, item, mutation, commit))
+    except Exception:  # which it is again in `later`, where something may be done about it
+        commit = None
+    return _new(Begun, (container, partition, item, mutation, commit, later, patched))
 
 
-def end_create(creating: Creating) -> ItemAnswer | None:
-    """The end of a create whose commit has ended; None where that is more than to tell, for `end_create_later`."""
-    _, partition, item, _, commit = creating
-    if commit.cancelled() or commit.exception() is not None:
+def end_write(begun: Begun) -> ItemAnswer | None:
+    """The end of a write whose commit has ended; None where that is more than to tell, for `Begun.later`."""
+    container, partition, item, _, commit, _, patched = begun
+    if not isinstance(commit, asyncio.Future) or commit.cancelled() or commit.exception() is not None:
         return None
     (outcome,) = partition.noted(commit.result())
-    if outcome.result is not Result.CREATED:
+    result, _, row, old, _ = outcome
+    if item is None:
+        if result is not Result.DELETED or old is None:
+            return None
+        cost = charge.delete(old.size_bytes, old.terms)
+    elif result is Result.CREATED:
+        cost = charge.create(item.size_bytes, item.terms)
+    elif result is Result.REPLACED and old is not None and len(old.body) + len(item.body) <= LARGE_BYTES:
+        cost = write_charge(container, old, item, patched)
+    else:
         return None
-    cost = charge.create(item.size_bytes, item.terms)
     partition.spend(cost.ru)
-    return _new(ItemAnswer, (partition, cost, outcome.row, True, False, None))
+    return _new(ItemAnswer, (partition, cost, row, result is Result.CREATED, False, old))
 
 
-def end_create_later(creating: Creating) -> Writing:
-    """The end of a create that was refused, or that has to look for its partition."""
-    container, partition, item, mutation, commit = creating
-    return _put(container, partition, item, mutation, NORMAL, commit)
+def _put_later(begun: Begun) -> Writing:
+    assert begun.item is not None
+    return _put(begun.container, begun.partition, begun.item, begun.mutation, NORMAL, begun.commit)
+
+
+def _delete_later(begun: Begun) -> Writing:
+    return _delete(begun.container, begun.partition, begun.mutation, NORMAL, begun.commit)
 
 
 def upsert(
@@ -249,10 +211,22 @@ async def delete(
     container: Container, id: str, key: Key | None, conditions: Conditions, lane: Lane = NORMAL
 ) -> ItemAnswer:
     """Deletes an item."""
-    epk = container.epk_of(container.full_key(key))
+    epk, partition = container.place_of(key)
     mutation = Mutation(Verb.DELETE, epk, id, precondition=precondition(container, conditions))
-    with container.map.find(epk).turn(lane) as turn:
-        partition, outcome = await committed(container, mutation)
+    partition.admit(lane)
+    return await _delete(container, partition, mutation, lane)
+
+
+async def _delete(
+    container: Container,
+    partition: Partition,
+    mutation: Mutation,
+    lane: Lane,
+    begun: Awaitable[Sequence[Outcome]] | None = None,
+) -> ItemAnswer:
+    """The rest of it once its partition has admitted it, and perhaps begun to commit it."""
+    with Turn(partition.governor, lane) as turn:
+        partition, outcome = await committed(container, mutation, partition, begun)
         assert outcome.old is not None
         cost = charge.delete(outcome.old.size_bytes, outcome.old.terms)
         turn.ru = cost.ru
@@ -311,9 +285,7 @@ async def put(
 ) -> ItemAnswer:
     """Puts a measured item into its logical partition; `id` is the one it replaces, which a body may rename."""
     epk, partition = container.place_of_item(item.value, key)
-    mutation = mutation_of(container, verb, item, epk, precondition(container, conditions))
-    if id is not None and item.id != id:
-        mutation = mutation._replace(id=id, new_id=item.id)
+    mutation = mutation_for(container, verb, item, epk, precondition(container, conditions), id)
     partition.admit(lane)
     return await _put(container, partition, item, mutation, lane)
 
@@ -407,6 +379,14 @@ def mutation_of(
     id, _, body, size_bytes, terms, ttl, _ = item
     terms += len(unique)
     return _new(Mutation, (verb, epk, id, body, size_bytes, terms, ttl, unique, demanded, None))
+
+
+def mutation_for(
+    container: Container, verb: Verb, item: NewItem, epk: bytes, demanded: Precondition, id: str | None
+) -> Mutation:
+    """The same where an item may replace one of another id."""
+    mutation = mutation_of(container, verb, item, epk, demanded)
+    return mutation if id is None or id == item.id else mutation._replace(id=id, new_id=item.id)
 
 
 async def committed(

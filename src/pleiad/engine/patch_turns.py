@@ -3,47 +3,57 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+_Item = tuple[str, bytes, str]
+"""The rid of a container, and the hash and the id that name an item there."""
 
 
-class _PatchTurns:
-    """One lock per item that is being patched, kept only while somebody holds or awaits it."""
+class PatchTurns:
+    """The items that are being patched, each with those who wait for their turn at it, in their order."""
 
     def __init__(self) -> None:
-        self._locks: dict[tuple[str, bytes, str], tuple[asyncio.Lock, int]] = {}
+        self._waiting: dict[_Item, deque[asyncio.Future[None]]] = {}
 
-    def __call__(self, container_rid: str, epk: bytes, id: str) -> _PatchTurn:
-        return _PatchTurn(self._locks, (container_rid, epk, id))
+    def take(self, item: _Item) -> bool:
+        """Whether the turn at an item is free; then it is taken, until it is left."""
+        if item in self._waiting:
+            return False
+        self._waiting[item] = deque()
+        return True
 
-
-class _PatchTurn:
-    """The asynchronous context of one patch."""
-
-    def __init__(
-        self, locks: dict[tuple[str, bytes, str], tuple[asyncio.Lock, int]], item: tuple[str, bytes, str]
-    ) -> None:
-        self._locks = locks
-        self._item = item
-
-    async def __aenter__(self) -> None:
-        lock, holders = self._locks.get(self._item) or (asyncio.Lock(), 0)
-        self._locks[self._item] = (lock, holders + 1)
+    @asynccontextmanager
+    async def turn(self, container_rid: str, epk: bytes, id: str) -> AsyncIterator[None]:
+        """`async with`: waits for the turn at an item, and leaves it in the end."""
+        item = container_rid, epk, id
+        if not self.take(item):
+            await self._wait(item)
         try:
-            await lock.acquire()
+            yield
+        finally:
+            self.leave(item)
+
+    async def _wait(self, item: _Item) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[item].append(turn)
+        try:
+            await turn
         except BaseException:
-            self._leave()
+            if turn.done() and not turn.cancelled():
+                self.leave(item)  # it came at the moment in which nobody wanted it any more
             raise
 
-    async def __aexit__(self, *_: object) -> None:
-        self._locks[self._item][0].release()
-        self._leave()
+    def leave(self, item: _Item) -> None:
+        """Gives the turn to the next who waits for it, if there is one."""
+        waiting = self._waiting[item]
+        while waiting:
+            turn = waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        del self._waiting[item]
 
-    def _leave(self) -> None:
-        lock, holders = self._locks[self._item]
-        if holders == 1:
-            del self._locks[self._item]
-        else:
-            self._locks[self._item] = (lock, holders - 1)
 
-
-patch_turn = _PatchTurns()
-"""`async with patch_turn(container_rid, epk, id)`: alone in this process in reading and changing that item."""
+patch_turns = PatchTurns()

@@ -103,19 +103,21 @@ def note(engine: Engine, visit: Recorded, status: int) -> None:
     container.recording.add(*fields_of(visit, status, container, key or _key_of(visit), range_id))
 
 
-def note_create(recording: Recording, key: Key, row: Row, status: int, charge_ru: float) -> None:
-    """Leaves the record of a create that was no visit."""
-    fields = {
-        "at": time(),
-        "operation": record.Operation.CREATE,
-        "status": status,
+def note_write(recording: Recording, operation: Operation, status: int, key: Key, answer: ItemAnswer) -> None:
+    """Leaves the record of a write of one item that was no visit."""
+    row = answer.row or answer.old
+    assert row is not None
+    fields: dict[str, Any] = {"at": time(), "operation": operation.recorded_as}
+    if status != _OK:
+        fields["status"] = status
+    fields |= {
         "key": key,
-        "charge": charge_ru,
+        "charge": answer.charge.ru,
         "partitions": 1,
         "id": row.id,
         "bytes": row.size_bytes,
     }
-    recording.add(fields)
+    recording.add(fields, _add_changes(fields, [(answer.old, answer.row)]))
 
 
 def _key_of(visit: Recorded) -> Key | None:

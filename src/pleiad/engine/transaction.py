@@ -116,7 +116,8 @@ async def plan_operation(container: Container, key: Key | None, operation: ItemO
             return Plan(operation, demanded, patch=await patching.plan_patch(container, operation.body, pace))
         if kind is ItemVerb.READ or kind is ItemVerb.DELETE:
             return Plan(operation, demanded)
-        item = await beside(len(operation.body), items.measure, container, operation.body, container.limits)
+        body, limits = operation.body, container.limits
+        item = await beside(len(body), items.measure, container, body, limits, operation.value)
         container.key_of(item.value, key)
         if kind is not ItemVerb.REPLACE:
             operation = operation._replace(id=item.id)
@@ -238,6 +239,17 @@ class Transaction:
                 raise self._failed(errors.ITEM_EXISTS(id=item.id))
             mutation = mutation._replace(id=operation.id, new_id=item.id)
         return AllowedOperation(plan, self._write(mutation, plan, row), item=item, old=row)
+
+    def write_unseen(self, plan: Plan) -> AllowedOperation:
+        """A write of an item that nothing else in the transaction names: the store alone decides on it."""
+        operation, item = plan.operation, plan.item
+        if item is None:
+            mutation = Mutation(Verb.DELETE, self.epk, operation.id, precondition=plan.demanded)
+        else:
+            verb, renamed = VERBS[operation.kind], operation.id
+            mutation = items.mutation_for(self.container, verb, item, self.epk, plan.demanded, renamed)
+        self.mutations.append(mutation)
+        return AllowedOperation(plan, len(self.mutations) - 1, item=item)
 
     def _read(self, plan: Plan, row: Row | None) -> AllowedOperation:
         operation = plan.operation

@@ -121,6 +121,10 @@ class Partition:
             self.governor.admit(lane)
         except PleiadError as error:
             raise self._refusal(error) from None
+        return self.read_at_once(epk, id)
+
+    def read_at_once(self, epk: bytes, id: str) -> Row | Waiting | None:
+        """The row of an item where the store has it at hand, or WAIT where it has to be waited for."""
         try:
             return self.segment.read_at_once(epk, id)
         except SegmentDroppedError:

@@ -15,8 +15,8 @@ from pleiad.engine.query import execution
 from pleiad.engine.query.found import page_at_once
 from pleiad.heads.nosql import key_header, queries, routes
 from pleiad.heads.nosql.auth import Authenticator
-from pleiad.heads.nosql.point_create import PointCreates
 from pleiad.heads.nosql.point_read import PointReads
+from pleiad.heads.nosql.point_write import PointWrites, Sought
 from pleiad.heads.nosql.queries import KnownQueries
 from pleiad.item import body
 from pleiad.store.rows import Row
@@ -29,6 +29,13 @@ from tests.waiting import until
 
 NOW = int(time.time())
 LAST = (Operation.DELETE_CONTAINER, Operation.DELETE_DATABASE)
+WRITES = {
+    Operation.CREATE_ITEM,
+    Operation.UPSERT_ITEM,
+    Operation.REPLACE_ITEM,
+    Operation.PATCH_ITEM,
+    Operation.DELETE_ITEM,
+}
 KEYS = (
     '["a"]',
     '["b"]',
@@ -95,7 +102,7 @@ def without_short_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is at hand, remembered or seen at a glance from now on."""
     with_rows_waited_for(monkeypatch)
     monkeypatch.setattr(PointReads, "find", lambda *_: None)
-    monkeypatch.setattr(PointCreates, "find", lambda *_: None)
+    monkeypatch.setattr(PointWrites, "find", lambda *_: None)
     monkeypatch.setattr(KnownQueries, "find", lambda *_: None)
     monkeypatch.setattr(execution, "found_query", lambda *_: None)
     monkeypatch.setattr(Authenticator, "proves_master_key", lambda *_: False)
@@ -158,10 +165,11 @@ def _lasting(operation: Operation, answer: Answer) -> tuple[dict[str, str], byte
 
 def note_found(
     monkeypatch: pytest.MonkeyPatch,
-    short_way: type[PointReads | PointCreates | KnownQueries],
+    short_way: type[PointReads | PointWrites | KnownQueries],
     found: dict[type, bool],
+    written: set[Operation],
 ) -> None:
-    """Has it noted whether some request went a short way."""
+    """Has it noted whether some request went a short way, and which writes did."""
     find: Any = short_way.find
 
     def noted(*asked: Any) -> Any:
@@ -169,6 +177,8 @@ def note_found(
         # While there is a fault every request is looked at.
         assert sought is None or not asked[0]._desk._faults.rules
         found[short_way] = found.get(short_way, False) or sought is not None
+        if isinstance(sought, Sought):
+            written.add(sought.operation)
         return sought
 
     monkeypatch.setattr(short_way, "find", noted)
@@ -188,12 +198,14 @@ async def test_every_operation_is_answered_alike_without_what_is_known_already(
 ) -> None:
     monkeypatch.setattr(time, "time", lambda: float(NOW))
     found: dict[type, bool] = {}
-    for short_way in (PointReads, PointCreates, KnownQueries):
-        note_found(monkeypatch, short_way, found)
+    written: set[Operation] = set()
+    for short_way in (PointReads, PointWrites, KnownQueries):
+        note_found(monkeypatch, short_way, found, written)
     async with account("short") as opened:
         short, counted = await answers(opened, has_fault), figures(opened)
     assert found[PointReads] is not has_fault
-    assert has_fault or (found[PointCreates] and found[KnownQueries])
+    assert has_fault or found[KnownQueries]
+    assert has_fault or written == WRITES
     without_short_ways(monkeypatch)
     async with account("long") as opened:
         for one, other in zip(short, await answers(opened, has_fault), strict=True):

@@ -11,7 +11,7 @@ import pytest
 
 from pleiad import errors
 from pleiad.catalog.throughput import Throughput
-from pleiad.engine import batch, items
+from pleiad.engine import batch, reading
 from pleiad.engine.batch import ItemOperation, ItemVerb
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
@@ -39,7 +39,7 @@ def operation(verb: ItemVerb, id: str, pk: str, n: int) -> ItemOperation:
 
 
 async def value(container: Container, id: str, pk: str) -> Any:
-    row = (await items.read(container, id, (pk,))).row
+    row = (await reading.read(container, id, (pk,))).row
     assert row is not None
     return orjson.loads(row.body)["n"]
 

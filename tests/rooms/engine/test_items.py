@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pleiad import charge
-from pleiad.engine import items, logical_delete, patching
+from pleiad.engine import items, logical_delete, patching, reading
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS, Conditions, ItemAnswer
@@ -48,7 +48,7 @@ def operations(*listed: dict[str, Any], condition: str | None = None) -> bytes:
 
 
 async def value(container: Container, id: str = "a", key: tuple[Any, ...] = PK) -> dict[str, Any]:
-    answer = await items.read(container, id, key)
+    answer = await reading.read(container, id, key)
     assert answer.row is not None
     seen: dict[str, Any] = json.loads(container.render(answer.row))
     return seen
@@ -61,7 +61,7 @@ def etag(container: Container, answer: ItemAnswer) -> str:
 
 async def do(container: Container, name: str, conditions: Conditions = NO_CONDITIONS) -> ItemAnswer:
     if name == "read":
-        return await items.read(container, "a", PK, conditions)
+        return await reading.read(container, "a", PK, conditions)
     if name == "create":
         return await items.create(container, text(v=2), PK)
     if name == "upsert":
@@ -275,7 +275,7 @@ async def test_patches_and_replaces_of_one_item_never_undo_each_other_silently(e
 
         async def swap() -> int:
             while True:
-                answer = await items.read(container, "a", PK)
+                answer = await reading.read(container, "a", PK)
                 assert answer.row is not None
                 seen = json.loads(answer.row.body)
                 seen["n"] += 1
@@ -312,13 +312,13 @@ async def test_numbers_of_an_item_come_back_as_they_were_sent_and_survive_a_patc
         container = await new_container(opened)
         sent = b'{"id":"a","pk":"p","x":1.1,"y":1234567890123456789,"z":100000,"s":"\\u00e9"}'
         await items.create(container, sent, PK)
-        row = (await items.read(container, "a", PK)).row
+        row = (await reading.read(container, "a", PK)).row
         assert row is not None
         assert row.body == sent
         await patching.patch(
             container, "a", operations({"op": "set", "path": "/n", "value": 1}), PK, NO_CONDITIONS
         )
-        row = (await items.read(container, "a", PK)).row
+        row = (await reading.read(container, "a", PK)).row
         assert row is not None
         assert b'"x":1.1,"y":1234567890123456789,"z":100000' in row.body
 
@@ -385,8 +385,8 @@ async def test_the_charge_is_the_formula_of_what_was_done(engine: Opened) -> Non
         assert created.row is not None
         size, terms = created.row.size_bytes, created.row.terms
         assert created.charge == charge.create(size, terms)
-        assert (await items.read(container, "a", PK)).charge == charge.read(size)
-        assert (await items.read(container, "a", PK, multiplier=2)).charge == charge.read(size, 2)
+        assert (await reading.read(container, "a", PK)).charge == charge.read(size)
+        assert (await reading.read(container, "a", PK, multiplier=2)).charge == charge.read(size, 2)
         replaced = await items.replace(container, "a", text(n=2), PK, NO_CONDITIONS)
         removed, added = container.terms.changed(
             {"id": "a", "pk": "p", "n": 1}, {"id": "a", "pk": "p", "n": 2}
@@ -398,7 +398,7 @@ async def test_the_charge_is_the_formula_of_what_was_done(engine: Opened) -> Non
             await items.delete(container, "a", PK, NO_CONDITIONS)
         assert caught.value.charge_ru == charge.failed().ru
         with pytest.raises(PleiadError) as caught:
-            await items.read(container, "a", PK)
+            await reading.read(container, "a", PK)
         assert caught.value.charge_ru == charge.read_missing().ru
 
 
@@ -410,7 +410,7 @@ async def test_the_same_operation_costs_the_same_every_time_and_under_load(engin
             id = f"i{number:03}"
             answers = [
                 await items.create(container, text(id, n=1), PK),
-                await items.read(container, id, PK),
+                await reading.read(container, id, PK),
                 await items.upsert(container, text(id, n=2), PK, NO_CONDITIONS),
                 await items.delete(container, id, PK, NO_CONDITIONS),
             ]
@@ -433,14 +433,14 @@ async def test_a_session_token_of_the_future_is_refused_and_of_the_past_is_serve
         number = container.resource.number
         assert token == f"0:{number}#1"
         for good in (token, f"0:{number - 1}#99", "0:1", "7:0#99", f" 7:0#99 , {token}", f"{token}#0=5"):
-            assert (await items.read(container, "a", PK, seen=session_token.read(good))).row is not None
+            assert (await reading.read(container, "a", PK, seen=session_token.read(good))).row is not None
         for future in (f"0:{number}#2", f"0:{number + 1}#0", "0:0#2", "0:2", f"7:0#1,0:{number}#2"):
             with pytest.raises(PleiadError) as caught:
-                await items.read(container, "a", PK, seen=session_token.read(future))
+                await reading.read(container, "a", PK, seen=session_token.read(future))
             assert (status_of(caught.value), substatus_of(caught.value)) == (404, 1002)
         for bad in ("0", "0:x", "0:0#x", "0:0#", ","):
             with pytest.raises(PleiadError) as caught:
-                await items.read(container, "a", PK, seen=session_token.read(bad))
+                await reading.read(container, "a", PK, seen=session_token.read(bad))
             assert status_of(caught.value) == 400
 
 
@@ -451,5 +451,5 @@ async def test_a_session_token_is_good_after_a_restart(engine: Opened) -> None:
         token = token_of(container, answer.partition)
     async with engine(Limits()) as opened:
         container = await opened.container("db", "c")
-        assert (await items.read(container, "a", PK, seen=session_token.read(token))).row is not None
+        assert (await reading.read(container, "a", PK, seen=session_token.read(token))).row is not None
         assert token_of(container, container.map.partitions[0]) == token

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pleiad.catalog.throughput import Throughput
-from pleiad.engine import items
+from pleiad.engine import items, reading
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.items import NO_CONDITIONS
@@ -64,7 +64,7 @@ async def test_every_item_is_on_the_partition_its_hash_says_and_a_logical_partit
         assert all(len(range_ids) == 1 for range_ids in places.values())
         logical = [each for p in container.map.partitions for each in await p.logical_partitions()]
         assert [each.items for each in logical] == [3] * 60
-        found = await items.read(container, "i2", ("user17",))
+        found = await reading.read(container, "i2", ("user17",))
         assert found.row is not None
         assert json.loads(found.row.body)["pk"] == "user17"
 
@@ -99,7 +99,7 @@ async def test_hierarchical_keys_with_one_first_level_lie_together(engine: Opene
         (partition,) = container.map.overlapping(span)
         assert len(await partition.scan(span, 0, 100)) == 50
         with pytest.raises(PleiadError) as caught:
-            await items.read(container, "i", ("t",))
+            await reading.read(container, "i", ("t",))
         assert status_of(caught.value) == 400
 
 
@@ -113,8 +113,8 @@ async def test_items_without_a_key_value_have_a_logical_partition_of_their_own(e
         await items.create(container, b'{"id":"zero","pk":0}', (0,))
         logical = [each for p in container.map.partitions for each in await p.logical_partitions()]
         assert [each.items for each in logical] == [1] * 5
-        assert (await items.read(container, "none", ())).row is not None
-        assert (await items.read(container, "zero", (0.0,))).row is not None
+        assert (await reading.read(container, "none", ())).row is not None
+        assert (await reading.read(container, "zero", (0.0,))).row is not None
 
 
 async def test_everything_is_found_again_after_a_restart_and_lsns_go_on(engine: Opened) -> None:
@@ -127,7 +127,7 @@ async def test_everything_is_found_again_after_a_restart_and_lsns_go_on(engine: 
         assert [partition.lsn for partition in container.map.partitions] == lsns
         assert sum(lsns) == 40
         for key in range(20):
-            answer = await items.read(container, "i1", (f"user{key}",))
+            answer = await reading.read(container, "i1", (f"user{key}",))
             assert answer.row is not None
         deleted = await items.delete(container, "i1", ("user0",), NO_CONDITIONS)
         assert deleted.partition.lsn == lsns[deleted.partition.id] + 1
@@ -158,15 +158,15 @@ async def test_a_container_made_anew_under_the_same_name_is_empty(engine: Opened
     async with engine() as opened:
         old = await new_container(opened, ru=400)
         await fill(old, keys=2, items_per_key=1)
-        etag = container_etag(old, await items.read(old, "i0", ("user0",)))
+        etag = container_etag(old, await reading.read(old, "i0", ("user0",)))
         await opened.delete(old.database)
         new = await new_container(opened, ru=400)
         assert new is not old
         with pytest.raises(PleiadError) as caught:
-            await items.read(new, "i0", ("user0",))
+            await reading.read(new, "i0", ("user0",))
         assert status_of(caught.value) == 404
         await fill(new, keys=1, items_per_key=1)
-        assert container_etag(new, await items.read(new, "i0", ("user0",))) != etag
+        assert container_etag(new, await reading.read(new, "i0", ("user0",))) != etag
 
 
 def container_etag(container: Container, answer: Any) -> str:
@@ -186,4 +186,4 @@ async def test_what_a_crash_left_of_a_deleted_container_is_removed_at_the_next_s
     async with engine() as opened:
         assert "c99-p0.sqlite" not in segment_files(tmp_path)
         container = await opened.container("db-c", "c")
-        assert (await items.read(container, "i0", ("user1",))).row is not None
+        assert (await reading.read(container, "i0", ("user1",))).row is not None

@@ -16,7 +16,7 @@ import pytest
 
 from pleiad import errors
 from pleiad.catalog.throughput import Throughput
-from pleiad.engine import batch, items, session
+from pleiad.engine import batch, items, reading, session
 from pleiad.engine.batch import ItemOperation, ItemVerb
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
@@ -235,7 +235,7 @@ async def test_a_batch_starts_over_when_its_rows_move_while_they_are_read(
         ]
         answer = await batch.run_transaction(container, ("k",), operations)
         assert not answer.has_failure
-        row = (await items.read(container, "x", ("k",))).row
+        row = (await reading.read(container, "x", ("k",))).row
         assert row is not None
         assert (orjson.loads(row.body)["n"], moves) == (2, 2)
 
@@ -270,7 +270,7 @@ async def test_clients_go_on_through_splits_and_merges(engine: Opened) -> None:
                 else:
                     await put(container, pk, id, n=count)
                 acknowledged[pk, id] = count
-                read = await items.read(container, id, (pk,))
+                read = await reading.read(container, id, (pk,))
                 assert read.row is not None
                 assert orjson.loads(read.row.body)["n"] == count
 
@@ -304,7 +304,7 @@ async def test_clients_go_on_through_splits_and_merges(engine: Opened) -> None:
         stop.set()
         await asyncio.gather(*workers)
         for (pk, id), n in acknowledged.items():
-            read = await items.read(container, id, (pk,))
+            read = await reading.read(container, id, (pk,))
             assert read.row is not None
             assert orjson.loads(read.row.body)["n"] == n
         await check_sound(container)

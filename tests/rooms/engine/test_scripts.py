@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from pleiad.catalog.resource import Kind
-from pleiad.engine import items
+from pleiad.engine import items, reading
 from pleiad.engine.engine import Engine
 from pleiad.engine.script import definition, execution
 
@@ -62,8 +62,8 @@ async def test_scripts_count_right_while_their_partition_is_split_and_moved(engi
         await opened.keeper.settled()
         assert len(container.map.partitions) == 4
         for key in keys:
-            answer = await items.read(container, "count", (key,))
+            answer = await reading.read(container, "count", (key,))
             assert answer.row is not None
             assert orjson.loads(answer.row.body)["n"] == 12
             for number in range(1, 13):
-                await items.read(container, f"log-{number}", (key,))
+                await reading.read(container, f"log-{number}", (key,))

@@ -11,7 +11,7 @@ import pytest
 
 from pleiad import errors
 from pleiad.catalog.resource import Kind
-from pleiad.engine import items
+from pleiad.engine import items, reading
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.feed import changes, listing
@@ -77,7 +77,7 @@ async def test_what_one_server_creates_changes_and_deletes_the_other_learns(post
         container = await made(one)
         await put(container, "k", "a", 1)
         twin = await seen(other)
-        answer = await items.read(twin, "a", ("k",))
+        answer = await reading.read(twin, "a", ("k",))
         assert answer.row is not None
         body = {**container.resource.properties, "id": "c", "defaultTtl": 77}
         await one.replace_container(one.database("db"), "c", body, None)
@@ -155,7 +155,7 @@ async def test_writers_at_two_servers_go_on_through_a_split_and_a_merge_at_one(
                 pk, id = f"k{n % 30}", f"w{worker}-{n % 40}"
                 await put(place, pk, id, n)
                 acknowledged[pk, id] = n
-                answer = await items.read(place, id, (pk,))
+                answer = await reading.read(place, id, (pk,))
                 assert answer.row is not None
 
         workers = [asyncio.create_task(write(place, n)) for n, place in enumerate((container, twin) * 2)]
@@ -169,7 +169,7 @@ async def test_writers_at_two_servers_go_on_through_a_split_and_a_merge_at_one(
         await asyncio.gather(*workers)
         for place in (container, twin):
             for (pk, id), n in acknowledged.items():
-                answer = await items.read(place, id, (pk,))
+                answer = await reading.read(place, id, (pk,))
                 assert answer.row is not None
                 assert orjson.loads(answer.row.body)["n"] == n
         assert await names(container) == await names(twin) == {id for _, id in acknowledged}
@@ -212,9 +212,9 @@ async def test_a_session_and_a_feed_go_on_at_another_server(postgres_database: s
         await put(container, "k", "a", 1)
         token = [Seen("0", container.resource.number, container.map.partitions[0].lsn)]
         with pytest.raises(PleiadError) as caught:
-            await items.read(twin, "a", ("k",), seen=token)
+            await reading.read(twin, "a", ("k",), seen=token)
         assert await other.second_look(caught.value)
-        answer = await items.read(twin, "a", ("k",), seen=token)
+        answer = await reading.read(twin, "a", ("k",), seen=token)
         assert answer.row is not None
         await put(container, "k", "b", 1)
         page = await changes.page(twin, WHOLE, "", Origin.NOW, 0, 10)

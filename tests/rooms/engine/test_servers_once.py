@@ -12,7 +12,7 @@ import pytest
 
 from pleiad import errors
 from pleiad.catalog.resource import Kind
-from pleiad.engine import items
+from pleiad.engine import reading
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
 from pleiad.engine.phase import Phase
@@ -161,7 +161,7 @@ async def test_a_script_at_two_servers_takes_effect_once_for_each_call(postgres_
                 await execution.execute(place, procedure, ("k",), "[]")
 
         await asyncio.gather(work(container), work(twin))
-        answer = await items.read(twin, "count", ("k",))
+        answer = await reading.read(twin, "count", ("k",))
         assert answer.row is not None
         assert orjson.loads(answer.row.body)["n"] == 20
         assert await names(container) == {"count", *(f"log-{n}" for n in range(1, 21))}
@@ -204,7 +204,7 @@ async def test_a_server_that_missed_every_notice_is_put_right_by_the_fence(postg
         for n in range(20):
             await put_as_a_head_does(other, twin, f"k{n}", f"i{n}", 2)
         for n in range(20):
-            answer = await items.read(container, f"i{n}", (f"k{n}",))
+            answer = await reading.read(container, f"i{n}", (f"k{n}",))
             assert answer.row is not None
             assert orjson.loads(answer.row.body)["n"] == 2
 

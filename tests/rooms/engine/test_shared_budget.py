@@ -381,7 +381,7 @@ async def main():
         while governor.is_open():
             governor.admit()
             governor.spend(5.0)
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # until there is something to take again
 
 asyncio.run(main())
 """
@@ -439,7 +439,7 @@ async def test_requests_at_two_servers_over_seconds_get_the_throughput_of_one(
                 except PleiadError as error:
                     if error.retry_after_ms is None:
                         raise
-                    await asyncio.sleep(error.retry_after_ms / 1000)
+                    await asyncio.sleep(error.retry_after_ms / 1000)  # as it is told to
 
         await asyncio.gather(*[client(containers[n % 2], f"c{n}") for n in range(8)])
         seconds = time.monotonic() - began

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pleiad.catalog.throughput import Throughput
-from pleiad.engine import batch, items, patching
+from pleiad.engine import batch, items, patching, reading
 from pleiad.engine.batch import ItemOperation, ItemVerb
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
@@ -91,7 +91,7 @@ def select(text: str, **more: Any) -> QueryRequest:
 
 
 OPERATIONS: dict[str, Callable[[Container], Awaitable[Any]]] = {
-    "read": lambda c: items.read(c, "a", ("x",)),
+    "read": lambda c: reading.read(c, "a", ("x",)),
     "create": lambda c: items.create(c, b'{"id":"new","pk":"x"}', ("x",)),
     "upsert": lambda c: items.upsert(c, b'{"id":"a","pk":"x"}', ("x",), NO_CONDITIONS),
     "replace": lambda c: items.replace(c, "a", b'{"id":"a","pk":"x","n":2}', ("x",), NO_CONDITIONS),
@@ -142,7 +142,7 @@ async def test_a_failed_operation_pays_what_its_failure_says(engine: Opened) -> 
         await put(container, "a", "x")
         total = 0.0
         for work in (
-            items.read(container, "none", ("x",)),
+            reading.read(container, "none", ("x",)),
             items.create(container, b'{"id":"a","pk":"x"}', ("x",)),
             items.delete(container, "none", ("x",), NO_CONDITIONS),
             patching.patch(container, "none", b'[{"op":"set","path":"/n","value":3}]', ("x",), NO_CONDITIONS),
@@ -195,7 +195,7 @@ async def test_r38_one_hot_food_group_gets_6000_of_18000_while_the_others_run_fr
 
         async def ask(key: str) -> bool:
             try:
-                served[key] += (await items.read(container, "item", (key,))).charge.ru
+                served[key] += (await reading.read(container, "item", (key,))).charge.ru
             except PleiadError as error:
                 refusals.append((status_of(error), error.range_id))
                 return False
@@ -263,13 +263,13 @@ async def test_priority_and_buckets_reach_the_governor(engine: Opened) -> None:
         content = {"offerThroughput": 1_000, "throughputBuckets": buckets}
         await opened.replace_offer(offer.rid, {"content": content}, None)
         for _ in range(100):
-            await items.read(container, "a", ("x",), lane=Lane(bucket=2))
+            await reading.read(container, "a", ("x",), lane=Lane(bucket=2))
         with pytest.raises(PleiadError) as caught:
-            await items.read(container, "a", ("x",), lane=Lane(bucket=2))
+            await reading.read(container, "a", ("x",), lane=Lane(bucket=2))
         assert (status_of(caught.value), substatus_of(caught.value)) == (429, 3212)
         container.map.partitions[0].governor.spend(750)
-        await refusal_of(items.read(container, "a", ("x",), lane=Lane(low_priority=True)))
-        await items.read(container, "a", ("x",))
+        await refusal_of(reading.read(container, "a", ("x",), lane=Lane(low_priority=True)))
+        await reading.read(container, "a", ("x",))
 
 
 async def test_the_sweeper_takes_only_what_requests_leave(engine: Opened) -> None:
@@ -350,12 +350,12 @@ async def test_r13_containers_of_a_database_spend_from_the_same_partitions(engin
         for container in (one, two, own):
             await put(container, "a", "x")
         one.map.partitions[0].governor.spend(500)
-        await refusal_of(items.read(two, "a", ("x",)))
-        await items.read(own, "a", ("x",))
+        await refusal_of(reading.read(two, "a", ("x",)))
+        await reading.read(own, "a", ("x",))
         offer = opened.catalog.offer_of(database.rid)
         assert offer is not None
         await opened.replace_offer(offer.rid, {"content": {"offerThroughput": 1_000}}, None)
-        await items.read(two, "a", ("x",))
+        await reading.read(two, "a", ("x",))
 
 
 async def test_the_throughput_in_force_is_there_again_after_a_restart(engine: Opened) -> None:
@@ -410,7 +410,7 @@ async def test_r9_a_fixed_container_needs_no_key_and_has_10_gb_and_10000_ru(engi
         fixed = await opened.container("db", "fixed")
         answer = await items.create(fixed, b'{"id":"a","city":"Rome"}', None)
         assert answer.row is not None
-        assert (await items.read(fixed, "a", None)).row == answer.row
+        assert (await reading.read(fixed, "a", None)).row == answer.row
         found = await execution.run(fixed, select("SELECT * FROM c ORDER BY c.city", may_fan_out=False))
         assert len(found.results) == 1
         for id in ("b", "c"):
@@ -467,7 +467,7 @@ async def test_r9_a_fixed_container_with_a_key_is_limited_as_a_whole(engine: Ope
         ).answers
         assert isinstance(refused, PleiadError)
         assert status_of(refused) == 403
-        assert (await items.read(fixed, "a", ("LAX",))).row is not None
+        assert (await reading.read(fixed, "a", ("LAX",))).row is not None
         await items.delete(fixed, "a", ("LAX",), NO_CONDITIONS)
         await put(fixed, "a", "MEL", text="x" * 1_200)
         offer = opened.catalog.offer_of(fixed.resource.rid)

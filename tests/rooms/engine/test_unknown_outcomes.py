@@ -25,6 +25,7 @@ from pleiad.store.postgres.connections import ConnectionSettings
 from pleiad.store.postgres.store import PostgresStore
 from tests.postgres_proxy import proxy_of
 from tests.postgres_server import PostgresServer
+from tests.postgres_settings import set_standbys
 from tests.stores import PATIENT
 from tests.waiting import SECONDS_MAX, until
 
@@ -124,23 +125,10 @@ async def test_a_change_that_was_committed_and_not_confirmed_is_not_undone(
 @asynccontextmanager
 async def without_standbys(dsn: str) -> AsyncIterator[Callable[[], Coroutine[Any, Any, None]]]:
     """Gives a call from which on commits wait for a standby that does not exist; after the block they take place."""
-    async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
-
-        async def set_standbys(names: str) -> None:
-            await connection.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{names}'")
-            await connection.execute("SELECT pg_reload_conf()")
-
-            async def is_set() -> bool:
-                shown = await (await connection.execute("SHOW synchronous_standby_names")).fetchall()
-                return shown == [(names,)]
-
-            assert await until(is_set)
-            await asyncio.sleep(0.2)  # the other processes of the server read it as soon as this one
-
-        try:
-            yield lambda: set_standbys("nobody")
-        finally:
-            await set_standbys("")
+    try:
+        yield lambda: set_standbys(dsn, "nobody")
+    finally:
+        await set_standbys(dsn, "")
 
 
 @pytest.mark.parametrize(
@@ -211,6 +199,8 @@ async def test_who_goes_on_without_a_lease_while_another_server_changes_the_map_
         go_on.set()
         with contextlib.suppress(PleiadError):
             await changing
+        await engine.keeper.settled()  # who has divided a partition moves its halves afterwards
+        await other.openings.look()
         await check(other, twin, dsn)
 
         async def is_the_same() -> bool:

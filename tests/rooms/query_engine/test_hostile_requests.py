@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import pytest
 
-from pleiad.engine import items, patching
+from pleiad.engine import items, patching, reading
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.query import pace
@@ -97,7 +97,7 @@ async def test_point_reads_go_on_beside_all_hostile_queries(world: Any) -> None:
             while reads <= 10:
                 hostile = [asyncio.create_task(_run(w, text)) for text in ALL.values()]
                 while not all(task.done() for task in hostile):
-                    answer = await items.read(w.container, "small", ("p",))
+                    answer = await reading.read(w.container, "small", ("p",))
                     assert orjson.loads(w.container.render(answer.row))["id"] == "small"
                     # One that had to wait for the queries ends with them.
                     reads += not all(task.done() for task in hostile)

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from pleiad.engine import items
+from pleiad.engine import reading
 from pleiad.engine.query import execution
 from pleiad.errors import PleiadError
 from pleiad.limits import Limits
@@ -126,7 +126,7 @@ async def test_point_reads_go_on_while_a_heavy_query_runs(world: Any) -> None:
             while reads <= 4:
                 query = asyncio.create_task(w.query(HEAVY))
                 while not query.done():
-                    await items.read(w.container, f"i{reads}", (f"p{reads % 50}",))
+                    await reading.read(w.container, f"i{reads}", (f"p{reads % 50}",))
                     reads += not query.done()  # one that had to wait for the query ends with it
                     await asyncio.sleep(0)
                 assert (await query).results == []

@@ -43,7 +43,7 @@ async def test_a_coroutine_goes_on_through_several_waits() -> None:
         seen = [await future]
         await asyncio.sleep(0)
         seen.append("bare yield")
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0.001)  # a timer, one of the kinds of waits
         seen.append("timer")
         async with asyncio.timeout(SECONDS_MAX):
             await asyncio.sleep(0)
@@ -162,6 +162,7 @@ async def test_what_is_waited_for_first_may_have_a_time_limit() -> None:
     """On each version of Python: from 3.12 on it takes a current task."""
 
     async def wait(seconds: float) -> str:
+        # A timer within a timer is what is waited for.
         return await asyncio.wait_for(asyncio.sleep(seconds, "rested"), SECONDS_MAX)
 
     loop = asyncio.get_running_loop()

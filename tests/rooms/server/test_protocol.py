@@ -522,7 +522,7 @@ def test_a_short_request_waits_for_one_long_one_and_not_for_all(serve: Serve) ->
         if request.raw_path == b"/long":
             if gate := held_until.get(len(order)):
                 gate.wait(SECONDS_MAX)
-            time.sleep(2 * TURN_SECONDS)
+            time.sleep(2 * TURN_SECONDS)  # it is busy for longer than a turn
         return Response(200)
 
     running = serve(work)

@@ -88,7 +88,7 @@ def check_queries(segment: SqliteSegment, rows: list[Row]) -> None:
     assert [each for each, _ in placed] == by_value
 
 
-async def test_a_row_that_was_read_is_read_again_without_a_statement_until_it_is_changed(
+async def test_a_row_that_was_read_or_changed_is_read_again_without_a_statement(
     tmp_path: Path,
 ) -> None:
     store = SqliteStore(tmp_path)
@@ -103,7 +103,15 @@ async def test_a_row_that_was_read_is_read_again_without_a_statement_until_it_is
     for _ in range(3):
         assert segment.read_at_once(EPK, "a") == in_file(segment, "a")
         assert segment.read_at_once(EPK, "b") == in_file(segment, "b")
-    assert seen == ["a", "b", "a"]
+    assert seen == ["a", "b"]
+    spaced = put("b", b'{"v": 2}')._replace(size_bytes=len(b'{"v":2}'))
+    await segment.commit(write(put("a", b'{"v":3}'), put("a", b'{"v":4}'), spaced))
+    for _ in range(3):
+        assert segment.read_at_once(EPK, "a") == in_file(segment, "a")
+        assert segment.read_at_once(EPK, "b") == in_file(segment, "b")  # without the white space
+    assert seen == ["a", "b", "b"]
+    await segment.commit(write(put("a", b'{"v":5}'), Mutation(Verb.DELETE, EPK, "a")))
+    assert segment.read_at_once(EPK, "a") is None
     await store.close()
 
 

@@ -27,6 +27,7 @@ from pleiad.store.segments import Segment, SegmentDroppedError
 from pleiad.store.selection import Bound, IndexedPath, PathOrder, Predicate, Selection
 from tests.postgres_server import PostgresServer
 from tests.postgres_settings import set_standbys
+from tests.stores import built
 from tests.waiting import SECONDS_MAX, turns, until
 
 EPK = b"\x20" * 16
@@ -75,10 +76,6 @@ async def refused(call: Any) -> PleiadError:
     with pytest.raises(PleiadError) as caught:
         await call
     return caught.value
-
-
-async def built(segment: Segment) -> None:
-    assert await until(lambda: segment.index_progress() == 1)
 
 
 # -- never a false yes ---------------------------------------------------------------------------
@@ -462,8 +459,11 @@ async def test_an_index_another_server_dropped_changes_no_answer(postgres_databa
         found = await other.segment("s").select(wanted, 0, 100)
         assert len(found) == 4
         one.segment("s").drop_indexes(lambda path: False)
-        await asyncio.sleep(0.3)
         with psycopg.connect(postgres_database, autocommit=True) as connection:
+            # The row of the index goes last, after its entries.
+            left = 'SELECT count(*) FROM "pleiad_s".path_index'
+            assert await until(lambda: connection.execute(left).fetchall() == [(0,)])
+            assert connection.execute('SELECT count(*) FROM "pleiad_s".entry').fetchall() == [(0,)]
             connection.execute('VACUUM "pleiad_s".entry')
         assert await other.segment("s").select(wanted, 0, 100) == found
         assert await other.segment("s").count(wanted, count_only=True) == (4, 0)

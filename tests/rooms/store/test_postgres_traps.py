@@ -234,7 +234,8 @@ async def test_a_server_that_stands_still_keeps_nobody_longer_than_the_deadline(
         snapshot = segment.snapshot()
         assert await snapshot.find(2**40) is None
         own_server.freeze()
-        store.connections._settings = IMPATIENT
+        for pool in (store.connections, store._snapshots):
+            pool._settings = IMPATIENT
         began = time.monotonic()
         try:
             late = segment.snapshot()
@@ -249,7 +250,8 @@ async def test_a_server_that_stands_still_keeps_nobody_longer_than_the_deadline(
         finally:
             own_server.thaw()
         assert time.monotonic() - began < SECONDS_MAX / 2
-        store.connections._settings = ConnectionSettings()
+        for pool in (store.connections, store._snapshots):
+            pool._settings = ConnectionSettings()
         assert {getattr(answer, "row", answer) for answer in answers} <= {REQUEST_TIMEOUT, UNAVAILABLE}
         snapshot.close()
         late.close()

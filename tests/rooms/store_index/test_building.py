@@ -25,7 +25,7 @@ from pleiad.store.selection import Bound, IndexedPath, OrderPosition, PathOrder,
 from pleiad.store.sqlite import path_index_sql, select
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.store import SqliteStore
-from tests.stores import OpenStore
+from tests.stores import OpenStore, built
 from tests.waiting import SECONDS_MAX, turns, until
 
 A = IndexedPath(("a",))
@@ -40,10 +40,6 @@ def item(number: int, **properties: Any) -> Mutation:
 async def put(segment: Segment, mutations: Sequence[Mutation]) -> None:
     for start in range(0, len(mutations), 1_000):
         await segment.commit(PartitionWrite(0, 1, 1_000, tuple(mutations[start : start + 1_000])))
-
-
-async def built(segment: Segment) -> None:
-    assert await until(lambda: segment.index_progress() == 1)
 
 
 async def dropped(segment: SqliteSegment, path: Path) -> None:
@@ -267,7 +263,7 @@ from pleiad.store.rows import Mutation, PartitionWrite, Verb
 from pleiad.store.selection import IndexedPath
 from pleiad.store.index_use import IndexSettings
 from pleiad.store.sqlite.store import SqliteStore
-from tests.stores import OpenStore
+from tests.stores import OpenStore, built
 
 async def main():
     settings = IndexSettings(items_min=0, uses_min=1, chunk_items=20, run_items=150)

@@ -34,8 +34,7 @@ from pleiad.store.selection import (
     Selection,
 )
 from pleiad.store.sqlite import order, select
-from tests.stores import OpenStore
-from tests.waiting import until
+from tests.stores import OpenStore, built
 
 pytestmark = pytest.mark.every_store
 
@@ -303,10 +302,6 @@ async def with_segment(
         await work(store.segment(f"s{next(SEGMENTS)}"))
     finally:
         await store.close()
-
-
-async def built(segment: Segment) -> None:
-    assert await until(lambda: segment.index_progress() == 1)
 
 
 SPANS = [WHOLE, EpkRange(b"\x00", b"\x02"), EpkRange(b"\x01" * 16, b"\x01" * 16 + b"\xff")]

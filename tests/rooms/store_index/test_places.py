@@ -11,8 +11,8 @@ from pleiad.keys.range import WHOLE
 from pleiad.store.index_use import IndexSettings, PathUses, Score
 from pleiad.store.segments import Segment
 from pleiad.store.selection import IndexedPath, PathOrder, Selection
-from tests.rooms.store_index.test_building import built, item, put
-from tests.stores import OpenStore
+from tests.rooms.store_index.test_building import item, put
+from tests.stores import OpenStore, built
 from tests.waiting import until
 
 DAY = 86_400.0

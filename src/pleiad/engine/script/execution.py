@@ -24,7 +24,7 @@ from pleiad.charge import Charge
 from pleiad.engine import items, session
 from pleiad.engine.container import Container
 from pleiad.engine.items import ItemAnswer, Key
-from pleiad.engine.patch_turns import patch_turn
+from pleiad.engine.patch_turns import patch_turns
 from pleiad.engine.script.clock import Clock
 from pleiad.engine.script.host import ScriptHost
 from pleiad.engine.script.run import Ended, Script, run_script
@@ -202,7 +202,7 @@ async def _in_transaction(
         clock = Clock(container.limits)
         for number in range(_ATTEMPTS):
             if number == 1:
-                await turn.enter_async_context(patch_turn(container.resource.rid, epk, _SCRIPTS_TURN))
+                await turn.enter_async_context(patch_turns.turn(container.resource.rid, epk, _SCRIPTS_TURN))
             if number:
                 process.refresh()
             partition = container.map.find(epk)

@@ -201,6 +201,8 @@ class Call(HttpCall):
         """What a read at that level must not fall behind; other levels than session have no such thing."""
         if level is not Consistency.SESSION or not self.request.headers.get(_SESSION_TOKEN):
             return ()
+        if b"" < self.request.headers.get(b"x-ms-version", b"") < session_token.OBEYED_SINCE:
+            return ()
         seen = session_token.read(self.text(_SESSION_TOKEN))
         return () if self.engine.is_rolled_back else seen
 

@@ -76,13 +76,13 @@ _WORDS: Mapping[ErrorRow, str] = {
     errors.CROSS_PARTITION_DISABLED: "Cross partition query is required but disabled. Please set "
     "x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, or revise your query to "
     "avoid this exception.",
-    errors.BAD_CONTINUATION: "The value '{token}' specified for the header 'x-ms-continuation' is invalid. Invalid "
+    errors.BAD_CONTINUATION: "Value '{token}' specified for the header 'x-ms-continuation' is invalid. Invalid "
     "Continuation Token. It was not issued for this request by this server.",
     errors.NO_MIGRATION_TO_AUTOSCALE: "x-ms-cosmos-migrate-offer-to-autopilot must be supplied and offercontent must "
     "not contain autopilotSettings for migration from manual throughput to autoscale.",
     errors.NO_MIGRATION_TO_MANUAL: "x-ms-cosmos-migrate-offer-to-manual-throughput must be supplied for migration from "
     "autoscale to manual throughput.",
-    errors.BAD_PLACE: "The value '{token}' specified for the header 'If-None-Match' is invalid.{hint}",
+    errors.BAD_PLACE: "Value '{token}' specified for the header 'If-None-Match' is invalid.{hint}",
 }
 """The same facts in the words that clients of the service look for."""
 _REPLICA_WORDS: Mapping[ErrorRow, str] = {

@@ -25,8 +25,8 @@ from pleiad.heads.nosql.auth import Authenticator
 from pleiad.heads.nosql.call import AnswerForm, Call
 from pleiad.heads.nosql.callers import HeaderCallers
 from pleiad.heads.nosql.encoding import BINARY_START, OFFER, WISH
-from pleiad.heads.nosql.point_create import PointCreates
 from pleiad.heads.nosql.point_read import PointReads
+from pleiad.heads.nosql.point_write import METHODS, PointWrites
 from pleiad.heads.nosql.queries import IS_QUERY, KnownQueries
 from pleiad.heads.nosql.render import HTTP_LINES, SIMPLE_TOKEN_LINES
 from pleiad.heads.nosql.routes import routes
@@ -88,11 +88,11 @@ class NoSqlHead:
         self._by_length = _by_length(self.routes)
         self.point_reads = PointReads(desk, authenticator, self._known_hosts, self.call_of)
         """The short way of most requests."""
-        creates = PointCreates(desk, authenticator, self._known_hosts, self.call_of)
+        writes = PointWrites(desk, authenticator, self._known_hosts, self.call_of)
         queries = KnownQueries(desk, authenticator, self._known_hosts)
         self._short_ways: dict[str, ShortWay] = {
             "GET": self.point_reads.answer,
-            "POST": creates.answer,
+            **dict.fromkeys(METHODS, writes.answer),
             _QUERY: queries.answer,
         }
 

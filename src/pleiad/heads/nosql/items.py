@@ -9,7 +9,8 @@ from pleiad import errors
 from pleiad.engine import items, items_by_number, logical_delete, patching, session
 from pleiad.engine.container import Container
 from pleiad.engine.feed import listing
-from pleiad.engine.items import ItemAnswer, Key, Reading
+from pleiad.engine.items import ItemAnswer, Key
+from pleiad.engine.reading import Reading, read_soon
 from pleiad.engine.script import execution
 from pleiad.engine.transaction import ItemOperation, ItemVerb
 from pleiad.heads.nosql import key_header, session_token
@@ -127,7 +128,7 @@ def _begin_read(call: Call, container: Container, id: str) -> tuple[Key | None, 
     """The partition key of a read and its answer, which may have to be waited for, by all that its headers say."""
     level = call.consistency()
     seen, multiplier = call.session(level), level.read_multiplier
-    return call.key, items.read_soon(container, id, call.key, call.conditions, seen, multiplier, call.lane)
+    return call.key, read_soon(container, id, call.key, call.conditions, seen, multiplier, call.lane)
 
 
 async def create(call: Call) -> Response:

@@ -15,8 +15,9 @@ from typing import Any, NoReturn
 from pleiad.engine.consistency import Consistency
 from pleiad.engine.container import Container
 from pleiad.engine.desk import Desk
-from pleiad.engine.items import NO_CONDITIONS, ItemAnswer, Key, Reading, read_soon
+from pleiad.engine.items import NO_CONDITIONS, ItemAnswer, Key
 from pleiad.engine.operation import Operation
+from pleiad.engine.reading import Reading, read_soon
 from pleiad.engine.session import Session
 from pleiad.errors import PleiadError
 from pleiad.heads.http.route import Handler

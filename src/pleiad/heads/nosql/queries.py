@@ -52,6 +52,8 @@ from pleiad.server.http.failures import BAD_HEADER
 from pleiad.server.http.message import Request, Response
 
 CROSS_PARTITION = b"x-ms-documentdb-query-enablecrosspartition"
+_PARALLEL = b"x-ms-documentdb-query-parallelizecrosspartitionquery"
+"""Tells of the client only; it is read to be refused where it says neither yes nor no."""
 _SUPPORTED_FEATURES = b"x-ms-cosmos-supported-query-features"
 _CAPABILITIES = b"x-ms-cosmos-sdk-supportedcapabilities"
 _MERGES_NOT = b"azsdk-go-"
@@ -186,10 +188,10 @@ class KnownQueries:
                 seen = session_token.read(headers[SESSION_TOKEN].strip().decode("latin-1"))
                 if level is Consistency.SESSION and not engine.is_rolled_back:
                     session.check_span(seen, container, span)
+            items_max = min(int(size), container.limits.page_items_max) or container.limits.page_items_max
+            asked = _page_request(headers, text, parameters, span, key, key is not None, items_max)
         except PleiadError:
             return None  # the long way says what is wrong
-        items_max = min(int(size), container.limits.page_items_max) or container.limits.page_items_max
-        asked = _page_request(headers, text, parameters, span, key, key is not None, items_max)
         return container, asked if level.read_multiplier == 1 else asked._replace(
             multiplier=level.read_multiplier
         )
@@ -206,6 +208,7 @@ def _page_request(
 ) -> QueryRequest:
     """The page that a request with these headers asks for, but for how it goes on."""
     merges = _merges_partitions(headers)
+    _is_set(headers, _PARALLEL)
     has_size = _MAX_ITEMS in headers
     return QueryRequest(
         text=text,
@@ -214,13 +217,24 @@ def _page_request(
         items_max=items_max,
         key=key or None,
         is_confined=is_confined,
-        may_fan_out=_is_true(headers.get(CROSS_PARTITION)),
+        may_fan_out=_is_set(headers, CROSS_PARTITION),
         is_paged=has_size or _CONTINUATION in headers,
         ends_with_partition=merges or not has_size,
         is_sized=has_size,
         merges_values=merges and _MERGES_ROWS_ONLY not in headers.get(b"x-ms-useragent", b""),
         merges_partitions=merges,
     )
+
+
+def _is_set(headers: Mapping[bytes, bytes], name: bytes) -> bool:
+    """A flag that decides how partitions are asked: a word that is neither true nor false is refused."""
+    flag = headers.get(name)
+    if flag is None or _is_true(flag):
+        return flag is not None
+    if flag.strip().lower() not in (b"false", b""):
+        value = flag.decode("latin-1")[:100]
+        raise BAD_HEADER(name=name.decode(), value=value, hint=" It is True or False.")
+    return False
 
 
 def _is_true(flag: bytes | None) -> bool:

@@ -2,7 +2,7 @@
 
 A token is a comma list of `range:version#lsn`; the version is the number of the container. The old form `range:lsn` has
 none. Clients of the protocol before `VECTORS_SINCE` read the old form only, and are answered with it; either is taken
-from any client.
+from any client, and obeyed since `OBEYED_SINCE`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from pleiad.heads.nosql.failures import BAD_SESSION_TOKEN
 
 VECTORS_SINCE = b"2018-06-18"
 """The version of the protocol from which on tokens name a version beside the LSN."""
+
+OBEYED_SINCE = b"2016-05-30"
+"""A token of a client of an older protocol holds no read up, as on the service."""
 
 _VECTOR = re.compile(r"([^:,\s]+):\d+#(\d+)")
 _SHOWN_CHARS_MAX = 200

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 
 from pleiad.errors import ErrorRow, PleiadError, Reason
 
-BAD_HEADER = ErrorRow(
-    Reason.INVALID, "The value '{value}' specified for the header '{name}' is invalid.{hint}"
-)
+BAD_HEADER = ErrorRow(Reason.INVALID, "Value '{value}' specified for the header '{name}' is invalid.{hint}")
 UNKNOWN_HOST = ErrorRow(
     Reason.INVALID,
     "The request was sent to '{host}', which is none of this server's names. If it shall be one, start the server with "

@@ -280,7 +280,7 @@ class SegmentFile(SegmentRecovery, Member):
         if self._registry.disk.is_on:
             self._registry.disk.recovered()
         if self._kept.is_changing:
-            self._kept.end()
+            self._kept.end(answers)
         for (_, future), outcomes in zip(waiters, answers, strict=True):
             if not future.done():
                 future.set_result(outcomes)

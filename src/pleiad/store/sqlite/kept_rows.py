@@ -1,19 +1,21 @@
-"""Rows that point reads and queries have found, kept in memory until somebody changes them: the next read needs no
-statement, and the next query none but that of its index.
+"""Rows that point reads and queries have found or writes have left, kept in memory until somebody changes them: the
+next read needs no statement, and the next query none but that of its index.
 
 Invariants
 - What is kept is what is committed: before a group of writes changes a row, it is forgotten, and not kept again until
   the group has ended. While a call has the writer connection to itself nothing is kept at all.
-- A row is kept only after its checksum was found right, and a file that is closed keeps none.
+- A row is kept only after its checksum was found right or after it was committed, as a read gives it; a file that is
+  closed keeps none.
 - All files of a store together keep about `KEPT_BYTES_MAX`; then rows that were read first are forgotten first, in the
   file that keeps most.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from pleiad.store.rows import Mutation, Row
+from pleiad.store.rows import APPLIED, Mutation, Outcome, Result, Row
 
 KEPT_BYTES_MAX = 32 * 1024 * 1024
 ROW_BYTES = 600
@@ -74,28 +76,43 @@ class KeptRows:
         self.size_bytes += size_bytes
         self._bytes.add(self, size_bytes)
 
-    def forget(self, mutation: Mutation) -> None:
-        """A mutation is about to change what may be kept: a row that it finds, or another one."""
+    def forget(self, mutation: Mutation) -> Row | None:
+        """A mutation is about to change what may be kept: a row that it finds, or another one.
+
+        Gives the row that it finds, where that was kept: nothing has changed it before in this group.
+        """
         if mutation.unique_values:
             # It may remove another item too, which has expired and holds one of the values.
             self.begin_alone()
-            return
+            return None
         self.is_changing = True
-        for id in (mutation.id, mutation.new_id):
-            if id is not None:
-                self._changing.add((mutation.epk, id))
-                if (mutation.epk, id) in self.found:
-                    self._forget((mutation.epk, id))
+        if mutation.new_id is not None:
+            self._change((mutation.epk, mutation.new_id))
+        return self._change((mutation.epk, mutation.id))
+
+    def _change(self, key: _Key) -> Row | None:
+        self._changing.add(key)
+        row = self.found.get(key)
+        if row is not None:
+            self._forget(key)
+        return row
 
     def begin_alone(self) -> None:
         """Any row may be changed from now on."""
         self._is_off = self.is_changing = True
         self.clear()
 
-    def end(self) -> None:
-        """What was begun has ended, and whoever reads from now on sees it."""
+    def end(self, answers: Iterable[Sequence[Outcome]] = ()) -> None:
+        """What was begun has ended, and whoever reads from now on sees it.
+
+        `answers` are those of a group of writes that is committed: rows that took the place of others are kept at once,
+        since who changes an item often reads it next, or changes it again.
+        """
+        replaced = {} if self._is_off else _replaced(answers)
         self._is_off = self.is_changing = False
         self._changing.clear()
+        for key, row in replaced.items():
+            self.keep(key, row)
 
     def clear(self) -> None:
         """Forgets all of them."""
@@ -115,3 +132,18 @@ class KeptRows:
         size_bytes = len(row.body) + ROW_BYTES
         self.size_bytes -= size_bytes
         self._bytes.take(self, size_bytes)
+
+
+def _replaced(answers: Iterable[Sequence[Outcome]]) -> dict[_Key, Row]:
+    """The rows that a group of writes has left in the place of others, by what names them.
+
+    A text that is longer than the compact one has white space, which a read would not give.
+    """
+    rows: dict[_Key, Row] = {}
+    for outcomes in answers:
+        for result, _, row, old, _ in outcomes:
+            if old is not None and result in APPLIED:
+                rows.pop((old.epk, old.id), None)
+            if result is Result.REPLACED and row is not None and len(row.body) == row.size_bytes:
+                rows[row.epk, row.id] = row
+    return rows

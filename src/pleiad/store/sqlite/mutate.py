@@ -179,8 +179,7 @@ class Applier:
             created = self._create(counters, write, mutation)
             if created is not None:
                 return created
-        self._kept.forget(mutation)
-        old = self._find(mutation)
+        old = self._kept.forget(mutation) or self._find(mutation)
         if old is not None and is_expired(old.ts, old.ttl, write.default_ttl, write.now):
             self._expire(counters, write, old)
             old = None

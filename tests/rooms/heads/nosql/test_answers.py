@@ -372,8 +372,9 @@ def test_pages_of_other_origins_get_no_leave_to_read_answers(origin: str, wire: 
     )
 
 
-def test_health_answers_without_a_key(wire: Any) -> None:
-    answer = wire.send_raw("GET", "/_pleiad/health", None, {})
+@pytest.mark.parametrize("path", ["/_pleiad/health", "/probe"])
+def test_health_answers_without_a_key(wire: Any, path: str) -> None:
+    answer = wire.send_raw("GET", path, None, {})
     assert (answer.status, answer.json) == (200, {"status": "ok"})
 
 

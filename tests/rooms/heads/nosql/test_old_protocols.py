@@ -62,3 +62,31 @@ def test_a_token_of_the_old_form_is_obeyed(items: Any) -> None:
         "GET", path, headers={**OLD, "x-ms-session-token": f"{range_id}:{int(lsn) + 1000}"}, key=["a"]
     )
     assert (ahead.status, ahead.substatus) == (404, 1002)
+
+
+def test_a_token_holds_no_read_of_the_first_protocols_up(items: Any) -> None:
+    path = [*CONTAINER, "docs", "1"]
+    for version, status in (("2015-12-16", 200), ("2016-05-30", 404)):
+        headers = {"x-ms-version": version, "x-ms-session-token": "0:999999"}
+        answer = items.send("GET", path, headers=headers, key=["a"])
+        assert answer.status == status, version
+        assert ("x-ms-session-token" in answer.headers) == (status == 200)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["x-ms-documentdb-query-enablecrosspartition", "x-ms-documentdb-query-parallelizecrosspartitionquery"],
+)
+def test_a_flag_of_partitions_is_true_or_false(items: Any, name: str) -> None:
+    across = {"x-ms-documentdb-query-enablecrosspartition": "True"}
+    for _ in range(2):  # the second time the query is known
+        for value, status in (("bad", 400), ("True", 200), ("true", 200)):
+            query = {"content-type": "application/query+json", "x-ms-documentdb-isquery": "True", **across}
+            answer = items.send(
+                "POST", [*CONTAINER, "docs"], {"query": "SELECT * FROM c"}, {**query, name: value}
+            )
+            assert answer.status == status, value
+            if status == 400:
+                assert answer.message.startswith(
+                    f"Value 'bad' specified for the header '{name}' is invalid. "
+                )

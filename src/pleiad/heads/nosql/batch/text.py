@@ -48,7 +48,7 @@ def _read(raw: bytes, key: Key | None, container: Container, limits: Limits) -> 
     if not isinstance(entries, list):
         raise errors.BAD_REQUEST(reason="A batch must be a JSON array of operations.")
     check_count(len(entries), limits.batch_operations)
-    if key is None and (writes := _plain_writes(raw, entries, limits)) is not None:
+    if (writes := _plain_writes(raw, entries, key, limits)) is not None:
         return writes
     once = with_names_once(raw, count_members(entries, limits.item_depth + _DEPTH_AROUND_VALUE))
     if once is not raw:
@@ -60,8 +60,9 @@ def _read(raw: bytes, key: Key | None, container: Container, limits: Limits) -> 
     ]
 
 
-def _plain_writes(raw: bytes, entries: list[Any], limits: Limits) -> list[Entry] | None:
-    """The operations of a request as most bulk is: writes of whole items, each with its own key, in compact text.
+def _plain_writes(raw: bytes, entries: list[Any], key: Key | None, limits: Limits) -> list[Entry] | None:
+    """The operations of a request as most are: writes of whole items in compact text, all with the key of the request
+    or each with its own.
 
     Of a text that is what is written for its value, the texts of its parts are what is written for theirs, and nobody
     has to look for them or to read them again. None, where there is something else to look at.
@@ -69,12 +70,12 @@ def _plain_writes(raw: bytes, entries: list[Any], limits: Limits) -> list[Entry]
     try:
         if orjson.dumps(entries) != raw:
             return None
-        return [_plain_write(entry, limits) for entry in entries]
+        return [_plain_write(entry, key, limits) for entry in entries]
     except (_NotPlainError, PleiadError, orjson.JSONEncodeError):
         return None
 
 
-def _plain_write(entry: Any, limits: Limits) -> Entry:
+def _plain_write(entry: Any, header_key: Key | None, limits: Limits) -> Entry:
     if entry.__class__ is not dict or not _PLAIN_FIELDS.issuperset(entry):
         raise _NotPlainError
     kind, key, value = entry.get("operationType"), entry.get("partitionKey"), entry.get("resourceBody")
@@ -86,8 +87,12 @@ def _plain_write(entry: Any, limits: Limits) -> Entry:
             raise _NotPlainError
     else:
         id = ""
-    if key.__class__ is list and len(key) == 1 and key[0].__class__ is str:
-        own_key: Key = (key[0],)
+    if header_key is not None:
+        if "partitionKey" in entry:
+            raise _NotPlainError
+        own_key = header_key
+    elif key.__class__ is list and len(key) == 1 and key[0].__class__ is str:
+        own_key = (key[0],)
     elif key.__class__ is str:
         own_key = key_text.read(key if key.lstrip().startswith("[") else orjson.dumps([key]).decode())
     else:
