@@ -22,11 +22,13 @@ from pleiad.settings import SQLITE
 from pleiad.store.checked.store import checked
 from pleiad.store.index_use import DEFAULT_INDEX_SETTINGS, IndexSettings
 from pleiad.store.postgres.store import PostgresStore
+from pleiad.store.segments import Segment
 from pleiad.store.sqlite.store import SqliteStore
 from pleiad.store.store import Store
 from pleiad.testing import start
 from pleiad.testing.start import RunningServer
 from tests.postgres_server import PostgresServer
+from tests.waiting import until
 from tests.warm_process import warm_command
 
 OpenStore = Callable[..., Awaitable[Store]]
@@ -42,6 +44,11 @@ PATIENT = Limits(operation_seconds=60.0)
 """Under these no operation ends by time on a busy machine, for tests that are not about that."""
 SEGMENT_NAMES = "SELECT substr(nspname, 8) FROM pg_namespace WHERE nspname LIKE 'pleiad\\_%'"
 _KINDS = {"sqlite": ["sqlite"], "postgres": ["postgres"], "both": ["sqlite", "postgres"]}
+
+
+async def built(segment: Segment) -> None:
+    """Waits until every path index that the segment has begun is there to be used."""
+    assert await until(lambda: segment.index_progress() == 1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -35,6 +35,21 @@ MACHINE_TEXT = re.compile(
     r"(?<![\w.:/-])/(?:" + "|".join(_FOLDERS) + r")/\w|" + "|".join(map(re.escape, _HOSTS))
 )
 
+# Where time itself is what passes; everywhere else tests wait for an event, or by `tests/waiting.py`.
+MAY_SLEEP = {
+    "tests/waiting.py": "it is how tests wait",
+    "tests/browser/test_endurance.py": "requests at a steady rate are its load",
+    "tests/proofs/crash/test_postgres.py": "faults that last for a time",
+    "tests/proofs/simulation/clients.py": "on the simulation's clock",
+    "tests/proofs/simulation/followers.py": "on the simulation's clock",
+    "tests/proofs/simulation/ground.py": "the real clock, where all others are the simulation's",
+    "tests/proofs/simulation/world.py": "on the simulation's clock",
+    "tests/rooms/engine/test_shared_budget.py": "a client that waits as long as it is told to",
+    "tests/rooms/heads/admin/test_advice.py": "a load that leaves the loop to others",
+    "tests/rooms/server/test_eager.py": "a timer is one of the things to wait for",
+    "tests/rooms/server/test_protocol.py": "a handler that is busy",
+}
+
 
 def source_files() -> list[Path]:
     return sorted(SOURCE.rglob("*.py"))
@@ -143,6 +158,30 @@ def test_types_are_checked_in_every_folder() -> None:
         if name.endswith(".py") and not any(name.startswith(f"{folder}/") for folder in checked)
     ]
     assert_none(unchecked, "the folder of every Python file is among the files of tool.mypy")
+
+
+def sleeps_of(path: Path) -> Iterator[int]:
+    """The lines where something waits for a time; to leave the loop to others for a turn is none."""
+    for node in ast.walk(tree_of(path)):
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[seconds, *_]):
+                is_turn = isinstance(seconds, ast.Constant) and seconds.value == 0
+                if name.lstrip("_") in {"sleep", "wait_for_timeout"} and not is_turn:
+                    yield node.lineno
+
+
+def test_tests_wait_for_events_and_not_for_a_time() -> None:
+    sleeps = {
+        name: list(sleeps_of(ROOT / name))
+        for name in tracked_files()
+        if name.startswith(("tests/", "conformance/")) and name.endswith(".py")
+    }
+    offenders = [
+        f"{name}:{line}" for name, lines in sleeps.items() if name not in MAY_SLEEP for line in lines
+    ]
+    assert_none(offenders, "a test waits for an event, or by tests/waiting.py, and sleeps nowhere")
+    idle = [name for name in MAY_SLEEP if not sleeps.get(name)]
+    assert_none(idle, "a file of MAY_SLEEP that does not sleep is not on that list")
 
 
 def test_no_file_names_a_machine_path_or_a_package_registry() -> None:

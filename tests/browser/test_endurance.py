@@ -69,7 +69,7 @@ class Load:
                 )
             self.requests += 1
             due += 1 / REQUESTS_PER_SECOND
-            time.sleep(max(0.0, due - time.monotonic()))
+            time.sleep(max(0.0, due - time.monotonic()))  # the rate is the load
 
 
 @pytest.fixture

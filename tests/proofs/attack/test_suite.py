@@ -121,4 +121,4 @@ def test_no_route_of_the_server_is_left_out_of_the_probes() -> None:
 
     probed = {(shape(probe.segments), probe.method) for probe in probes.probes("x")}
     # What everybody may ask is not a question of rights.
-    assert _routes() - probed <= {("_pleiad/*", "GET"), ("metrics", "GET")}
+    assert _routes() - probed <= {("_pleiad/*", "GET"), ("metrics", "GET"), ("probe", "GET")}

@@ -28,6 +28,7 @@ import pleiad
 from pleiad.client.admin import Admin, RequestRefusedError
 from pleiad.client.connection import Connection, ConnectionFailedError
 from pleiad.testing.start import RunningServer
+from tests.waiting import wait_until
 
 KEYS = 24
 COUNTERS = ("k0", "k1", "k2")
@@ -79,13 +80,10 @@ class Gateway:
 
     def first_success_after(self, moment: float, seconds: float) -> float:
         """Waits for the first write that was acknowledged after a moment; how long after."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            for success in self.successes[-1_000:]:
-                if success > moment:
-                    return success - moment
-            time.sleep(0.005)
-        raise AssertionError(f"{self.name} takes no writes {seconds} s after the database is back")
+        assert wait_until(lambda: self.successes and self.successes[-1] > moment, seconds), (
+            f"{self.name} takes no writes {seconds} s after the database is back"
+        )
+        return min(success for success in self.successes[-1_000:] if success > moment) - moment
 
 
 @dataclass
@@ -130,7 +128,7 @@ class Worker(threading.Thread):
                 self.act(self.container)
             except (AzureError, OSError):
                 self.container = None
-                time.sleep(0.02)
+                self._stop_asked.wait(0.02)
             except Exception as error:
                 self.ledger.surprises.append(f"{self.name}: {error!r}")
                 return
@@ -170,7 +168,7 @@ class Writer(Worker):
         with self.ledger.lock:
             self.ledger.verdicts[verdict] += 1
         if verdict is not Verdict.DONE:
-            time.sleep(0.01)
+            self._stop_asked.wait(0.01)
         return verdict, answer
 
     def _change(self, id: str, version: int | None, call: Callable[[], Any]) -> None:
@@ -269,7 +267,7 @@ class Follower(Worker):
         for change in container.query_items_change_feed(**start):
             self.seen[f"{change['pk']}/{change['id']}"] = change
         self._token = container.client_connection.last_response_headers["etag"]
-        time.sleep(0.05)
+        self._stop_asked.wait(0.05)
 
 
 class Mover(Worker):
@@ -284,8 +282,8 @@ class Mover(Worker):
             if error.status not in _MOVER_MAY_HEAR:
                 self.ledger.surprises.append(f"{self.name}: {error.status} {error}")
         except ConnectionFailedError:
-            time.sleep(0.05)
-        time.sleep(self.random.uniform(0, 0.3))
+            self._stop_asked.wait(0.05)
+        self._stop_asked.wait(self.random.uniform(0, 0.3))
 
     def _change_map(self, admin: Admin) -> None:
         ids = [each["id"] for each in admin.partitions("db", "c", 0, 0)["partitions"]]

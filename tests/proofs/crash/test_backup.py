@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,7 @@ from pleiad.store.sqlite.schema import SchemaError
 from pleiad.store.sqlite.store import SqliteStore
 from pleiad.testing.start import RunningServer, start
 from tests.proofs.crash.seeds import chosen_seed
-from tests.waiting import SECONDS_MAX, wait_until
+from tests.waiting import SECONDS_MAX, any_moment, wait_until
 
 KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "2"))
 SEED = chosen_seed()
@@ -73,7 +72,7 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def live_and_die(
-    server: RunningServer, shelf: Shelf, life: int, seconds: float
+    server: RunningServer, shelf: Shelf, life: int, chance: random.Random
 ) -> dict[str, tuple[int, int]]:
     """Writes, takes a backup or two and kills the server in the last; what was acknowledged before each began."""
     writer = Writer(server, life)
@@ -95,7 +94,7 @@ def live_and_die(
         last = begin()
     folders = (shelf.directory / f".unfinished-{last}", shelf.directory / last)
     assert wait_until(lambda: any(folder.exists() for folder in folders))
-    time.sleep(seconds)
+    any_moment(chance, 0.15)
     os.kill(server.process_id, signal.SIGKILL)
     writer.join()
     return acknowledged
@@ -109,7 +108,7 @@ def test_a_server_that_is_killed_while_it_backs_up_leaves_only_whole_backups(
     acknowledged: dict[str, tuple[int, int]] = {}
     for life in range(KILLS):
         with start(data=account, child_process=True) as server:
-            acknowledged |= live_and_die(server, shelf, life, chance.uniform(0.0, 0.15))
+            acknowledged |= live_and_die(server, shelf, life, chance)
     whole = shelf.all()
     for number, manifest in enumerate(whole):
         assert faults_of(shelf.folder(manifest), manifest) == []
@@ -128,11 +127,11 @@ def test_a_server_that_is_killed_while_it_backs_up_leaves_only_whole_backups(
     assert len(shelf.all()) == len(whole) + 1
 
 
-def killed_in_the_middle(command: list[str], target: Path, seconds: float) -> bool:
+def killed_in_the_middle(command: list[str], target: Path, chance: random.Random) -> bool:
     """Gives a restore some time and kills it; whether it was under way."""
     process = subprocess.Popen(command, stderr=subprocess.PIPE)
     assert wait_until(lambda: (target / "restoring").exists() or process.poll() is not None)
-    time.sleep(seconds)
+    any_moment(chance, 0.05)
     process.kill()
     process.communicate()
     return (target / "restoring").exists()
@@ -148,7 +147,7 @@ def test_a_restore_that_is_killed_leaves_no_account_and_can_be_given_again(
     target = tmp_path / "restored"
     command = [*pleiad, "restore", str(tmp_path / "backups"), str(target)]
     for _ in range(KILLS):
-        if not killed_in_the_middle(command, target, chance.uniform(0.0, 0.05)):
+        if not killed_in_the_middle(command, target, chance):
             break
         with pytest.raises(SchemaError, match="was not finished"):
             SqliteStore(target)

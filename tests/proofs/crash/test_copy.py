@@ -32,7 +32,7 @@ from pleiad.client.connection import Connection, ConnectionFailedError
 from pleiad.testing.start import RunningServer
 from tests.proofs.crash.seeds import chosen_seed
 from tests.stores import StartServer
-from tests.waiting import wait_until
+from tests.waiting import any_moment, wait_until
 
 KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "2"))
 SEED = chosen_seed()
@@ -171,10 +171,10 @@ def end(writers: list[Writer], copier: Copier) -> None:
         writer.must_stop = True
 
 
-def kill(server: RunningServer, writers: list[Writer], seconds: float) -> None:
-    """Kills the server some time after every writer was at work."""
+def kill(server: RunningServer, writers: list[Writer], chance: random.Random) -> None:
+    """Kills the server at any moment after every writer was at work."""
     assert wait_until(lambda: all(each.acknowledged > 3 for each in writers))
-    time.sleep(seconds)
+    any_moment(chance, 1.2)
     os.kill(server.process_id, signal.SIGKILL)
 
 
@@ -201,7 +201,7 @@ def test_a_server_that_is_killed_while_it_copies_loses_nothing_and_goes_on(
             if is_last:
                 end(writers, copier)
             else:
-                kill(server, writers, chance.uniform(0.0, 1.2))
+                kill(server, writers, chance)
             for thread in (*writers, copier):
                 thread.join()
             assert not copier.problems, f"seed {SEED}: {copier.problems}"

@@ -25,7 +25,6 @@ import random
 import re
 import signal
 import threading
-import time
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from pathlib import Path
@@ -39,7 +38,7 @@ from pleiad.item.body import SYSTEM_PROPERTIES
 from pleiad.testing.start import RunningServer
 from tests.proofs.crash.seeds import chosen_seed
 from tests.stores import SegmentNames, StartServer
-from tests.waiting import SECONDS_MAX, wait_until
+from tests.waiting import SECONDS_MAX, any_moment, wait_until
 
 KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "4"))
 SEED = chosen_seed()
@@ -223,7 +222,7 @@ class Client(threading.Thread):
         answer = wire.call(verb, "docs", link, body, **headers)
         if answer.status == 429:
             item.in_flight.clear()
-            time.sleep(int(answer.headers.get("x-ms-retry-after-ms", "10")) / 1000)
+            self._stop_asked.wait(int(answer.headers.get("x-ms-retry-after-ms", "10")) / 1000)
         elif answer.status in (200, 201, 204):
             self._record.note(item, version, answer)
         else:
@@ -389,7 +388,7 @@ def live_and_die(
         for worker in workers:
             worker.start()
         assert wait_until(lambda: record.acknowledged > before + 10), "the clients hardly write anything"
-        time.sleep(chooser.uniform(0, LOAD_SECONDS_MAX))  # the moment of death is any
+        any_moment(chooser, LOAD_SECONDS_MAX)
         os.kill(server.process_id, signal.SIGKILL)
         stop.set()
         for worker in workers:

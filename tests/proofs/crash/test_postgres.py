@@ -35,7 +35,7 @@ from pleiad.store.postgres.store import PostgresStore
 from tests.postgres_server import PostgresServer
 from tests.proofs.crash.gateways import COUNTERS, Follower, Gateway, Ledger, Mover, Verdict, Worker, Writer
 from tests.stores import PATIENT
-from tests.waiting import SECONDS_MAX, until, wait_until
+from tests.waiting import SECONDS_MAX, any_moment, until, wait_until
 
 TURNS = int(os.environ.get("PLEIAD_CRASH_KILLS", "7"))
 STOPPED_SECONDS = 10.0
@@ -77,13 +77,13 @@ def restart(server: PostgresServer) -> None:
 
 def stop_for_a_while(server: PostgresServer) -> None:
     server.stop(signal.SIGINT)
-    time.sleep(STOPPED_SECONDS)
+    time.sleep(STOPPED_SECONDS)  # the fault is that it is away for so long
     server.start()
 
 
 def freeze(server: PostgresServer) -> None:
     server.freeze()
-    time.sleep(FROZEN_SECONDS)
+    time.sleep(FROZEN_SECONDS)  # the fault is that it stands still for so long
     server.thaw()
 
 
@@ -108,7 +108,7 @@ class Drill:
         self.resumed: list[tuple[str, str, float]] = []
 
     def turn(self, number: int) -> None:
-        time.sleep(self._random.uniform(0.5, 1.5))
+        any_moment(self._random, 1.0)
         fault = FAULTS[number % len(FAULTS)]
         if fault is None:
             gateway = self._gateways[number // len(FAULTS) % len(self._gateways)]
@@ -220,9 +220,7 @@ def run_turns(drill: Drill, workers: list[Worker], stop: threading.Event, ledger
         for number in range(TURNS):
             drill.turn(number)
             assert not ledger.surprises, ledger.surprises[:3]
-        time.sleep(1)
-        while not is_enough(ledger) and not ledger.surprises:
-            time.sleep(0.05)
+        assert wait_until(lambda: is_enough(ledger) or ledger.surprises)
     finally:
         stop.set()
         for worker in workers:

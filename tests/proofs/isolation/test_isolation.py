@@ -408,10 +408,10 @@ def container(pleiad_database: DatabaseProxy) -> ContainerProxy:
 @pytest.fixture
 def lived(
     pleiad_server: RunningServer, container: ContainerProxy, history: Any
-) -> Callable[[float, Callable[[], object]], Any]:
+) -> Callable[[float, Callable[[Any], object]], Any]:
     """Lets clients live together for a while, with something else happening meanwhile; gives their history."""
 
-    def live(seconds: float, meanwhile: Callable[[], object]) -> Any:
+    def live(seconds: float, meanwhile: Callable[[Any], object]) -> Any:
         record = history.History()
         link = container.container_link
         clients = [Client(pleiad_server, link, record, history, number) for number in range(10)]
@@ -420,9 +420,9 @@ def lived(
         every = [first.item(id) for id in (*PAIR, SINGLE)]
         answer = first.batch(*({"operationType": "Create", "resourceBody": item} for item in every))
         first.told([entry["resourceBody"] for entry in answer.json()])
-        beside = threading.Thread(target=meanwhile)
+        beside = threading.Thread(target=meanwhile, args=[record], daemon=True)
         beside.start()
-        live_together(clients, seconds, lambda: is_enough(record, seconds))
+        live_together(clients, seconds, lambda: is_enough(record, seconds) and not beside.is_alive())
         beside.join(THREADS_SECONDS_MAX)
         record.truth = first.all_changes(start)
         for client in clients:
@@ -439,7 +439,7 @@ def lived(
 def test_one_serial_order_explains_what_clients_of_a_logical_partition_are_told(
     lived: Callable[..., Any], seconds: float
 ) -> None:
-    record = lived(seconds, lambda: None)
+    record = lived(seconds, lambda _: None)
     assert record.problems() == []
     assert is_enough(record, seconds)
 
@@ -457,10 +457,13 @@ def test_the_order_holds_while_the_physical_partition_is_split_and_moved(
             return False
         return True
 
-    def grow() -> None:
+    def has_told(record: Any, count: int) -> bool:
+        return len(record.told) >= count
+
+    def grow(record: Any) -> None:
         for throughput in (12_000, 24_000, 48_000):
-            time.sleep(0.5)
-            wait_until(functools.partial(is_raised, throughput))
+            assert wait_until(functools.partial(has_told, record, len(record.told) + 20))
+            assert wait_until(functools.partial(is_raised, throughput))
 
     record = lived(3, grow)
     assert len(list(container.read_feed_ranges())) > 2, "there were splits"

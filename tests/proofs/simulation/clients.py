@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from pleiad import errors
-from pleiad.engine import batch, items, patching
+from pleiad.engine import batch, items, patching, reading
 from pleiad.engine.batch import ItemOperation, ItemVerb
 from pleiad.engine.container import Container
 from pleiad.engine.feed import listing
@@ -132,7 +132,7 @@ class Writer:
     async def _read_back(self, key: Key, seen: Seen) -> None:
         owned = self._history.owned[key]
         try:
-            answer = await items.read(self._container, key[1], (key[0],), seen=[seen])
+            answer = await reading.read(self._container, key[1], (key[0],), seen=[seen])
         except PleiadError as error:
             demand(error.row is errors.ITEM_NOT_FOUND, f"a read failed: {status_of(error)} {error.message}")
             demand(owned.state is None, f"I8: {key} is not there for the one who wrote it")

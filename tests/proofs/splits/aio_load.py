@@ -5,7 +5,6 @@ They share one cache of the container's ranges, so a split meets requests that a
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -15,6 +14,7 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 
 from pleiad.testing.start import RunningServer
 from tests.proofs.splits.load import FIXED, KEYS, QUIET_READS, Asker, Known, Ledger
+from tests.waiting import turns
 
 PAGE_ITEMS = 25
 PAGES = 5
@@ -106,7 +106,7 @@ class AioLoad:
             token = pages.continuation_token
             if not token:
                 break
-            await asyncio.sleep(0.005)
+            await turns()
         assert sorted(found) == sorted(f"fixed{n}" for n in range(FIXED)), f"{text}: {len(found)} items"
 
     async def read_many(self, chooser: random.Random) -> None:
@@ -131,7 +131,7 @@ class AioFollower:
     async def follow(self, _: random.Random) -> None:
         """Reads a few pages, then goes on from the continuation with a new iterator."""
         await self.read(PAGES)
-        await asyncio.sleep(0.01)
+        await turns()
 
     async def read(self, pages_max: int | None = None) -> bool:
         """Reads on from the continuation, to the end when no number of pages is given; whether there was anything."""

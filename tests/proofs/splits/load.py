@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -87,7 +86,7 @@ class Worker(threading.Thread):
                 self.act()
                 self.rounds += 1
         except (ServiceRequestError, ServiceResponseError, ConnectionFailedError, OSError) as error:
-            if not self._stop_asked.wait(10):
+            if not self._stop_asked.wait(60):
                 self.ledger.failures.append(f"{type(self).__name__}: the server is gone: {error!r}")
         except (AzureError, AssertionError, KeyError) as error:
             self.ledger.failures.append(f"{type(self).__name__}: {error!r}")
@@ -191,7 +190,7 @@ class Asker(Worker):
             token = pages.continuation_token
             if not token:
                 break
-            time.sleep(0.005)
+            self._stop_asked.wait(0.005)
         assert sorted(found) == sorted(f"fixed{n}" for n in range(FIXED)), f"{text}: {len(found)} items"
 
 
@@ -216,7 +215,7 @@ class Follower(Worker):
                 assert change["count"] >= before["count"], what
             self.seen[key] = change
         self.token = self.container.client_connection.last_response_headers["etag"]
-        time.sleep(0.01)
+        self._stop_asked.wait(0.01)
 
     def read_everything(self) -> None:
         """Reads until nothing new has come for a long while.
@@ -252,7 +251,7 @@ class Mover(Worker):
         except RequestRefusedError as error:
             if error.status not in _REFUSALS:
                 raise AssertionError(f"a change failed: {error.status} {error}") from error
-        time.sleep(self.random.uniform(0, 0.05))
+        self._stop_asked.wait(self.random.uniform(0, 0.05))
 
 
 def check(server: RunningServer, ledger: Ledger) -> None:

@@ -24,7 +24,7 @@ from tests.clients.direct.operations import QUERY
 from tests.ports import reserved_port
 from tests.proofs.splits.load import Known, Ledger, Mover, Worker, check, prepare, settled
 from tests.stores import StartServer
-from tests.waiting import SECONDS_MAX
+from tests.waiting import SECONDS_MAX, any_moment, wait_until
 
 KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "2"))
 LIMITS = 'profile = "default"\nphysical_partition_bytes = 150_000\n'
@@ -131,8 +131,9 @@ class DirectWriter(Worker):
 def wait_until_busy(ledger: Ledger, changes: int) -> None:
     """Waits until this life has acknowledged writes and changes of the map, however slow the machine is."""
     written = ledger.acknowledged + 40
-    while not ledger.failures and (ledger.acknowledged < written or ledger.changes < changes):
-        time.sleep(0.01)
+    assert wait_until(
+        lambda: ledger.failures or (ledger.acknowledged >= written and ledger.changes >= changes)
+    )
 
 
 @contextlib.contextmanager
@@ -155,7 +156,7 @@ def live(server: RunningServer, ledger: Ledger, life: int) -> None:
     with ended(halted, [mover]):
         wait_until_busy(ledger, ledger.changes + 2)
         if life < KILLS:
-            time.sleep(random.Random(life).uniform(0.0, 0.3))
+            any_moment(random.Random(life), 0.3)
             os.kill(server.process_id, signal.SIGKILL)
 
 

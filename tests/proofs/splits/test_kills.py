@@ -9,7 +9,6 @@ import os
 import random
 import signal
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ import pytest
 from pleiad.testing.start import RunningServer
 from tests.proofs.splits.load import Ledger, Mover, Worker, Writer, check, connect, prepare, settled
 from tests.stores import SegmentNames, StartServer
-from tests.waiting import SECONDS_MAX, wait_until
+from tests.waiting import SECONDS_MAX, any_moment, wait_until
 
 KILLS = int(os.environ.get("PLEIAD_CRASH_KILLS", "2"))
 LIMITS = 'profile = "default"\nphysical_partition_bytes = 150_000\n'
@@ -32,8 +31,9 @@ def raise_throughput(server: RunningServer, life: int) -> None:
 def wait_until_busy(ledger: Ledger, life: int) -> None:
     """Waits until this life has acknowledged writes and the first one a change, however slow the machine is."""
     written = ledger.acknowledged + 25
-    while not ledger.failures and (ledger.acknowledged < written or not (life or ledger.changes)):
-        time.sleep(0.01)
+    assert wait_until(
+        lambda: ledger.failures or (ledger.acknowledged >= written and (life or ledger.changes))
+    )
 
 
 def live_and_die(
@@ -62,7 +62,7 @@ def live_and_die(
         wait_until_busy(ledger, life)
         if life % 2 == 0:
             raise_throughput(server, life)
-        time.sleep(random.Random(life).uniform(0.0, 0.5))
+        any_moment(random.Random(life), 0.5)
         os.kill(server.process_id, signal.SIGKILL)
         stop.set()
         for worker in workers:
