@@ -103,8 +103,9 @@ def create(size_bytes: int, terms: int) -> Charge:
     return _charge(("write", _write_quanta(size_bytes)), ("index terms", terms * _TERM_QUANTA))
 
 
+@lru_cache(maxsize=65_536)
 def replace(old_size_bytes: int, new_size_bytes: int, terms_removed: int, terms_added: int) -> Charge:
-    """A new version of an item: the old one is removed, the new one written."""
+    """A new version of an item: the old one is removed, the new one written; remembered like a create."""
     return _charge(
         ("remove old version", _write_quanta(old_size_bytes)),
         ("write", _write_quanta(new_size_bytes)),
@@ -112,6 +113,7 @@ def replace(old_size_bytes: int, new_size_bytes: int, terms_removed: int, terms_
     )
 
 
+@lru_cache(maxsize=65_536)
 def patch(
     old_size_bytes: int, new_size_bytes: int, terms_removed: int, terms_added: int, properties: int
 ) -> Charge:
@@ -121,6 +123,7 @@ def patch(
     )
 
 
+@lru_cache(maxsize=65_536)
 def delete(size_bytes: int, terms: int) -> Charge:
     """The removal of an item and its index terms."""
     return _charge(("delete", _write_quanta(size_bytes)), ("index terms", terms * _TERM_QUANTA))

@@ -80,6 +80,16 @@ class NewItem(NamedTuple):
     ttl: int | None
     condition_steps: int = 0
     """What the condition of the patch that made it took."""
+    changed: ChangedTerms | None = None
+    """What a patch knows of the row that it was made from."""
+
+
+class ChangedTerms(NamedTuple):
+    """How many index terms an item in the place of one with this body removes, and how many it adds."""
+
+    body: bytes
+    removed: int
+    added: int
 
 
 def create(container: Container, raw: bytes, key: Key | None, lane: Lane = NORMAL) -> Writing:
@@ -328,10 +338,14 @@ def write_charge(container: Container, old: Row | None, item: NewItem, patched: 
     """What it costs to put an item in the place of a row; `patched` counts the properties a patch names."""
     if old is None:
         return charge.create(item.size_bytes, item.terms)
-    removed, added = container.terms.changed(bodies.load(old.body), item.value)
+    removed = added = 0
+    if item.changed is not None and item.changed.body == old.body:
+        _, removed, added = item.changed
+    elif old.body != item.body:
+        removed, added = container.terms.changed(bodies.load(old.body), item.value)
     if patched:
         cost = charge.patch(old.size_bytes, item.size_bytes, removed, added, patched)
-        return cost + charge.evaluation(item.condition_steps)
+        return cost + charge.evaluation(item.condition_steps) if item.condition_steps else cost
     return charge.replace(old.size_bytes, item.size_bytes, removed, added)
 
 
@@ -357,9 +371,7 @@ def measure(container: Container, raw: bytes, limits: Limits, value: dict[str, A
         id = check_item_id(id, limits)
     ttl = check_item_ttl(value, limits) if "ttl" in value else None
     stored = raw if raw is written else raw.strip()
-    # In a compact text, which has no backslash, the names of system properties show.
-    may_have_system = written is not raw or raw.find(b'"_') >= 0
-    if may_have_system and not bodies.SYSTEM_PROPERTIES.isdisjoint(value):
+    if not value.keys().isdisjoint(bodies.SYSTEM_PROPERTIES):
         stored = bodies.stored_body(raw, value)
         bodies.strip_system(value)
         written = bodies.dump(value)
@@ -368,7 +380,7 @@ def measure(container: Container, raw: bytes, limits: Limits, value: dict[str, A
         if shortest is not stored:
             stored, value = shortest, bodies.load(shortest)
             written = bodies.dump(value)
-    return _new(NewItem, (id, value, stored, len(written), container.terms.count(value), ttl, 0))
+    return _new(NewItem, (id, value, stored, len(written), container.terms.count(value), ttl, 0, None))
 
 
 def mutation_of(
@@ -376,7 +388,7 @@ def mutation_of(
 ) -> Mutation:
     """The change that puts an item into the store."""
     unique = container.unique_values(item.value) if container.definition.unique_keys else ()
-    id, _, body, size_bytes, terms, ttl, _ = item
+    id, _, body, size_bytes, terms, ttl, _, _ = item
     terms += len(unique)
     return _new(Mutation, (verb, epk, id, body, size_bytes, terms, ttl, unique, demanded, None))
 

@@ -12,6 +12,7 @@ from pleiad.engine.beside import LARGE_BYTES, beside
 from pleiad.engine.container import Container
 from pleiad.engine.items import (
     Begun,
+    ChangedTerms,
     Conditions,
     ItemAnswer,
     Key,
@@ -214,6 +215,18 @@ async def apply_patch(container: Container, partition: Partition, planned: Plann
 
 
 def _patched(container: Container, patch: patches.Patch, row: Row) -> NewItem:
-    patched = bodies.parse_exact(row.body)
+    value = bodies.load(row.body)
+    patched = bodies.exact(row.body, value)
+    if patched is not value:
+        patches.change(patched, patch)
+        return measure(container, bodies.dump_exact(patched), container.limits)
+    names = {operation.steps[0] for operation in patch.operations}
+    names.update([operation.source[0] for operation in patch.operations if operation.source is not None])
+    before = patches.members(patched, names)
     patches.change(patched, patch)
-    return measure(container, bodies.dump_exact(patched), container.limits)
+    text = bodies.dump_if_plain(patched, container.limits)
+    if text is None:
+        return measure(container, bodies.dump_exact(patched), container.limits)
+    item = measure(container, text, container.limits, patched)
+    removed, added = container.terms.changed(before, patches.members(patched, names))
+    return item._replace(changed=ChangedTerms(row.body, removed, added))

@@ -16,7 +16,7 @@ size.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from itertools import compress, repeat
+from itertools import chain, compress, repeat
 from typing import Any
 
 import orjson
@@ -30,7 +30,9 @@ _is_container = _CONTAINERS.__contains__
 _NOT_PLAIN = frozenset({dict, list, bool})
 """Types of array elements that a plain set would not count as terms: containers, and booleans, which equal 0 and 1."""
 _NUMBERS = frozenset({int, float})
-_OBJECTS = {dict}
+_OBJECTS = frozenset({dict})
+_children = dict[str, Any].values
+_named_children = dict[str, Any].items
 _FEW = 64
 """So few values are soon counted, whichever they are."""
 _PIECE = 16_384
@@ -121,13 +123,15 @@ def _count_all(item: dict[str, Any]) -> int:
 
 def _count_elements(values: list[Any]) -> int:
     """The terms of values that stand at one path and are indexed whole; at least one."""
-    kinds = set(map(type, values))
-    if _NOT_PLAIN.isdisjoint(kinds):
-        return _count_plain(values, kinds)
-    if kinds != _OBJECTS or not all(values):
+    if _NOT_PLAIN.isdisjoint(map(type, values)):
+        return len(set(values)) if len(values) <= _FEW else _count_plain(values)
+    if not _OBJECTS.issuperset(map(type, values)) or not all(values):
         return _count_group(values, _ALL)
     if len(values) == 1:
         return _count_all(values[0])
+    children = [*chain.from_iterable(map(_children, values))]
+    if len(children) <= _FEW and _NOT_PLAIN.isdisjoint(map(type, children)):
+        return len(set(chain.from_iterable(map(_named_children, values))))
     members: dict[str, list[Any]] = {}
     for value in values:
         for name, child in value.items():
@@ -138,12 +142,10 @@ def _count_elements(values: list[Any]) -> int:
     return sum(map(_count_elements, members.values()))
 
 
-def _count_plain(values: list[Any], kinds: set[type]) -> int:
-    """How many of these texts, numbers and nulls are different ones."""
-    if len(values) <= _FEW:
-        return len(set(values))
+def _count_plain(values: list[Any]) -> int:
+    """How many of many texts, numbers and nulls are different ones."""
     terms: set[Hashable] = set()
-    are_numbers = not _NUMBERS.isdisjoint(kinds)
+    are_numbers = not _NUMBERS.isdisjoint(map(type, values))
     for start in range(0, len(values), _PIECE):
         # A piece at a time: nothing else in the process goes on while one is counted.
         piece = values[start : start + _PIECE]
@@ -188,11 +190,6 @@ def _changed_group(old: list[Any], new: list[Any], node: RuleNode) -> tuple[int,
     return removed, added
 
 
-def _is_written_alike(before: Any, after: Any) -> bool:
-    """Whether two equal values of one class are the same terms: equal containers may have 1 here and true there."""
-    return before.__class__ not in _CONTAINERS or orjson.dumps(before) == orjson.dumps(after)
-
-
 def _values_at(item: dict[str, Any], steps: Steps) -> list[Hashable]:
     """The scalars at a path, in order; an object or array there, like nothing there, gives none."""
     values: list[Any] = [item]
@@ -228,18 +225,23 @@ class TermCounter:
         if not self._consistent:
             return 0, 0
         removed = added = 0
-        for name in old.keys() | new.keys():
+        for name, after in new.items():
             before = old.get(name, _ABSENT)
-            after = new.get(name, _ABSENT)
-            if before.__class__ is after.__class__ and before == after and _is_written_alike(before, after):
+            kind = after.__class__
+            # Equal containers may have 1 here and true there, but not when they are written alike.
+            if before.__class__ is kind and (
+                orjson.dumps(before) == orjson.dumps(after) if kind in _CONTAINERS else before == after
+            ):
                 continue
-            gone, come = _changed_group(
-                [] if before is _ABSENT else [before],
-                [] if after is _ABSENT else [after],
-                _below(self._tree, name),
-            )
+            node = _below(self._tree, name)
+            if before is not _ABSENT and kind not in _CONTAINERS and before.__class__ not in _CONTAINERS:
+                gone = come = int(node.scalar and _term_value(before) != _term_value(after))
+            else:
+                gone, come = _changed_group([] if before is _ABSENT else [before], [after], node)
             removed += gone
             added += come
+        for name in old.keys() - new.keys():
+            removed += _changed_group([old[name]], [], _below(self._tree, name))[0]
         for composite in self._composites:
             if any(_values_at(old, steps) != _values_at(new, steps) for steps in composite):
                 removed += 1

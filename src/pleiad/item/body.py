@@ -129,6 +129,12 @@ def with_names_once(raw: bytes, members: int) -> bytes:
     return dump_exact(value) if is_repeated else raw
 
 
+def check_depth(raw: bytes, value: dict[str, Any] | list[Any], depth_max: int) -> None:
+    """Refuse a text, whose value is given with it, that nests too deeply."""
+    if not _is_plainly_shallow(raw, depth_max):
+        count_members(value, depth_max)
+
+
 def check_names_unique(raw: bytes, members: int) -> None:
     """Refuse a text in which an object names a property twice, where no value may be lost."""
     if with_names_once(raw, members) is not raw:
@@ -212,6 +218,15 @@ def dump(item: dict[str, Any]) -> bytes:
     return orjson.dumps(item)
 
 
+def dump_if_plain(item: dict[str, Any], limits: Limits) -> bytes | None:
+    """The same of a value with no ExactFloat, where `is_plain` holds of it."""
+    try:
+        written = orjson.dumps(item)
+    except orjson.JSONEncodeError:
+        return None
+    return written if is_plain(written, limits) else None
+
+
 def splice(stored: bytes | str, system: bytes) -> bytes:
     """The text of an object with further members, given with a leading comma and the closing brace."""
     if isinstance(stored, str):
@@ -235,7 +250,11 @@ def parse_exact(raw: bytes | str) -> Any:
     Look at such a value only through ``isinstance``; for queries and index terms use ``load`` of the text instead.
     """
     text = raw.encode() if isinstance(raw, str) else raw
-    value = orjson.loads(text)
+    return exact(text, orjson.loads(text))
+
+
+def exact(text: bytes, value: Any) -> Any:
+    """The same of a text whose value was read already; that value, where it has all there is in the text."""
     if orjson.dumps(value) == text:
         return value
     return json.loads(text, parse_int=_exact_integer, parse_float=ExactFloat)

@@ -33,6 +33,7 @@ OPERATIONS: Final = ("add", "set", "replace", "remove", "incr", "move")
 
 # An operation's value may nest as deep as an item; it stands below an array of operations in an object.
 _DEPTH_AROUND_VALUE = 3
+_NESTED = (dict, list)
 _INTEGER_MIN = -(2**63)
 _INTEGER_MAX = 2**64 - 1
 _ARRAY_INDEX = re.compile(r"0|[1-9][0-9]{0,9}")
@@ -85,6 +86,14 @@ class Patch:
     def properties(self) -> int:
         """How many different properties the patch names, which is what its charge depends on."""
         return len({operation.steps for operation in self.operations})
+
+    @property
+    def may_deepen(self) -> bool:
+        """Whether an item may nest deeper after it: by an object or array that it did not have at that place."""
+        return any(
+            operation.op == "move" or isinstance(operation.value, dict | list)
+            for operation in self.operations
+        )
 
 
 def _key_path_steps(path: str | Steps) -> Steps:
@@ -146,7 +155,7 @@ def _operation(index: int, given: object, limits: Limits, protected: frozenset[S
     elif op != "remove":
         if "value" not in given:
             raise _invalid(index, "it needs a 'value'.")
-        if isinstance(value, dict | list):
+        if isinstance(value, _NESTED):
             item_body.count_members(value, limits.item_depth)
     return PatchOperation(index, op, str(path), steps, value, source)
 
@@ -175,10 +184,10 @@ def patch_from_value(given: object, limits: Limits, protected: Iterable[str | St
 def parse_patch(body: bytes, limits: Limits, protected: Iterable[str | Steps]) -> Patch:
     """The patch in a request body; ``protected`` are the partition key paths, as texts or as steps."""
     value = item_body.load(body)
-    if not isinstance(value, dict | list):
+    if not isinstance(value, _NESTED):
         raise errors.BAD_JSON(reason="a patch must be a JSON object.")
-    item_body.count_members(value, limits.item_depth + _DEPTH_AROUND_VALUE)  # for the depth
-    return patch_from_value(item_body.parse_exact(body), limits, protected)
+    item_body.check_depth(body, value, limits.item_depth + _DEPTH_AROUND_VALUE)
+    return patch_from_value(item_body.exact(body, value), limits, protected)
 
 
 def _copy(value: Any) -> Any:
@@ -200,7 +209,7 @@ def _parent(item: dict[str, Any], operation: PatchOperation, steps: Steps) -> di
             place = place[_index(place, operation, step)]
         else:
             raise operation.no_way_to(step)
-    if not isinstance(place, dict | list):
+    if not isinstance(place, _NESTED):
         raise operation.failed("the target's parent is neither an object nor an array.")
     return place
 
@@ -279,6 +288,11 @@ def _increment(item: dict[str, Any], operation: PatchOperation) -> None:
         parent[last] = operation.value
 
 
+def members(item: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Some properties of an item as they are now, whatever is done to it later."""
+    return {name: _copy(item[name]) for name in names if name in item}
+
+
 def apply(item: dict[str, Any], patch: Patch) -> dict[str, Any]:
     """A new item with the patch applied; BAD_REQUEST when an operation does not fit the item."""
     patched: dict[str, Any] = _copy(item)
@@ -301,4 +315,5 @@ def change(patched: dict[str, Any], patch: Patch) -> None:
             _remove(patched, operation, operation.steps)
         else:
             _add(patched, operation, _remove(patched, operation, operation.source))
-    item_body.count_members(patched, patch.item_depth)
+    if patch.may_deepen:
+        item_body.count_members(patched, patch.item_depth)

@@ -183,10 +183,12 @@ class PointWrites:
             told = HTTP_LINES.of_page(activity_id, began_at, container, partition, cost.ru, ())
         else:
             status = 201 if is_created else 200
+            etag, body = container.shown(row)
             told = HTTP_LINES.of_item(
-                request, activity_id, began_at, container, partition, cost.ru, container.etag(row), row.lsn
+                request, activity_id, began_at, container, partition, cost.ru, etag, row.lsn
             )
-            body = b"" if request.headers.get(b"prefer") == MINIMAL else container.render(row)
+            if request.headers.get(b"prefer") == MINIMAL:
+                body = b""
         self._desk.count_write(operation, status, container, key, answer, began_at)
         return Response(status, told, body)
 
