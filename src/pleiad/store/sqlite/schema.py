@@ -74,6 +74,9 @@ WAL_PAGES_CHECKPOINT = 2_000
 WAL_PAGES_TRUNCATE = 16_000
 FILE_MODE = 0o600
 _MMAP_BYTES = 1 << 30
+_OWN_PROCESS = "unix-excl" if "unix-excl" in apsw.vfs_names() else None
+"""What locks a file against other processes once and for all, and not for each transaction: where nothing is kept there
+is nobody else to read it. Further connections of this process are led to the same locks by the file."""
 
 
 class SchemaError(Exception):
@@ -88,7 +91,7 @@ def stamp_of(account: str, segment: str) -> int:
 def connect(path: Path, durable: bool) -> apsw.Connection:
     """Opens a data file for reading and writing; a new one has no tables, and its owner alone may read it."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE))
-    connection = apsw.Connection(str(path))
+    connection = apsw.Connection(str(path), vfs=None if durable else _OWN_PROCESS)
     prepare(connection)
     try:
         # mmap saves a copy per page read; checkpoints are ours, so that no commit waits for one.
