@@ -39,6 +39,12 @@ TURN_SECONDS = 0.01
 """How long requests are answered before new ones are read."""
 TURNS_OF_ONE_MIN = 8
 """After so many turns of the loop with requests of one connection alone, the next one is taken for the same."""
+AWAKE_SECONDS = 0.0002
+"""How long the loop stays awake for the next request of a connection that is served alone, where its requests came as
+soon as that lately: to be woken takes longer than to wait for them."""
+_PAUSE_SECONDS_MAX = 0.001
+"""A longer pause says no more than that."""
+_NEWEST_SHARE = 1 / 8
 
 
 class Connection(asyncio.Protocol):
@@ -115,6 +121,10 @@ class ConnectionTable:
         self._turns_of_one = 0
         self.serves_one = False
         """Whether one connection alone had requests to answer lately: who makes it wait keeps no other waiting."""
+        self._answered_at = self._awake_until = 0.0
+        self._pause_seconds = _PAUSE_SECONDS_MAX
+        """About how long it took lately from an answer to the next request, where one connection is served alone."""
+        self._is_awake = False
         self._senders: list[Answerer] = []
         self._shakers: deque[Shaker] = deque()
         self._is_answering = False
@@ -190,14 +200,17 @@ class ConnectionTable:
         answerers, self._answerers = self._answerers, []
         self._is_answer_due = False
         self._is_answering = True
+        began_at = time.perf_counter()
         if len(answerers) == 1 and answerers[0] is self._last_answerer and not self._late:
             self._turns_of_one += 1
             self.serves_one = self._turns_of_one >= TURNS_OF_ONE_MIN
+            pause_seconds = min(began_at - self._answered_at, _PAUSE_SECONDS_MAX)
+            self._pause_seconds += _NEWEST_SHARE * (pause_seconds - self._pause_seconds)
         else:
             self._last_answerer = answerers[-1] if answerers else None
-            self._turns_of_one = 0
+            self._turns_of_one, self._pause_seconds = 0, _PAUSE_SECONDS_MAX
             self.serves_one = False
-        ends_at = time.perf_counter() + TURN_SECONDS
+        ends_at = began_at + TURN_SECONDS
         for number, answerer in enumerate(answerers, 1):
             self._take_turn(answerer)
             if number < len(answerers) and time.perf_counter() > ends_at:
@@ -225,6 +238,18 @@ class ConnectionTable:
         senders, self._senders = self._senders, []
         for sender in senders:
             sender.send()
+        self._answered_at = time.perf_counter()
+        if self.serves_one and self._pause_seconds < AWAKE_SECONDS:
+            self._awake_until = self._answered_at + AWAKE_SECONDS
+            if not self._is_awake:
+                self._is_awake = True
+                self.loop.call_soon(self._stay_awake)
+
+    def _stay_awake(self) -> None:
+        """Has the loop look for what has come without sleeping first."""
+        self._is_awake = time.perf_counter() < self._awake_until
+        if self._is_awake:
+            self.loop.call_soon(self._stay_awake)
 
     def each_second(self, callback: Callable[[int], None]) -> None:
         """Have a callback told the time, in whole seconds, at the start of the clock and when another one has begun."""
