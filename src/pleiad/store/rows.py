@@ -104,6 +104,10 @@ class Mutation(NamedTuple):
 class Result(Enum):
     """How a mutation ended."""
 
+    __hash__ = (
+        object.__hash__
+    )  # that of Enum is a call in Python, and every write looks for its result in a set
+
     CREATED = "created"
     REPLACED = "replaced"
     DELETED = "deleted"

@@ -120,16 +120,16 @@ class Authenticator:
             self._proven.add((method, raw_path, token, date))
         return True
 
-    def proves_read(self, path: bytes, headers: Mapping[bytes, bytes]) -> bool:
-        """The same of the read of an item, whose path has one slash between names and none around them, by a request
-        with no header `date`."""
+    def proves_item(self, verb: bytes, path: bytes, headers: Mapping[bytes, bytes]) -> bool:
+        """The same of an operation on an item, whose path has one slash before each name and none at its end, by a
+        request with no header `date`. The verb is in small letters."""
         token, date = headers.get(b"authorization"), headers.get(b"x-ms-date")
         if token is None or date is None or path.find(b"%") >= 0:
             return False
         signed_date, moment = _dated(date)
         if moment is None or abs(time.time() - moment) > self._skew_seconds:
             return False
-        return self._is_signed(b"get\ndocs\n%b\n%b\n\n" % (path[1:], signed_date), token)
+        return self._is_signed(b"%b\ndocs\n%b\n%b\n\n" % (verb, path[1:], signed_date), token)
 
     def _is_signed(self, text: bytes, token: bytes) -> bool:
         """Whether a token, percent-encoded as clients send it, is that of a master key for a text."""

@@ -46,7 +46,7 @@ class PointReads:
         self, desk: Desk, authenticator: Authenticator, known_hosts: set[bytes | None], call_of: CallOf
     ) -> None:
         self._desk = desk
-        self._is_proven = authenticator.proves_read
+        self._is_proven = authenticator.proves_item
         self._known_hosts = known_hosts
         self._call_of = call_of
 
@@ -98,7 +98,7 @@ class PointReads:
                 seen = session_token.read(headers[items.SESSION_TOKEN].strip().decode("latin-1"))
             key, id = key_header.remembered(named), name.decode()
             # It proves paths as they stand only, so nothing in the id is encoded.
-            if not self._is_proven(path, headers):
+            if not self._is_proven(b"get", path, headers):
                 return None
         except (PleiadError, UnicodeDecodeError):
             return None  # the long way says what is wrong

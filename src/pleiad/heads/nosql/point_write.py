@@ -34,7 +34,9 @@ from pleiad.server.http.message import Answer, ConnectionCut, Pending, Request, 
 from pleiad.store.rows import Verb
 
 _UPSERT: Final = b"x-ms-documentdb-is-upsert"
-OPTIONS = (MARKS | CONDITIONS | LANES | items.TRIGGERS | {OFFER, WISH, items.EXCLUDE_LINKS}) - {_UPSERT}
+OPTIONS = (MARKS | CONDITIONS | LANES | items.TRIGGERS | {OFFER, WISH, items.EXCLUDE_LINKS, b"date"}) - {
+    _UPSERT
+}
 """Headers that ask for something else, for more, or for another form of it."""
 _LINK_END: Final = b"/docs"
 _POSTED: Final[Mapping[bytes, Operation]] = {
@@ -42,11 +44,12 @@ _POSTED: Final[Mapping[bytes, Operation]] = {
     b"true": Operation.UPSERT_ITEM,
 }
 """What a POST to the items of a container is, by whether it says that it may replace one."""
-_OF_ITEM: Final[Mapping[str, Operation]] = {
-    "PUT": Operation.REPLACE_ITEM,
-    "PATCH": Operation.PATCH_ITEM,
-    "DELETE": Operation.DELETE_ITEM,
+_OF_ITEM: Final[Mapping[str, tuple[Operation, bytes]]] = {
+    "PUT": (Operation.REPLACE_ITEM, b"put"),
+    "PATCH": (Operation.PATCH_ITEM, b"patch"),
+    "DELETE": (Operation.DELETE_ITEM, b"delete"),
 }
+"""What other methods are on an item, and how they are signed."""
 _HANDLERS: Final[Mapping[Operation, Handler[Call]]] = {
     Operation.CREATE_ITEM: items.create,
     Operation.UPSERT_ITEM: items.upsert,
@@ -131,11 +134,12 @@ class PointWrites:
         ):
             return None
         operation: Operation | None
+        verb = b""
         if request.method == "POST":
             operation, id = _POSTED.get(headers.get(_UPSERT, b"false").lower()), b""
             link = path[: -len(_LINK_END)] if path.endswith(_LINK_END) else b""
         else:
-            operation = _OF_ITEM[request.method]
+            operation, verb = _OF_ITEM[request.method]
             link, _, id = path.rpartition(b"/docs/")
             if not id or id.find(b"/") >= 0 or id.find(b"?") >= 0:
                 return None
@@ -153,8 +157,14 @@ class PointWrites:
         except (PleiadError, UnicodeDecodeError):
             return None  # the long way says what is wrong
         # What proves it proves paths as they stand only, so nothing in the id is encoded.
-        is_proved = request.proof is self._authenticator.master_proof
-        if not key or not (is_proved or self._authenticator.proves_master_key(request.method, path, headers)):
+        if not key or not (
+            request.proof is self._authenticator.master_proof
+            or (
+                self._authenticator.proves_item(verb, path, headers)
+                if verb
+                else self._authenticator.proves_master_key("POST", path, headers)
+            )
+        ):
             return None
         return Sought(operation, container, key, name)
 

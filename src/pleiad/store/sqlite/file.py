@@ -248,8 +248,9 @@ class SegmentFile(SegmentRecovery, Member):
         )
 
     def _commit(self, file: OpenFile) -> None:
-        self._note_made(file)
-        file.writer.execute("COMMIT")
+        if not file.is_noted:
+            self._note_made(file)
+        file.applier.commit()
 
     def _note_made(self, file: OpenFile) -> None:
         """Tells the registry of a segment before something in it can be missed."""

@@ -135,6 +135,10 @@ class Applier:
             self._execute(statements.SAVE_COUNTERS, counters.columns())
         return answers
 
+    def commit(self) -> None:
+        """Ends the transaction."""
+        self._execute("COMMIT")
+
     def apply(self, counters: Counters, write: PartitionWrite) -> Sequence[Outcome]:
         """Applies the mutations of a write in order and tells how each ended."""
         if counters.epoch != write.epoch:

@@ -121,6 +121,22 @@ def _begun(member: Member, may_share: bool) -> Commit | None:
         return None
 
 
+def _failure_of(commit: Commit) -> BaseException | None:
+    """Ends a transaction; what it failed with."""
+    try:
+        commit.run()
+    except Exception as error:
+        return error
+    return None
+
+
+def _tell(commit: Commit, failure: BaseException | None) -> None:
+    try:
+        commit.ended(failure)
+    except Exception:
+        _log.exception("what a segment committed could not be told")
+
+
 class CommitRounds:
     """The rounds of one store; without a file system that can be synced as a whole, every commit syncs itself."""
 
@@ -145,13 +161,12 @@ class CommitRounds:
         """A round of one member that is over when this returns."""
         self._is_running = True
         commit = _begun(member, False)
-        commits = [] if commit is None else [commit]
-        failures: list[BaseException | None] = []
-        began = time.perf_counter()
-        self._end_transactions(commits, failures)
-        if commits:
+        if commit is not None:
+            began = time.perf_counter()
+            failure = _failure_of(commit)
             self._costs.note_loop(time.perf_counter() - began)
-        self._end(commits, failures)
+            _tell(commit, failure)
+        self._go_on()
 
     def _schedule(self) -> None:
         # One loop turn later, so that every request read in this turn shares the commit.
@@ -181,12 +196,7 @@ class CommitRounds:
             self._costs.note(len(commits), is_together, time.perf_counter() - began)
 
     def _end_transactions(self, commits: list[Commit], failures: list[BaseException | None]) -> None:
-        for commit in commits:
-            try:
-                commit.run()
-                failures.append(None)
-            except Exception as error:
-                failures.append(error)
+        failures += map(_failure_of, commits)
         if self._file_system is None or all(commit.is_synced for commit in commits):
             return
         try:
@@ -206,10 +216,11 @@ class CommitRounds:
 
     def _end(self, commits: list[Commit], failures: list[BaseException | None]) -> None:
         for commit, failure in zip(commits, failures, strict=True):
-            try:
-                commit.ended(failure)
-            except Exception:
-                _log.exception("what a segment committed could not be told")
+            _tell(commit, failure)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """The next round begins where somebody waits for it."""
         self._is_running = False
         if self._joined:
             self._schedule()
