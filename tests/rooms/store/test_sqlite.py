@@ -200,6 +200,24 @@ async def test_segments_beyond_the_limit_close_and_still_answer_right(tmp_path: 
     await store.close()
 
 
+@pytest.mark.skipif("unix-excl" not in apsw.vfs_names(), reason="SQLite has other locks here")
+@pytest.mark.parametrize("durable", [True, False])
+async def test_locks_are_shared_with_other_processes_only_where_something_is_kept(
+    tmp_path: Path, durable: bool
+) -> None:
+    store = SqliteStore(tmp_path, durable=durable)
+    segment = store.segment("s")
+    await segment.commit(put("a"))
+    assert await segment.read(EPK, "a") is not None
+    assert bool(list(tmp_path.rglob("*-shm"))) is durable
+    # A connection that knows nothing of it sees what is committed all the same, while another one writes.
+    reader = schema.connect_reader(tmp_path / "segments" / "s.sqlite")
+    await segment.commit(put("b"))
+    assert reader.execute("SELECT count(*) FROM item").get == 2
+    reader.close()
+    await store.close()
+
+
 async def test_the_log_stays_short_however_much_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
