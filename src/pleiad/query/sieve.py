@@ -15,6 +15,11 @@ from pleiad.query import plan
 
 _SAFE: Final = re.compile(r'[^\x00-\x1f"\\\ud800-\udfff]+')
 """Characters that stand for themselves in JSON, and never for others, unless the text has escapes."""
+NEEDLES_MAX: Final = 3
+"""Each is looked for in all texts; what one leaves is soon evaluated."""
+_PARTS_MAX: Final = 16
+_NODES_MAX: Final = 32
+"""How far a filter is looked into."""
 _FORMS: Final[Mapping[str, str]] = {
     "CONTAINS": "{}",
     "STARTSWITH": '"{}',
@@ -54,15 +59,15 @@ def needles(bound: plan.Plan, parameters: Mapping[str, Any]) -> tuple[Needle, ..
     if block.where is None or len(block.sources) != 1 or block.sources[0].kind is not plan.SourceKind.ITEMS:
         return ()
     where = block.where
-    is_chain = isinstance(where, plan.Chain) and where.operator == "AND"
+    parts = where.operands if isinstance(where, plan.Chain) and where.operator == "AND" else (where,)
     found: list[Needle] = []
-    for part in where.operands if isinstance(where, plan.Chain) and is_chain else (where,):
+    for part in parts[:_PARTS_MAX]:
         needle = _needle(part, bound.root_slots, parameters)
         if needle is not None:
             found.append(needle)
         elif not _is_plain(part, parameters):
             break
-    return tuple(found)
+    return tuple(found[:NEEDLES_MAX])
 
 
 def _needle(
@@ -101,7 +106,9 @@ def _constant(node: plan.Expression, parameters: Mapping[str, Any]) -> Any:
 
 def _is_plain(node: plan.Expression, parameters: Mapping[str, Any]) -> bool:
     """Whether evaluating it takes no longer than the item is large: a comparison of properties and scalars."""
-    for part in plan.walk(node):
+    for number, part in enumerate(plan.walk(node)):
+        if number >= _NODES_MAX:
+            return False
         if isinstance(part, plan.Constant | plan.Parameter):
             if isinstance(_constant(part, parameters), list | dict):
                 return False

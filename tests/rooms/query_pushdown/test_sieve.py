@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pleiad.query import QueryContext
-from pleiad.query.sieve import Needle, needles
+from pleiad.query.sieve import NEEDLES_MAX, Needle, needles
 
 FOUND = [
     ("CONTAINS(c.a, 'x y')", [Needle("a", "x y", False)]),
@@ -95,3 +95,12 @@ def test_lines_are_counted_wherever_the_string_stands() -> None:
     assert needle.places("x\nx x\n\nbx\nb\nx") == [0, 1, 3, 5]
     assert needle.places("x\nx x\n\n\\\nb\nx") == [0, 1, 3, 5]
     assert needle.places("b") == needle.places("") == needle.places("\n\n") == []
+
+
+def test_a_long_filter_is_not_looked_through(compiled: Any) -> None:
+    many = " AND ".join(f"CONTAINS(c.a, 'x{number}')" for number in range(200))
+    assert len(needles(compiled(f"SELECT * FROM c WHERE {many}").plan, {})) == NEEDLES_MAX
+    late = " AND ".join(["c.n > 1"] * 200 + ["CONTAINS(c.a, 'x')"])
+    assert needles(compiled(f"SELECT * FROM c WHERE {late}").plan, {}) == ()
+    deep = f"c.n = {' + '.join(['c.n'] * 40)} AND CONTAINS(c.a, 'x')"
+    assert needles(compiled(f"SELECT * FROM c WHERE {deep}").plan, {}) == ()

@@ -93,8 +93,9 @@ def evaluated(job: QueryJob, loop: Loop, looked: Glances) -> tuple[list[Any], in
         before = pace.steps
         try:
             rows = list(loop(fed.pairs()))
-            is_rest = near is None or fed.taken < len(fewer)
-            return rows, (near[fed.taken] if near is not None else fed.taken) if is_rest else len(looked)
+            if near is None:
+                return rows, fed.taken
+            return rows, near[fed.taken] if fed.taken < len(near) else len(looked)
         except TooManyStepsError:
             job.takes_many, job.items_watched = job.items_watched > 1, 1
         except (PleiadError, RecursionError):
@@ -124,11 +125,11 @@ def _sieved(job: QueryJob, looked: Glances) -> list[int] | None:
     """The places of the rows that may pass the filter; None for all, as where these are many."""
     if not job.needles or not looked.sizes or max(looked.sizes) > _SIEVED_BYTES_MAX:
         return None
-    job.pace.worked(len(looked))
     found: list[int] = []
-    for needle in job.needles:
+    for number, needle in enumerate(job.needles):
+        job.pace.worked(len(looked))
         places = needle.places(looked.lines(job.names.index(needle.name)))
-        found = sorted(set(found).intersection(places)) if needle is not job.needles[0] else places
+        found = sorted(set(found).intersection(places)) if number else places
     if _SHARE_SIFTED * len(found) > len(looked):
         job.needles = ()
         return None
