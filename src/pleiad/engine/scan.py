@@ -25,7 +25,8 @@ from pleiad.limits import MB
 from pleiad.partition.governor import Lane
 from pleiad.partition.partition import Partition
 from pleiad.query.pace import Pace
-from pleiad.store.rows import Glance, Row
+from pleiad.store.glances import Glance, Glances
+from pleiad.store.rows import Row
 from pleiad.store.selection import Predicate, Selection
 
 _ROWS_FIRST = 100
@@ -35,7 +36,6 @@ _CHUNK_BYTES = 2 * MB
 """What a walk reads at once: first so many rows, then as many as are about so many bytes."""
 _NUMBER_AT: Final = 0
 """Where rows and glances have their numbers."""
-_GLANCE_SIZE: Final = itemgetter(1)
 _ROW_SIZE: Final = itemgetter(Row._fields.index("size_bytes"))
 _AHEAD_ROWS = 8
 """Rows that are read of each of several ranges beside its share, since shares are rarely even."""
@@ -65,7 +65,7 @@ class _Ahead:
             self.rows.popleft()
         self.after = max(self.after, number)
 
-    def take(self, rows: Sequence[Any], rows_max: int) -> None:
+    def take(self, rows: Sequence[Row] | Glances, rows_max: int) -> None:
         """Adds what was read next of the range when as many rows as this were asked for."""
         self.rows.extend(rows)
         self.is_done = len(rows) < rows_max
@@ -133,7 +133,6 @@ class Scan:
         self._container = container
         self._predicates = predicates
         self._names: tuple[str, ...] | None = names or None
-        self._size_of = _GLANCE_SIZE if names else _ROW_SIZE
         self._rows_most = GLANCES_MOST if names else _ROWS_MOST
         self._keys = keys
         self._pace = pace or Pace()
@@ -166,7 +165,6 @@ class Scan:
         """Gives glances at these properties from now on, at none of them for sizes alone; rows for None."""
         if names != self._names:
             self._names = names
-            self._size_of = _ROW_SIZE if names is None else _GLANCE_SIZE
             self._rows_most = _ROWS_MOST if names is None else GLANCES_MOST
             self._ahead.clear()
 
@@ -179,44 +177,51 @@ class Scan:
         a partition is told by no rows.
         """
         assert self._names is None
-        return await self._next(rows_max, known, is_by_partition)
+        found: Sequence[Row] = await self._next(rows_max, known, is_by_partition)
+        return found
 
-    async def glances(self, rows_max: int = GLANCES_MOST, is_by_partition: bool = False) -> Sequence[Glance]:
+    async def glances(self, rows_max: int = GLANCES_MOST, is_by_partition: bool = False) -> Glances:
         """The same of a walk that has names."""
         assert self._names is not None
-        return await self._next(rows_max, None, is_by_partition)
+        found: Glances = await self._next(rows_max, None, is_by_partition)
+        return found
 
-    async def _next(self, rows_max: int, known: Sequence[Any] | None, is_by_partition: bool) -> Sequence[Any]:
+    async def _next(self, rows_max: int, known: Sequence[Row] | None, is_by_partition: bool) -> Any:
         while self._pieces:
             partition = self._container.map.find(self._pieces[0].span.min)
             if not self._enters(partition):
                 self.is_held = True
-                return ()
+                return self._none()
             self.partition = partition
             self._last = self._take_pieces(partition)
             self._count_visit(partition)
             if known is None:
                 rows_max = min(rows_max, self._rows_next)
+            rows: Any
             if known is not None:
                 rows, known = known, None
             elif len(self._last) == 1:
                 rows = await self._select(partition, (self._last[0].span,), self._last[0].after, rows_max)
             else:
                 rows = await self._select_by_number(partition, self._last, rows_max)
-            size_bytes = sum(map(self._size_of, rows))
+            if isinstance(rows, Glances):
+                size_bytes, numbers = rows.size_bytes(), rows.numbers
+            else:
+                size_bytes, numbers = sum(map(_ROW_SIZE, rows)), [row.number for row in rows[-1:]]
             self._rows_next = self._rows_at_once(len(rows), size_bytes)
             if rows:
                 seen_bytes = size_bytes // len(rows)
                 self._container.row_bytes_seen = max(seen_bytes, self._container.row_bytes_seen * 3 // 4)
             self.rows[partition] += len(rows)
-            left = (
-                [_after(piece, rows[-1][_NUMBER_AT]) for piece in self._last] if len(rows) == rows_max else []
-            )
+            left = [_after(piece, numbers[-1]) for piece in self._last] if len(rows) == rows_max else []
             self._kept = len(left)
             self._pieces[:0] = left
             if rows or is_by_partition:
                 return rows
-        return ()
+        return self._none()
+
+    def _none(self) -> Sequence[Row] | Glances:
+        return () if self._names is None else Glances.of((), len(self._names))
 
     def _take_pieces(self, partition: Partition) -> list[Piece]:
         """Takes from the walk what comes next and lies in a partition."""
@@ -232,7 +237,7 @@ class Scan:
 
     async def _select(
         self, partition: Partition, spans: Sequence[EpkRange], after: int, rows_max: int
-    ) -> Sequence[Any]:
+    ) -> Sequence[Row] | Glances:
         predicates = self._keys.narrow(self._predicates, *spans)
         selection = selection_of(spans, predicates, self._now, self._container.default_ttl)
         if self._names is not None:
@@ -241,7 +246,7 @@ class Scan:
 
     async def _select_by_number(
         self, partition: Partition, pieces: Sequence[Piece], rows_max: int
-    ) -> Sequence[Any]:
+    ) -> Sequence[Row] | Glances:
         """The next rows of several ranges together."""
         groups = [
             (spans, after)
@@ -270,12 +275,12 @@ class Scan:
             _, index = heapq.heappop(heads)
             found.append(streams[index].rows.popleft())
             await push(index)
-        return found
+        return found if self._names is None else Glances.of(found, len(self._names))
 
-    def stop_after(self, row: Row | Glance | None, rows: Sequence[Row | Glance]) -> None:
+    def stop_after(self, row: Row | Glance | None, rows: Sequence[Row] | Glances) -> None:
         """Gives back the rest of the last chunk: the walk goes on behind `row`, or with the whole chunk for None."""
         assert self._last
-        if row is not None and row is rows[-1]:
+        if row is not None and row[_NUMBER_AT] == rows[-1][_NUMBER_AT]:
             return
         del self._pieces[: self._kept]
         self._ahead.clear()

@@ -15,8 +15,8 @@ from pleiad.keys.range import EpkRange
 from pleiad.limits import Limits
 from pleiad.partition.governor import NORMAL, Governor, Lane
 from pleiad.partition.latency import CLASSES
+from pleiad.store.glances import Glances
 from pleiad.store.rows import (
-    Glance,
     ItemKey,
     LogicalPartition,
     Outcome,
@@ -194,7 +194,7 @@ class Partition:
 
     def glance(
         self, selection: Selection, names: Sequence[str], after: int, limit: int
-    ) -> Awaitable[Sequence[Glance]]:
+    ) -> Awaitable[Glances]:
         """Some properties of the rows that `select` gives."""
         return self.segment.glance(selection, names, after, limit)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections import defaultdict
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -353,20 +353,24 @@ class Groups:
             for state, at in zip(self._single, self._arguments_at, strict=True):
                 state.add_all(arguments[at], set(map(type, arguments[at])))
             return True
-        kinds = [set(map(type, column)) for column in keys]
-        if not all(map(_PARTED.isdisjoint, kinds)):
+        key_kinds = [set(map(type, column)) for column in keys]
+        if not all(map(_PARTED.isdisjoint, key_kinds)):
             return False
         hashed = [
             column if _PLAIN_KEYS.issuperset(kind) else list(map(hash_key, column))
-            for column, kind in zip(keys, kinds, strict=True)
+            for column, kind in zip(keys, key_kinds, strict=True)
         ]
         is_one = len(hashed) == 1
         marks: Sequence[Any] = hashed[0] if is_one else list(zip(*hashed, strict=True))
         kept = {mark: (mark,) if is_one else mark for mark in dict.fromkeys(marks)}
         self._meet(marks, kept, keys, places)
         divided = [_divided(marks, column) for column in arguments]
+        kinds = [set(map(type, column)) for column in arguments]
         for mark, key in kept.items():
-            values = [(column[mark], set(map(type, column[mark]))) for column in divided]
+            values = [
+                (column[mark], kind if len(kind) == 1 else set(map(type, column[mark])))
+                for column, kind in zip(divided, kinds, strict=True)
+            ]
             for state, at in zip(self._groups[key].states, self._arguments_at, strict=True):
                 state.add_all(*values[at])
         return True
@@ -417,9 +421,8 @@ class Groups:
 
 def _divided(keys: Sequence[Any], values: Sequence[Any]) -> dict[Any, list[Any]]:
     """The values of each key, in their order."""
-    found: defaultdict[Any, list[Any]] = defaultdict(list)
-    for key, value in zip(keys, values, strict=True):
-        found[key].append(value)
+    found: dict[Any, list[Any]] = {key: [] for key in dict.fromkeys(keys)}
+    deque(map(list.append, map(found.__getitem__, keys), values), maxlen=0)
     return found
 
 

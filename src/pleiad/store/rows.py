@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class Row(NamedTuple):
@@ -22,11 +22,6 @@ class Row(NamedTuple):
     size_bytes: int
     terms: int
     body: bytes
-
-
-Glance = tuple[Any, ...]
-"""What a reader looks at of a row: its number, its size in bytes, and the JSON text of each property that it asked for,
-None where the item lacks it. A value may be written in several ways."""
 
 
 class WholeRow(NamedTuple):

@@ -40,10 +40,10 @@ from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange
 from pleiad.store.commits import CommitCounts
 from pleiad.store.figures import StoreFigures
+from pleiad.store.glances import Glances
 from pleiad.store.moves import CaughtUp, Division, Export, ExportMark, Totals, TotalsChange
 from pleiad.store.problems import Problems
 from pleiad.store.rows import (
-    Glance,
     ItemKey,
     LogicalPartition,
     Outcome,
@@ -206,7 +206,7 @@ class Segment(Protocol):
 
     def glance(
         self, selection: Selection, names: Sequence[str], after: int, limit: int
-    ) -> Awaitable[Sequence[Glance]]:
+    ) -> Awaitable[Glances]:
         """Of the rows that `select` gives, their sizes and some of their properties: at most NAMES_MAX, or none.
 
         Without their checksums, which are those of whole rows: the values that are in indexes have none either.

@@ -21,6 +21,8 @@ ODD_TEXTS = (
     rb'{"id":"o4","pk":"p4","g":null,"n":12345678901234567890,"tags":"none"}',
     rb'{"id":"o5","pk":"p5","g":{"a":1.0},"n":"text","tags":[["x"],{"x":1}]}',
     rb'{"id":"o6","pk":"p6","g":{"a":1},"n":null,"tags":["x"]}',
+    '{"id":"o7","pk":"p7","g":"É Kß","n":8,"tags":[]}'.encode(),
+    rb'{"id":"o8","pk":"p8","g":"\u00e9 \u006B \/ \" d","n":8,"tags":[]}',
 )
 QUERIES = (
     "SELECT c.g, COUNT(1) AS n FROM c GROUP BY c.g",
@@ -58,6 +60,18 @@ QUERIES = (
     "SELECT VALUE COUNT(1) FROM (SELECT VALUE c.g FROM c WHERE c.n >= 0) AS g",
     "SELECT c.n FROM c ORDER BY c.n DESC",
     "SELECT c.pk, ARRAY(SELECT VALUE t FROM t IN c.tags WHERE t > 'w') AS late FROM c ORDER BY c.pk",
+    "SELECT VALUE c.n FROM c WHERE CONTAINS(c.g, 'É', true) OR CONTAINS(c.g, 'é')",
+    "SELECT VALUE c.n FROM c WHERE CONTAINS(c.g, 'K', true)",
+    "SELECT VALUE c.n FROM c WHERE ENDSWITH(c.g, '\" d')",
+    "SELECT VALUE c.n FROM c WHERE STRINGEQUALS(c.g, 'D', true) AND c.n > 2",
+    "SELECT VALUE c.n FROM c WHERE c.n >= 1 AND ENDSWITH(c.g, 'd') AND CONTAINS(c.pk, '5')",
+    "SELECT VALUE COUNT(1) FROM c WHERE CONTAINS(c.g, '\u0000')",
+    "SELECT VALUE COUNT(1) FROM c WHERE CONTAINS(c.g, 'nowhere')",
+    "SELECT c.pk, SUM(c.n) AS n FROM c WHERE CONTAINS(c.g, 'c') GROUP BY c.pk",
+    "SELECT VALUE COUNT(1) FROM c WHERE CONTAINS(c.g, 'a') "
+    "AND ARRAY_LENGTH(ARRAY(SELECT VALUE 1 FROM a IN c.many JOIN b IN c.many)) > 5",
+    "SELECT VALUE COUNT(1) FROM c WHERE ARRAY_LENGTH(ARRAY(SELECT VALUE 1 FROM a IN c.many JOIN b IN c.many)) > 5 "
+    "AND CONTAINS(c.g, 'zz')",
     "SELECT * FROM c WHERE CONTAINS(c.g, 'd')",
     "SELECT * FROM c WHERE CONTAINS(c.g, 'e') OR c.n > 4",
     "SELECT VALUE c FROM c WHERE ABS(c.n) < 1 AND c.tags[0] = 'x'",

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from pleiad.engine.query.glances import Looked, evaluated, row_of, values_of
+from pleiad.engine.query.glances import evaluated, row_of, values_at
 from pleiad.engine.query.job import SLICE_ROWS, QueryJob
 from pleiad.engine.scan import Scan
 from pleiad.partition.partition import Partition
@@ -21,6 +21,7 @@ from pleiad.query.measure import text_of
 from pleiad.query.pace import STEPS_OF_A_LOOK
 from pleiad.query.sorting import Descending, paced_sort
 from pleiad.query.values import EXACT_INT, order_key, type_rank
+from pleiad.store.glances import Glances
 from pleiad.store.rows import Row
 from pleiad.values.ranks import BOOLEAN_RANK, NULL_RANK, NUMBER_RANK, STRING_RANK, UNDEFINED_RANK
 from pleiad.values.undefined import UNDEFINED
@@ -36,6 +37,8 @@ _RANK_OF: Final[Mapping[type, int]] = {
     str: STRING_RANK,
 }
 """The types of values whose place is found without a step."""
+_PLACED_AT_ONCE: Final = 64
+"""Results that are placed before the last of the best is looked at again, beside as many as are asked for."""
 _FIRST_UNSAFE: Final = "\ud800"
 """Strings are ordered by UTF-16 code unit, which agrees with Python wherever one of two has only characters below."""
 
@@ -119,7 +122,7 @@ class BestGathering:
     def parts(self, row: Row) -> Iterator[Found]:
         return results_of(self.job, row, are_texts_left=self._leaves_texts)
 
-    def take_many(self, looked: Looked) -> int | None:
+    def take_many(self, looked: Glances) -> int | None:
         job = self.job
         if not self._takes_many or job.execution.renderer(max(looked.sizes)) is not text_of:
             return None
@@ -127,8 +130,8 @@ class BestGathering:
         if self._columns is not None:
             taken = 1 if job.is_out_of_time() else len(looked)
             job.pace.worked(taken)
-            texts = dict(zip(job.names, looked.texts, strict=True))
-            columns: Sequence[Sequence[Any]] = [values_of(texts[name][:taken]) for name in self._columns]
+            ats = map(job.names.index, self._columns)
+            columns: Sequence[Sequence[Any]] = [values_at(looked, at, taken) for at in ats]
             rows = range(taken)
         else:
             loop = job.execution.placed
@@ -146,7 +149,7 @@ class BestGathering:
         self._take_columns(looked, list(rows), columns)
         return taken
 
-    def _take_columns(self, looked: Looked, rows: Sequence[int], columns: Sequence[Sequence[Any]]) -> None:
+    def _take_columns(self, looked: Glances, rows: Sequence[int], columns: Sequence[Sequence[Any]]) -> None:
         """Takes in rows of which the sort keys are known."""
         first, turned = columns[0], self.job.turned
         is_falling = self.job.query.order_by[0].descending
@@ -156,20 +159,22 @@ class BestGathering:
         if self._behind is not None and len(self._behind.values) == len(columns):
             near = _on_side(first, near, self._behind.values[0], is_below=is_falling)
         self.job.pace.worked(len(near))
-        for index in near:
-            values = tuple([column[index] for column in columns])
-            place = place_of(self.job, values)
-            row = rows[index]
-            tie = (turned * looked.numbers[row], 0)
-            if self._worst is not None and (place, tie) > self._worst.place:
-                continue
-            if self._leaves_texts:
-                found = Found(place, tie, values, b"", looked.sizes[row], self.job.at)
-                self._add(found)
-                continue
-            texts = [column[row] for column in looked.texts]
-            for found in self.parts(row_of((looked.numbers[row], looked.sizes[row], *texts), self.names)):
-                self._add(found)
+        for start in range(0, len(near), _PLACED_AT_ONCE):
+            some = near[start : start + _PLACED_AT_ONCE]
+            if start and self._worst is not None:  # nearer now than it was for those before
+                some = _on_side(first, some, self._worst.values[0], is_below=not is_falling)
+            for index in some:
+                values = tuple([column[index] for column in columns])
+                place = place_of(self.job, values)
+                row = rows[index]
+                tie = (turned * looked.numbers[row], 0)
+                if self._worst is not None and (place, tie) > self._worst.place:
+                    continue
+                if self._leaves_texts:
+                    self._add(Found(place, tie, values, b"", looked.sizes[row], self.job.at))
+                    continue
+                for found in self.parts(row_of(looked[row], self.names)):
+                    self._add(found)
 
     def add(self, row: Row, number: int, part: Found) -> None:
         self._add(part)
@@ -179,7 +184,7 @@ class BestGathering:
             self._found.append(part)
             self.size_bytes += part.size_bytes
             self.job.pace.hold(part.size_bytes)
-            if len(self._found) > 2 * self.count + SLICE_ROWS:
+            if len(self._found) > 2 * self.count + _PLACED_AT_ONCE:
                 self._found = self.best()
                 self._worst = self._found[-1]
                 kept_bytes = sum(each.size_bytes for each in self._found)

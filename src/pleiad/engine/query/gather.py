@@ -12,10 +12,11 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pleiad.engine.pages.query import Pause
-from pleiad.engine.query.glances import Looked, places_found, row_of
+from pleiad.engine.query.glances import places_found, row_of
 from pleiad.engine.query.job import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.scan import Piece, Scan, is_read, spans_begun, take_group
-from pleiad.store.rows import Glance, Row
+from pleiad.store.glances import Glances
+from pleiad.store.rows import Row
 from pleiad.store.selection import Predicate
 
 
@@ -33,7 +34,7 @@ class Gathering(Protocol):
 
     def add(self, row: Row, number: int, part: Any) -> None: ...
 
-    def take_many(self, looked: Looked) -> int | None:
+    def take_many(self, looked: Glances) -> int | None:
         """Takes in rows of which it sees some properties, until the time is over; how many.
 
         None, and nothing is taken in, where rows are to be taken one by one.
@@ -113,14 +114,14 @@ async def _taken_up(
 async def _walk(job: QueryJob, scan: Scan, work: Gathering, pays: bool) -> None:
     """Takes in rows until the end or until the time is over, and one at least."""
     while True:
-        chunk: Sequence[Row] | Sequence[Glance]
+        chunk: Sequence[Row] | Glances
         if work.names:
-            chunk = await scan.glances()
+            chunk = glances = await scan.glances()
             job.at = scan.partition
-            taken = await job.pace.run(_take_glances, work, chunk, pays) if chunk else 0
+            taken = await job.pace.run(_take_glances, work, glances, pays) if glances else 0
         else:
-            chunk = await scan.chunk(SLICE_ROWS)
-            taken = await job.pace.run(_take_all, work, chunk, pays)
+            chunk = rows = await scan.chunk(SLICE_ROWS)
+            taken = await job.pace.run(_take_all, work, rows, pays)
         if not chunk:
             return
         if taken < len(chunk) or job.is_out_of_time():
@@ -140,26 +141,25 @@ def _take_all(work: Gathering, rows: Sequence[Row], pays: bool) -> int:
     return len(rows)
 
 
-def _take_glances(work: Gathering, glances: Sequence[Glance], pays: bool) -> int:
+def _take_glances(work: Gathering, looked: Glances, pays: bool) -> int:
     """Takes in what was looked at until the time is over; how many rows of it."""
     job = work.job
-    looked = Looked(glances)
     taken = 0
-    while taken < len(glances) and not (taken and job.is_out_of_time()):
+    while taken < len(looked) and not (taken and job.is_out_of_time()):
         count = work.take_many(looked.behind(taken) if taken else looked) if job.takes_many else None
         if count is None:
-            return taken + _take_each(work, glances[taken:], pays)
+            return taken + _take_each(work, looked.behind(taken), pays)
         if pays:
             job.tally.items_loaded += count
-            job.tally.bytes_loaded += sum(looked.sizes[taken : taken + count])
+            job.tally.bytes_loaded += looked.size_bytes(taken, count)
         taken += count
     return taken
 
 
-def _take_each(work: Gathering, glances: Sequence[Glance], pays: bool) -> int:
+def _take_each(work: Gathering, glances: Glances, pays: bool) -> int:
     """The same one by one, without those that do not pass the filter."""
     job = work.job
-    found = places_found(job, Looked(glances))
+    found = places_found(job, glances)
     for number, glance in enumerate(glances):
         if found is None or glance[0] in found:
             _take_paid(work, row_of(glance, work.names))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -19,7 +18,8 @@ from pleiad.charge import STEPS_FREE
 from pleiad.engine.query.job import ROW_STEPS, QueryJob
 from pleiad.errors import PleiadError
 from pleiad.query.pace import NO_END, TooManyStepsError
-from pleiad.store.rows import Glance, Row
+from pleiad.store.glances import Glance, Glances, lacks_some
+from pleiad.store.rows import Row
 from pleiad.values.undefined import UNDEFINED
 
 _ITEMS_OF_A_LOOK = 192
@@ -28,67 +28,14 @@ _STEPS_AT_ONCE = 20_000
 _ROWS_OF_A_KIND = 2
 _SHARE_SIFTED = 2
 """Rows are sifted before they are evaluated one by one, as long as no more than one of so many passes."""
+_LINE_END: Final = "\n"
+_SIEVED_BYTES_MAX = 8_000
+"""Up to this size evaluating an item up to a missing string takes no steps beyond those of loading it."""
 _STEPS_MAX = STEPS_FREE - 16
 """Steps of an item in a loop over many, up to which alone, where it begins a loop, it takes none beyond loading."""
 
-_NUMBER: Final = itemgetter(0)
-_SIZE: Final = itemgetter(1)
-
 Loop = Callable[[Iterable[tuple[int, dict[str, Any]]]], Iterator[Any]]
 """Generated code over numbers and items."""
-
-
-class Looked:
-    """Some rows as columns, made when they are asked for: numbers, sizes, and the texts of each property."""
-
-    __slots__ = ("_glances", "_numbers", "_sizes", "_texts")
-
-    def __init__(
-        self,
-        glances: Sequence[Glance] = (),
-        numbers: Sequence[int] | None = None,
-        texts: Sequence[Sequence[str | None]] | None = None,
-    ) -> None:
-        """Of glances, or of rows without sizes whose columns are known."""
-        self._glances = glances
-        self._numbers = numbers
-        self._sizes: Sequence[int] | None = None
-        self._texts = texts
-
-    def __len__(self) -> int:
-        return len(self.numbers) if self._numbers is not None else len(self._glances)
-
-    @property
-    def numbers(self) -> Sequence[int]:
-        if self._numbers is None:
-            self._numbers = list(map(_NUMBER, self._glances))
-        return self._numbers
-
-    def number(self, place: int) -> int:
-        """The number of one of the rows."""
-        return int(self._glances[place][0]) if self._numbers is None else self._numbers[place]
-
-    @property
-    def sizes(self) -> Sequence[int]:
-        if self._sizes is None:
-            self._sizes = list(map(_SIZE, self._glances))
-        return self._sizes
-
-    @property
-    def texts(self) -> Sequence[Sequence[str | None]]:
-        if self._texts is None:
-            ends = range(2, len(self._glances[0]))
-            self._texts = [list(map(itemgetter(at), self._glances)) for at in ends]
-        return self._texts
-
-    def behind(self, count: int) -> Looked:
-        """The rows without the first."""
-        return Looked(self._glances[count:])
-
-    @property
-    def keys(self) -> Sequence[Any]:
-        """What tells rows apart: rows with equal keys come to the same."""
-        return self.texts[0] if len(self.texts) == 1 else list(zip(*self.texts, strict=True))
 
 
 class Alike(NamedTuple):
@@ -96,10 +43,10 @@ class Alike(NamedTuple):
 
     keys: Sequence[Any]
     counts: Mapping[Any, int]
-    first: Looked
+    first: Glances
 
     @classmethod
-    def of(cls, looked: Looked) -> Alike | None:
+    def of(cls, looked: Glances) -> Alike | None:
         """The kinds of rows; None where they are too many to be worth it."""
         keys = looked.keys
         counts = Counter(keys)
@@ -108,11 +55,11 @@ class Alike(NamedTuple):
         numbers: dict[Any, int] = {}
         for place, key in enumerate(keys):
             if key not in numbers:
-                numbers[key] = looked.number(place)
+                numbers[key] = looked.numbers[place]
                 if len(numbers) == len(counts):
                     break
         texts = [list(counts)] if len(looked.texts) == 1 else list(zip(*counts, strict=True))
-        return cls(keys, counts, Looked((), list(numbers.values()), texts))
+        return cls(keys, counts, Glances(list(numbers.values()), (), texts))
 
     def counted(self, kinds: int) -> tuple[int, dict[int, int]]:
         """How many rows are of the first kinds only, up to one that is not, and how many of them each first one is."""
@@ -133,17 +80,22 @@ def row_of(glance: Glance, names: Sequence[str]) -> Row:
     return Row(glance[0], b"", "", 0, 0, None, glance[1], 0, b"{%s}" % b",".join(members))
 
 
-def evaluated(job: QueryJob, loop: Loop, looked: Looked) -> tuple[list[Any], int] | None:
+def evaluated(job: QueryJob, loop: Loop, looked: Glances) -> tuple[list[Any], int] | None:
     """What a loop gives for rows, until it is much or the time is over, and for how many of them.
 
     None when it takes single items.
     """
     pace = job.pace
+    near = _sieved(job, looked)
+    fewer = looked if near is None else looked.at(near)
     while job.takes_many:
-        fed = _Fed(job, looked)
+        fed = _Fed(job, fewer)
         before = pace.steps
         try:
-            return list(loop(fed.pairs())), fed.taken
+            rows = list(loop(fed.pairs()))
+            if near is None:
+                return rows, fed.taken
+            return rows, near[fed.taken] if fed.taken < len(near) else len(looked)
         except TooManyStepsError:
             job.takes_many, job.items_watched = job.items_watched > 1, 1
         except (PleiadError, RecursionError):
@@ -155,7 +107,7 @@ def evaluated(job: QueryJob, loop: Loop, looked: Looked) -> tuple[list[Any], int
     return None
 
 
-def places_found(job: QueryJob, looked: Looked) -> set[int] | None:
+def places_found(job: QueryJob, looked: Glances) -> set[int] | None:
     """The numbers of the rows that pass the filter; None where that is not told beforehand."""
     block, loop = job.query.block, job.execution.placed
     is_filtered = block.where is not None or len(block.sources) > 1
@@ -169,10 +121,25 @@ def places_found(job: QueryJob, looked: Looked) -> set[int] | None:
     return numbers
 
 
+def _sieved(job: QueryJob, looked: Glances) -> list[int] | None:
+    """The places of the rows that may pass the filter; None for all, as where these are many."""
+    if not job.needles or not looked.sizes or max(looked.sizes) > _SIEVED_BYTES_MAX:
+        return None
+    found: list[int] = []
+    for number, needle in enumerate(job.needles):
+        job.pace.worked(len(looked))
+        places = needle.places(looked.lines(job.names.index(needle.name)))
+        found = sorted(set(found).intersection(places)) if number else places
+    if _SHARE_SIFTED * len(found) > len(looked):
+        job.needles = ()
+        return None
+    return found
+
+
 class _Fed:
     """The items of a loop, and what they take."""
 
-    def __init__(self, job: QueryJob, looked: Looked) -> None:
+    def __init__(self, job: QueryJob, looked: Glances) -> None:
         self._job = job
         self._looked = looked
         self.taken = 0
@@ -208,6 +175,14 @@ def _items(names: Sequence[str], columns: Sequence[Sequence[str | None]]) -> lis
                 if text is None:
                     del item[name]
     return items
+
+
+def values_at(looked: Glances, at: int, count: int) -> list[Any]:
+    """The values of a property in the first rows, undefined for nothing."""
+    if count == len(looked) and not lacks_some(lines := looked.lines(at)):
+        values: list[Any] = orjson.loads(f"[{lines.replace(_LINE_END, ',')}]")
+        return values
+    return values_of(looked.texts[at][:count])
 
 
 def values_of(texts: Sequence[str | None]) -> list[Any]:

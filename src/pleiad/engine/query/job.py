@@ -43,6 +43,7 @@ from pleiad.query.pace import Pace, in_turns
 from pleiad.query.pushdown import PathOrder, Pushdown
 from pleiad.query.rank import more_is_nearer
 from pleiad.query.route.keys import key_values
+from pleiad.query.sieve import Needle, needles
 from pleiad.query.values import hash_key
 from pleiad.store.predicate import is_addressable
 from pleiad.store.rows import ItemKey, Row
@@ -91,6 +92,8 @@ class QueryJob:
 
     Of a query that gives items as they are, those that tell which of them and in which order.
     """
+    needles: tuple[Needle, ...] = ()
+    """Strings that the texts of properties must have, by which most of many glances may be left out at once."""
     at: Partition | None = None
     """Where the rows are that are gathered now."""
     finds_rows: bool = False
@@ -247,6 +250,7 @@ def prepare(
     job.finds_rows = known.found_rows is not None
     if not container.computed_names and not functions:
         job.names = _names_of(job)
+        job.needles = needles(query.plan, request.parameters) if job.names else ()
     job.keys = named_keys(container, known.pushdown.predicates, spans)
     return job
 

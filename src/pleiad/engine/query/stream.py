@@ -21,7 +21,7 @@ from typing import Any
 from pleiad import charge
 from pleiad.engine.pages.query import LookupPageState, QueryPageState, Remainder, StreamPageState
 from pleiad.engine.query.gather import rows_read
-from pleiad.engine.query.glances import Looked, places_found, row_of
+from pleiad.engine.query.glances import places_found, row_of
 from pleiad.engine.query.job import SLICE_ROWS, QueryJob, looked_up
 from pleiad.engine.scan import GLANCES_MOST, Scan
 from pleiad.partition.partition import Partition
@@ -29,7 +29,8 @@ from pleiad.query.measure import size_of
 from pleiad.query.pace import Pace
 from pleiad.query.route.keys import key_values
 from pleiad.query.values import hash_key
-from pleiad.store.rows import Glance, Row
+from pleiad.store.glances import Glance, Glances
+from pleiad.store.rows import Row
 
 _KEYS_MET_MAX = 4_096
 _KEY_MET_CHARS_MAX = 256
@@ -116,11 +117,11 @@ class StreamPage:
         if self.left is not None:
             self.left -= 1
 
-    def skip_all(self, glances: Sequence[Glance]) -> int:
+    def skip_all(self, glances: Glances) -> int:
         """Skips rows that are results each; how many."""
         self.skip -= len(glances)
         self._job.tally.items_loaded += len(glances)
-        self._job.tally.bytes_loaded += sum([glance[1] for glance in glances])
+        self._job.tally.bytes_loaded += glances.size_bytes()
         return len(glances)
 
     def is_unchanged(self, row: Row) -> bool:
@@ -251,10 +252,10 @@ async def _page_of_walk(
 
 async def _taken_next(
     job: QueryJob, stream: StreamPage, scan: Scan, tells_end: bool, is_by_partition: bool
-) -> tuple[Sequence[Row] | Sequence[Glance], int]:
+) -> tuple[Sequence[Row] | Glances, int]:
     """The next rows of the walk, or glances at them, and how many of them the page has used up."""
     rows: Sequence[Row]
-    glances: Sequence[Glance]
+    glances: Glances
     if stream.skip and stream.is_skimmed and job.first_rows is None:
         scan.look_at(())
         glances = await scan.glances(min(GLANCES_MOST, stream.skip), is_by_partition)
@@ -331,10 +332,9 @@ def _take_all(job: QueryJob, stream: StreamPage, rows: Sequence[Row]) -> int:
     return len(rows)
 
 
-def _take_glances(job: QueryJob, stream: StreamPage, glances: Sequence[Glance]) -> int:
+def _take_glances(job: QueryJob, stream: StreamPage, looked: Glances) -> int:
     """The same for glances, of which those are left out that come to nothing."""
-    looked = Looked(glances)
-    taken = len(glances)
+    taken = len(looked)
     wanted: Iterable[int] = range(taken)
     keys = looked.keys if stream.seen is not None else None
     if stream.cuts:
@@ -348,25 +348,24 @@ def _take_glances(job: QueryJob, stream: StreamPage, glances: Sequence[Glance]) 
         key = _NO_KEY if keys is None else keys[number]
         if key in stream.keys_met:
             continue
-        if not stream.take(row_of(glances[number], job.names), key):
+        if not stream.take(row_of(looked[number], job.names), key):
             taken = number
             break
         if stream.is_full or (job.pace.pauses and job.is_out_of_time()):
             taken = number + 1
             break
     job.tally.items_loaded += taken
-    job.tally.bytes_loaded += sum(looked.sizes[:taken])
+    job.tally.bytes_loaded += looked.size_bytes(count=taken)
     return taken
 
 
 async def _take_sifted(
-    job: QueryJob, stream: StreamPage, partition: Partition, glances: Sequence[Glance]
+    job: QueryJob, stream: StreamPage, partition: Partition, looked: Glances
 ) -> int | None:
     """Adds the items that pass the filter, which alone are read whole, until the page is full.
 
     How many glances are used up; None, and nothing is added, where items are to be looked at one by one.
     """
-    looked = Looked(glances)
     found = await job.pace.run(places_found, job, looked)
     if found is None:
         return None
@@ -381,9 +380,9 @@ async def _take_sifted(
     )
     if taken is None:
         # What is beyond was not read; it may be wanted where some of it is gone.
-        taken = passing[len(wanted)] if len(wanted) < len(passing) else len(glances)
+        taken = passing[len(wanted)] if len(wanted) < len(passing) else len(looked)
     job.tally.items_loaded += taken
-    job.tally.bytes_loaded += sum(looked.sizes[:taken])
+    job.tally.bytes_loaded += looked.size_bytes(count=taken)
     return taken
 
 

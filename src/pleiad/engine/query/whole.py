@@ -22,7 +22,7 @@ from pleiad.engine.pages.query import (
     WholePageState,
 )
 from pleiad.engine.query.gather import charge_candidates, gather
-from pleiad.engine.query.glances import Alike, Looked, evaluated, values_of
+from pleiad.engine.query.glances import Alike, evaluated, values_at
 from pleiad.engine.query.job import QueryJob
 from pleiad.engine.query.order import OrderState, ordered_page
 from pleiad.engine.scan import Piece, remaining, take_group
@@ -32,6 +32,7 @@ from pleiad.query.facts import plain_columns
 from pleiad.query.measure import TEXT_BYTES, all_rendered
 from pleiad.query.sorting import paced_sort
 from pleiad.query.values import finite
+from pleiad.store.glances import Glances
 from pleiad.store.rows import Row
 from pleiad.values.undefined import UNDEFINED
 
@@ -184,7 +185,7 @@ class _GroupGathering:
     def add(self, row: Row, number: int, part: Any) -> None:
         self.groups.add(part, (row.number, number))
 
-    def take_many(self, looked: Looked) -> int | None:
+    def take_many(self, looked: Glances) -> int | None:
         if self._loop is None:
             return None
         alike = Alike.of(looked) if self._takes_alike else None
@@ -204,14 +205,15 @@ class _GroupGathering:
         found = evaluated(self.job, self._loop, looked)
         return found[1] if found is not None and self.groups.add_all_placed(found[0]) else None
 
-    def _take_columns(self, looked: Looked, columns: Sequence[str | plan.Constant]) -> int | None:
+    def _take_columns(self, looked: Glances, columns: Sequence[str | plan.Constant]) -> int | None:
         """Takes in rows of which nothing has to be evaluated."""
         job = self.job
         taken = 1 if job.is_out_of_time() else len(looked)
         job.pace.worked(taken)
-        texts = dict(zip(job.names, looked.texts, strict=True))
         values = [
-            values_of(texts[column][:taken]) if isinstance(column, str) else [column.value] * taken
+            values_at(looked, job.names.index(column), taken)
+            if isinstance(column, str)
+            else [column.value] * taken
             for column in columns
         ]
         keys_end = len(job.query.block.group_by)
@@ -236,7 +238,7 @@ class _RankGathering:
     def parts(self, row: Row) -> Iterable[Any]:
         return (self.job.item_of(row),)
 
-    def take_many(self, looked: Looked) -> int | None:
+    def take_many(self, looked: Glances) -> int | None:
         return None
 
     def add(self, row: Row, number: int, part: Any) -> None:
@@ -258,7 +260,7 @@ class _RowGathering:
     def parts(self, row: Row) -> Iterable[Any]:
         return self.job.execution.filter_rows(self.job.item_of(row))
 
-    def take_many(self, looked: Looked) -> int | None:
+    def take_many(self, looked: Glances) -> int | None:
         return None
 
     def add(self, row: Row, number: int, part: Any) -> None:

@@ -8,8 +8,9 @@ from itertools import pairwise
 from pleiad.item.ttl import is_expired
 from pleiad.keys.range import EpkRange
 from pleiad.store.checked.breach import CALLER, demand
+from pleiad.store.glances import Glances
 from pleiad.store.moves import Export, ExportMark
-from pleiad.store.rows import Glance, ItemKey, LogicalPartition, Row, Verb, Version
+from pleiad.store.rows import ItemKey, LogicalPartition, Row, Verb, Version
 from pleiad.store.selection import PREDICATES_MAX, OrderPosition, PathOrder, Selection
 
 PAGES = "11"
@@ -122,7 +123,7 @@ def check_selected(rows: Iterable[Row], selection: Selection) -> None:
     demand(not dead, EXPIRY, f"rows whose time is over were selected: {dead}")
 
 
-def check_glances(glances: Sequence[Glance], names: Sequence[str], after: int, limit: int) -> None:
+def check_glances(glances: Glances, names: Sequence[str], after: int, limit: int) -> None:
     """Glances are rows above a number in their order, each with a size and a text or nothing for every name."""
     numbers = [glance[0] for glance in glances]
     demand(len(glances) <= limit, PAGES, f"{len(glances)} rows of at most {limit}")

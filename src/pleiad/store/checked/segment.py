@@ -12,10 +12,10 @@ from pleiad.store.checked.breach import CALLER, demand
 from pleiad.store.checked.live import LiveRows
 from pleiad.store.checked.snapshot import CheckedSnapshot
 from pleiad.store.checked.writes import Known
+from pleiad.store.glances import Glances
 from pleiad.store.moves import CaughtUp, Division, Export, ExportMark, Totals, TotalsChange
 from pleiad.store.rows import (
     APPLIED,
-    Glance,
     ItemKey,
     LogicalPartition,
     Mutation,
@@ -204,9 +204,7 @@ class CheckedSegment:
         pages.check_selected(rows, selection)
         return rows
 
-    async def glance(
-        self, selection: Selection, names: Sequence[str], after: int, limit: int
-    ) -> Sequence[Glance]:
+    async def glance(self, selection: Selection, names: Sequence[str], after: int, limit: int) -> Glances:
         pages.check_limit(limit)
         pages.check_ranges(selection, self.ranges_max)
         found = await self._asked(self.inner.glance(selection, names, after, limit))

@@ -18,6 +18,7 @@ from pleiad.errors import PleiadError
 from pleiad.keys.range import EpkRange
 from pleiad.store.checksum import DamagedRowError
 from pleiad.store.commits import CommitCounts
+from pleiad.store.glances import Glances
 from pleiad.store.index_use import IndexSettings
 from pleiad.store.moves import CaughtUp, Division, Export, ExportMark, Totals, TotalsChange
 from pleiad.store.postgres import exchange, mutate, rehome, schema, statements
@@ -34,7 +35,6 @@ from pleiad.store.postgres.snapshot import PostgresSnapshot
 from pleiad.store.predicate import merged_selection
 from pleiad.store.problems import OUT_OF_SERVICE
 from pleiad.store.rows import (
-    Glance,
     ItemKey,
     LogicalPartition,
     Mutation,
@@ -323,11 +323,11 @@ class PostgresSegment:
         selection = merged_selection(selection)
         return await self._search(lambda: self._selecting.select(selection, after, limit), [])
 
-    async def glance(
-        self, selection: Selection, names: Sequence[str], after: int, limit: int
-    ) -> Sequence[Glance]:
+    async def glance(self, selection: Selection, names: Sequence[str], after: int, limit: int) -> Glances:
         selection = merged_selection(selection)
-        return await self._search(lambda: self._selecting.glance(selection, names, after, limit), [])
+        return await self._search(
+            lambda: self._selecting.glance(selection, names, after, limit), Glances.of((), len(names))
+        )
 
     async def ordered(
         self, selection: Selection, order: PathOrder, after: OrderPosition | None, limit: int

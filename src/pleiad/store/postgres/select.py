@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from pleiad.keys.range import WHOLE
 from pleiad.store.checksum import DamagedRowError, content_checksum, row_checksum
+from pleiad.store.glances import Glances
 from pleiad.store.path_index import PathIndex
 from pleiad.store.postgres.arrays import ByteaArray, byteas
 from pleiad.store.postgres.json_sql import DOCUMENT, Sql, from_text, member, texts_of, to_text
@@ -32,7 +33,7 @@ from pleiad.store.postgres.predicate_sql import (
     tag_of,
 )
 from pleiad.store.predicate import RANK_BOOLEAN, RANK_NUMBER, RANK_STRING, ROW_COLUMNS, is_addressable
-from pleiad.store.rows import Glance, Row, Verb, Version
+from pleiad.store.rows import Row, Verb, Version
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Predicate, Selection
 
 FEW_MATCHES = 2_000
@@ -116,9 +117,7 @@ class Selecting:
             row_of(row) for row in await self._fetch(await self._found(selection, Sql(ROW), after, limit))
         ]
 
-    async def glance(
-        self, selection: Selection, names: Sequence[str], after: int, limit: int
-    ) -> list[Glance]:
+    async def glance(self, selection: Selection, names: Sequence[str], after: int, limit: int) -> Glances:
         """Numbers, sizes and some properties of the rows of a selection."""
         asked = [to_text(name) for name in names] if len(names) <= NAMES_READ_MAX else []
         body = "CASE WHEN item.doc IS NOT NULL THEN item.body END" if asked else "item.body"
@@ -137,10 +136,13 @@ class Selecting:
                 (*asked, *statement.params),
             )
         )
-        return [
-            (number, size_bytes, *(texts if body is None else texts_of(body, names)))
-            for number, size_bytes, body, *texts in found
-        ]
+        return Glances.of(
+            [
+                (number, size_bytes, *(texts if body is None else texts_of(body, names)))
+                for number, size_bytes, body, *texts in found
+            ],
+            len(names),
+        )
 
     async def _found(self, selection: Selection, columns: Sql, after: int, limit: int) -> Sql:
         """What finds columns of the rows of a selection above a document number, in the order of their numbers."""

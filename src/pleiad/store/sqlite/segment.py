@@ -14,8 +14,9 @@ import apsw
 
 from pleiad import errors
 from pleiad.keys.range import EpkRange
+from pleiad.store.glances import Glances
 from pleiad.store.moves import CaughtUp, Division, Export, ExportMark, Totals, TotalsChange
-from pleiad.store.rows import Glance, ItemKey, LogicalPartition, PartitionState, Row, Version, WholeRow
+from pleiad.store.rows import ItemKey, LogicalPartition, PartitionState, Row, Version, WholeRow
 from pleiad.store.segments import WAIT, Segment, SegmentDroppedError, Waiting
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 from pleiad.store.sqlite import changes as changing
@@ -200,9 +201,7 @@ class SqliteSegment(SegmentFile):
         return WAIT if rows is None else rows
 
     @guarded
-    async def glance(
-        self, selection: Selection, names: Sequence[str], after: int, limit: int
-    ) -> Sequence[Glance]:
+    async def glance(self, selection: Selection, names: Sequence[str], after: int, limit: int) -> Glances:
         return await selecting.glance(self._reading, selection, names, after, limit)
 
     @guarded

@@ -15,18 +15,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import apsw
+import orjson
 
 from pleiad.item.ttl import is_expired
 from pleiad.keys.range import WHOLE, EpkRange
+from pleiad.store.glances import Glances
 from pleiad.store.path_index import State
 from pleiad.store.predicate import ROW_COLUMNS, merged_selection
-from pleiad.store.rows import Glance, Row
+from pleiad.store.rows import Row
 from pleiad.store.selection import IndexedPath, Predicate, Selection
 from pleiad.store.sqlite.json_sql import json_path
 from pleiad.store.sqlite.path_index import SqliteIndex
@@ -84,41 +86,55 @@ async def select(read: Read, selection: Selection, after: int, limit: int) -> li
     rows = _rows_of_one_value(read, selection, after, limit)
     if rows is not None:
         return rows
-    return await _found(read, selection, Sql(ROW), checked_row, after, limit)
-
-
-async def glance(
-    read: Read, selection: Selection, names: Sequence[str], after: int, limit: int
-) -> list[Glance]:
-    """Numbers, sizes and some properties of the rows of a selection."""
-    columns = Sql(
-        "item.number, size_bytes" + ", body -> ?" * len(names), tuple(json_path((name,)) for name in names)
-    )
-    return await _found(read, selection, columns, None, after, limit)
-
-
-async def _found(
-    read: Read,
-    selection: Selection,
-    columns: Sql,
-    row_of: Callable[[Any], Any] | None,
-    after: int,
-    limit: int,
-) -> list[Any]:
-    """Columns of the rows of a selection above a document number, or what is made of them."""
-    rows: list[Any] = []
     walk = _Walk(read, merged_selection(selection), after)
-    if row_of is None:
-        walk.numbers = _PIECE_GLANCES
+    rows = []
     while limit > len(rows) and (piece := walk.next_piece()) is not None:
-        found: Any = piece.connection.execute(
-            f"SELECT {columns.text} FROM item NOT INDEXED WHERE {piece.where.text} ORDER BY number LIMIT ?",
-            (*columns.params, *piece.where.params, limit - len(rows)),
-        )
-        rows += found if row_of is None else map(row_of, found)
+        rows += map(checked_row, piece.rows(Sql(ROW), limit - len(rows)))
         if len(rows) < limit:
             await walk.rest()
     return rows
+
+
+async def glance(read: Read, selection: Selection, names: Sequence[str], after: int, limit: int) -> Glances:
+    """Numbers, sizes and some properties of the rows of a selection."""
+    walk = _Walk(read, merged_selection(selection), after)
+    walk.numbers = _PIECE_GLANCES
+    parts: list[Glances] = []
+    left = limit
+    while left and (piece := walk.next_piece()) is not None:
+        part = _glanced(piece, names, left)
+        if len(part):
+            parts.append(part)
+            left -= len(part)
+        if left:
+            await walk.rest()
+    return Glances.joined(parts, len(names))
+
+
+def _glanced(piece: _Piece, names: Sequence[str], limit: int) -> Glances:
+    """Glances at the rows of a piece, in one row of all of them: rows that are handed over one by one take longer."""
+    paths = tuple(json_path((name,)) for name in names)
+    columns = Sql("number, size_bytes" + _texts("body -> ? AS text_{}", names), paths)
+    among = f"SELECT {columns.text} FROM item NOT INDEXED WHERE {piece.where.text} ORDER BY number LIMIT ?"
+    grouped = "json_group_array(number), json_group_array(size_bytes)"
+    joined = _texts("group_concat(ifnull(text_{}, ''), char(10))", names)
+    try:
+        found: Any = piece.connection.execute(
+            f"SELECT {grouped}{joined} FROM ({among})", (*paths, *piece.where.params, limit)
+        ).fetchone()
+    except apsw.TooBigError:
+        return Glances.of(list(piece.rows(columns, limit)), len(names))
+    numbers, sizes, *lines = found
+    numbers = orjson.loads(numbers)
+    if not numbers:
+        return Glances.of((), len(names))
+    if all(text.count("\n") == len(numbers) - 1 for text in lines):
+        return Glances(numbers, orjson.loads(sizes), lines=lines)
+    return Glances.of(list(piece.rows(columns, limit)), len(names))  # no JSON text: the row is damaged
+
+
+def _texts(column: str, names: Sequence[str]) -> str:
+    return "".join(f", {column.format(at)}" for at in range(len(names)))
 
 
 def select_at_once(read: Read, selection: Selection, limit: int) -> list[Row] | None:
@@ -302,6 +318,13 @@ class _Piece(NamedTuple):
 
     connection: apsw.Connection
     where: Sql
+
+    def rows(self, columns: Sql, limit: int) -> apsw.Cursor:
+        """Columns of the rows, in the order of their numbers."""
+        return self.connection.execute(
+            f"SELECT {columns.text} FROM item NOT INDEXED WHERE {self.where.text} ORDER BY number LIMIT ?",
+            (*columns.params, *self.where.params, limit),
+        )
 
 
 class _Walk:
