@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any
@@ -175,18 +176,21 @@ class ColumnBuilder:
 
     def _known_hashes(self, values: list[Any]) -> Hashes | None:
         """The hashes of values that were there before, if all are texts and no more than a few are new."""
-        if not self._known or set(map(type, values)) != _TEXT:
+        if not self._known:
             return None
-        found = list(map(self._known.get, values))
-        if None in found:
-            new = list({value for value, hash in zip(values, found, strict=True) if hash is None})
-            if len(new) > _NEW_SHARE * len(values):
-                return None
-            self._note_names(self._hashes(new), new)
-            if self._known is None:
-                return None
-            found = list(map(self._known.get, values))
-        return np.array(found, dtype=np.uint64)
+        with suppress(KeyError, TypeError):  # what is new, or can be in no dict
+            return self._looked_up(self._known, values)
+        if set(map(type, values)) != _TEXT:
+            return None
+        new = list({value for value in values if value not in self._known})
+        if len(new) > _NEW_SHARE * len(values):
+            return None
+        self._note_names(self._hashes(new), new)
+        return None if self._known is None else self._looked_up(self._known, values)
+
+    @staticmethod
+    def _looked_up(known: dict[Any, int], values: list[Any]) -> Hashes:
+        return np.fromiter(map(known.__getitem__, values), np.uint64, len(values))
 
     def _hashes(self, values: list[Any]) -> Hashes:
         """The hashes of values, which are known from now on."""

@@ -39,6 +39,7 @@ from pleiad.errors import PleiadError
 from pleiad.limits import Limits
 from pleiad.query import Query, compile_query
 from pleiad.query import plan as plans
+from pleiad.query.errors import complaints_of
 
 OPERATIONS = ("create", "read", "replace", "delete")
 QUERIES_MAX = 1_000
@@ -93,9 +94,9 @@ def _asked(number: int, text: str, limits: Limits) -> Asked:
         rate, parameters = fields.get("rate"), fields.get("parameters") or {}
         asked = fields.get("query") or fields.get("operation")
         if isinstance(parameters, list):
-            parameters = {
-                each["name"]: each["value"] for each in parameters if {"name", "value"} <= set(each)
-            }
+            if not all(isinstance(each, dict) and isinstance(each.get("name"), str) for each in parameters):
+                raise QueriesError(f"line {number}: each of the parameters has a 'name' and a 'value'")
+            parameters = {each["name"]: each["value"] for each in parameters if "value" in each}
         if (
             not isinstance(asked, str)
             or not isinstance(rate, int | float)
@@ -114,14 +115,21 @@ def _asked(number: int, text: str, limits: Limits) -> Asked:
             raise QueriesError(f"line {number}: '{match[1]}' is no number") from None
         asked = match[2]
     if not 0 < rate <= _RATE_MAX:
-        raise QueriesError(f"line {number}: a rate is above 0, and not {rate:g}")
+        raise QueriesError(f"line {number}: a rate is above 0 and at most {_RATE_MAX:,.0f}, and not {rate:g}")
     if asked.lower() in OPERATIONS:
         return Asked(number, float(rate), operation=asked.lower(), text=asked.lower())
     try:
         query = compile_query(asked, limits, parameters)
     except PleiadError as error:
-        raise QueriesError(f"line {number}: {error}") from None
+        raise QueriesError(f"line {number}: {_sentence(error)}") from None
     return Asked(number, float(rate), query=query, text=asked, parameters=parameters)
+
+
+def _sentence(error: PleiadError) -> str:
+    """What is wrong with a query, and where, without the form in which clients of the service are told."""
+    first = complaints_of(error)[0]
+    where = "" if first.start is None else f" (at character {first.start + 1} of the query)"
+    return f"{first.message}{where}"
 
 
 def paths_of(asked: Iterable[Asked]) -> tuple[str, ...]:

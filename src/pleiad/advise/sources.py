@@ -16,6 +16,8 @@ from pleiad.advise.uniform import uniform_demands
 from pleiad.advise.words import counted
 from pleiad.limits import Limits
 
+_PATHS_TOLD = 5
+
 
 def reading_options(
     candidates: Sequence[Key],
@@ -47,7 +49,7 @@ def demands_of(
 ) -> tuple[Demands, tuple[str, ...]]:
     """The requests, and what a reader should know about them."""
     if asked is not None:
-        return query_demands(asked, table), ()
+        return query_demands(asked, table), _unknown_paths(asked, table)
     if record is not None and record.requests:
         notes = [f"The workload record: {text}." for text in record.problems]
         if record.problem_count > len(record.problems):
@@ -62,3 +64,14 @@ def demands_of(
             notes.append(f"Requests on other containers than {record.container} were passed over: {shown}.")
         return record_demands(record, table, options.current), tuple(notes)
     return uniform_demands(table, options.throughput_ru or THROUGHPUT_DEFAULT), ()
+
+
+def _unknown_paths(asked: list[Asked], table: Table) -> tuple[str, ...]:
+    """What is told of paths that queries compare and no item has: they are misspelt, more often than not."""
+    columns = [(path, table.columns.get(path)) for path in queries.paths_of(asked)]
+    unknown = [path for path, each in columns if each and each.kinds.missing == each.kinds.total > 0]
+    if not unknown:
+        return ()
+    shown = ", ".join(unknown[:_PATHS_TOLD])
+    more = f" and {len(unknown) - _PATHS_TOLD:,} more" if len(unknown) > _PATHS_TOLD else ""
+    return (f"No item has a value at {shown}{more}, which queries compare.",)

@@ -44,8 +44,9 @@ _HEAD_BYTES = 64 * 1024 * 1024
 _LOOKED_AT = 2_000
 """Of those, so many are looked at for times."""
 _TERMS_EXACT_ROWS = 10_000
-_TERMS_STRIDE = 50
-"""Behind those, the terms of one in so many items are counted, and the others follow from their size."""
+_TERMS_OFTEN_ROWS = 100_000
+_TERMS_STRIDE, _TERMS_STRIDE_LONG = 50, 500
+"""Behind the first, the terms of one in so many items are counted, and the others follow from their size."""
 _TIME_PATH = "/_ts"
 _HOUR_CHARACTERS = len("2025-01-31T12")
 
@@ -248,6 +249,8 @@ class _Reader:
         terms = [-1] * len(batch.values)
         before = self._rows + len(self._waiting_terms)
         stride = 1 if before < _TERMS_EXACT_ROWS else _TERMS_STRIDE
+        if before >= _TERMS_OFTEN_ROWS:
+            stride = _TERMS_STRIDE_LONG
         for place in range(-before % stride, len(terms), stride):
             whole = _whole(batch, place) if self._is_compact else batch.values[place]
             terms[place] = self._counter.count(whole)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pleiad.job.item_file.entry import Entry
 
 _CONNECTIONS = 4
+_THROUGHPUT_MAX = 1_000_000_000
 _ITEM_ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".gz", ".zst")
 _FACTOR = re.compile(r"([0-9.]+)\s*(?:x|times)?")
 _YEARS = re.compile(r"([0-9.]+)\s*(?:y|years?)")
@@ -49,6 +50,12 @@ def _growth(context: click.Context, option: click.Parameter, text: str | None) -
             if 0 < value <= 1_000_000:
                 return Growth(**{name: value})
     raise click.BadParameter(f"'{text}' is neither a factor, such as 10, nor a number of years, such as 5y")
+
+
+def _throughput(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not 1 <= value <= _THROUGHPUT_MAX:  # what is no number is not either
+        raise click.BadParameter(f"{value:g} is not between 1 and {_THROUGHPUT_MAX:,} RU/s")
+    return value
 
 
 def _prices(context: click.Context, option: click.Parameter, text: str | None) -> Prices:
@@ -99,7 +106,7 @@ def _source(context: click.Context, argument: click.Parameter, text: str) -> str
 @click.option("--workload", "workload_file", metavar="FILE", type=click.Path(path_type=Path),
               show_default="the record of the container, if it has one",
               help="A workload record, as `pleiad workload export` writes it.")  # fmt: skip
-@click.option("--throughput", "throughput_ru", metavar="RU", type=click.FloatRange(min=1),
+@click.option("--throughput", "throughput_ru", metavar="RU", type=float, callback=_throughput,
               show_default="that of the container, or what the requests need when spread evenly",
               help="The throughput to try keys with, in RU/s.")  # fmt: skip
 @click.option("--growth", metavar="FACTOR|YEARS", callback=_growth,

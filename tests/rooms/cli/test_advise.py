@@ -251,6 +251,8 @@ def test_a_file_without_items_says_so(tmp_path: Path, text: str, said: str) -> N
         (["FILE", "--queries", "none.txt"], 1, "none.txt cannot be read"),
         (["FILE", "--queries", "q", "--workload", "w"], 2, "only one of"),
         (["FILE", "--throughput", "0"], 2, "--throughput"),
+        (["FILE", "--throughput", "nan"], 2, "--throughput"),
+        (["FILE", "--throughput", "inf"], 2, "--throughput"),
     ],
 )
 def test_what_is_wrong_is_said(file: Path, words: list[str], code: int, said: str) -> None:
@@ -264,7 +266,19 @@ def test_what_is_wrong_is_said(file: Path, words: list[str], code: int, said: st
     [
         ("SELECT * FROM c", "begins with a rate"),
         ("0 read", "a rate is above 0"),
-        ("5 SELECT * FORM c", "line 2"),
+        (
+            "5 SELECT * FORM c",
+            "line 2: Syntax error, incorrect syntax near 'FORM'. (at character 10 of the query)\n",
+        ),
+        ("1e300 read", "at most 1,000,000,000"),
+        (
+            '{"rate": 1, "query": "SELECT 1", "parameters": [5]}',
+            "line 2: each of the parameters has a 'name'",
+        ),
+        (
+            '{"rate": 1, "query": "SELECT 1", "parameters": [{"name": []}]}',
+            "line 2: each of the parameters has a 'name'",
+        ),
         ('{"rate": "x", "query": "SELECT 1"}', "a 'rate'"),
         ("# nothing", "no query in it"),
     ],
@@ -275,6 +289,13 @@ def test_a_file_of_queries_tells_its_mistakes(file: Path, tmp_path: Path, line: 
     result = run(str(file), "--queries", str(queries))
     assert result.exit_code == 1
     assert said in result.output
+
+
+def test_a_path_that_queries_compare_and_no_item_has_is_told(file: Path, tmp_path: Path) -> None:
+    queries = tmp_path / "queries.txt"
+    queries.write_text("5 SELECT * FROM c WHERE c.tenantID = @t AND c.userId = @u\n")
+    notes = report(str(file), "--queries", str(queries))["notes"]
+    assert "No item has a value at /tenantID, which queries compare." in notes
 
 
 # -- a server --------------------------------------------------------------------------------------

@@ -73,3 +73,37 @@ def test_a_copy_that_comes_nearer_now_and_then_goes_on() -> None:
         clock.now += PATIENCE_SECONDS - 1
         pursued.look(left)
         pursued.look(left + 500)
+
+
+def test_a_copy_that_comes_nearer_much_faster_than_it_has_to_takes_less_again() -> None:
+    pursued, pacer, clock = pursuit(1000)
+    while pacer.hasten():
+        pass
+    taken = []
+    for left in (600, 300, 100):
+        clock.now += 1
+        pursued.look(left)
+        taken.append(pacer.share)
+    assert taken == [0.8, 0.64, 0.512]
+    clock.now += 1
+    pursued.look(10)
+    assert pacer.share == 0.5  # what it was given, and no less
+
+
+async def test_a_copy_rests_for_requests_that_are_answered_in_its_rests_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    traffic, clock = AccountTraffic(), Clock()
+    pacer = Pacer(0.25, traffic, clock)
+    rests: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        rests.append(seconds)
+        if len(rests) < 3:
+            traffic.note("create", 201, 0.001, 5.0)
+
+    monkeypatch.setattr("pleiad.job.copy.pacer.asyncio.sleep", sleep)
+    for _ in range(5):
+        clock.now += 1  # a piece of work that waits for nothing, so that nobody else has a turn in it
+        await pacer.rest()
+    assert rests == [0, 3.0, 3.0, 0, 0]

@@ -5,7 +5,8 @@ what its two containers have. Where it is only observed nothing is scarce but th
 works for its share of the time whenever somebody else has asked for something meanwhile.
 
 A share that is too small to follow the writers of the source would have no end. So a copy that comes no nearer takes
-more than it was given, step by step, and gives that back when it has caught up. No wait for others is without end.
+more than it was given, step by step, gives some of it back where it comes nearer much faster than it has to, and all of
+it when it has caught up. No wait for others is without end.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from pleiad.partition.partition import Partition
 
 _LANE = Lane(low_priority=True)
 _REST_SECONDS_MAX = 5.0
-_HASTE = 2.0
-"""How much more a copy takes with each step."""
+_HASTE, _EASE = 2.0, 1.25
+"""How much more a copy takes with each step, and how much less."""
 
 
 class Pacer:
@@ -45,6 +46,11 @@ class Pacer:
         self._waited = 0.0
         """How long it has waited for units since."""
 
+    @property
+    def share(self) -> float:
+        """What it takes now."""
+        return self._share
+
     def hasten(self) -> bool:
         """Takes more from now on; False when there is nothing more to take."""
         if self._is_free:
@@ -52,6 +58,11 @@ class Pacer:
         self._is_free = self._share >= 1
         self._share = min(1.0, _HASTE * self._share)
         return True
+
+    def ease(self) -> None:
+        """Takes less from now on, down to the share that was given."""
+        self._is_free = False
+        self._share = max(self._given, self._share / _EASE)
 
     def relax(self) -> None:
         """Keeps to the share that was given again."""
@@ -113,9 +124,10 @@ class Pacer:
     async def rest(self) -> None:
         """Between two pieces of work: lets others have their turn, and their part of the time if there are any."""
         worked = self._clock() - self._began - self._waited
-        requests = self._requests_now()
-        if requests != self._requests and self._share < 1:
+        # Also those that were answered in the last rest: nobody is, while a piece of work waits for nothing.
+        before, self._requests = self._requests, self._requests_now()
+        if before != self._requests and self._share < 1:
             await asyncio.sleep(min(_REST_SECONDS_MAX, worked * (1 - self._share) / self._share))
         else:
             await asyncio.sleep(0)
-        self._requests, self._began, self._waited = self._requests_now(), self._clock(), 0.0
+        self._began, self._waited = self._clock(), 0.0

@@ -1,12 +1,14 @@
 """The pursuit of a source that goes on to be written to: whether a copy comes nearer, and what it does if not.
 
 A copy that keeps to its share may be slower than the writers of its source, and then never ends. So it looks now and
-then how much is left: where that would take too long at this pace it takes more than its share, step by step. Where it
-comes no nearer at full speed either it gives up, after a time in which the writers might have come to rest.
+then how much is left: where that would take too long at this pace it takes more than its share, step by step, and
+where it would take a small part of that time, less again, since the writers pay for it. Where it comes no nearer at
+full speed either it gives up, after a time in which the writers might have come to rest.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -15,6 +17,8 @@ from pleiad.job.copy.pacer import Pacer
 
 LOOK_SECONDS = 0.5
 PATIENCE_SECONDS = 600.0
+_SOON = 0.25
+"""Of the time that catching up may take: a copy that needs less is faster than it has to be."""
 
 
 class Pursuit:
@@ -40,8 +44,10 @@ class Pursuit:
         now = self._clock()
         done, seconds = self._left - left, now - self._looked_at
         self._left, self._looked_at = left, now
-        is_slow = done <= 0 or seconds * left / done > self._seconds_max
-        is_hastened = is_slow and self._pacer.hasten()
+        needed = seconds * left / done if done > 0 else math.inf
+        is_hastened = needed > self._seconds_max and self._pacer.hasten()
+        if needed < _SOON * self._seconds_max:
+            self._pacer.ease()
         if left < self._least or is_hastened:
             self._least, self._nearer_at = min(left, self._least), now
         elif now - self._nearer_at > PATIENCE_SECONDS:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Iterable
-from itertools import accumulate
+from itertools import repeat
+from operator import add
 from typing import Any, TypedDict
 
 import orjson
@@ -50,12 +51,12 @@ class TextDecoder:
         self.decode, self._decode_part = decode, decode_part
         return True
 
-    def decode_many(self, texts: list[bytes]) -> list[dict[str, Any]] | None:
-        """The items that texts are; None where one of them is none or in doubt, and each has to be looked at alone."""
-        joined = b"".join(texts)
-        if self._decode_part is not None and not _is_sound_text(joined):
+    def decode_many(self, texts: list[bytes], piece: bytes) -> list[dict[str, Any]] | None:
+        """The items that texts, which a piece of a file has, are; None where one of them is none or in doubt, and each
+        has to be looked at alone."""
+        if self._decode_part is not None and not _is_sound_text(piece):
             return None
-        if not _are_shallow(texts, joined):
+        if not _are_shallow(texts):
             return None
         try:
             values = list(map(self._decode_part or orjson.loads, texts))
@@ -64,13 +65,10 @@ class TextDecoder:
         return values if set(map(type, values)) <= {dict} else None
 
 
-def _are_shallow(texts: list[bytes], joined: bytes) -> bool:
+def _are_shallow(texts: list[bytes]) -> bool:
     """Whether no text has so many brackets that something could be nested too deeply."""
-    numpy = importlib.import_module("numpy")
-    # The two that open something differ in one bit.
-    opening = numpy.flatnonzero(numpy.frombuffer(joined, numpy.uint8) | 0x20 == ord("{"))
-    before = numpy.searchsorted(opening, list(accumulate(map(len, texts), initial=0)))
-    return bool((numpy.diff(before) <= BRACKETS_SHALLOW).all())
+    opening = map(add, map(bytes.count, texts, repeat(b"{")), map(bytes.count, texts, repeat(b"[")))
+    return max(opening, default=0) <= BRACKETS_SHALLOW
 
 
 def _is_sound_text(text: bytes) -> bool:

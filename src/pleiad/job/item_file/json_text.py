@@ -49,17 +49,16 @@ def read_line_batches(file: IO[bytes], decoder: TextDecoder) -> Iterator[Batch]:
         piece += file.readline(TEXT_BYTES_MAX - begun)
         lines = (piece.removeprefix(_BYTE_ORDER_MARK) if line == 0 else piece).split(b"\n")
         rest = lines.pop() if len(lines[-1]) == TEXT_BYTES_MAX else None
-        found = [(at, text) for at, text in enumerate(map(bytes.strip, lines), line + 1) if text]
-        places, texts = [at for at, _ in found], [text for _, text in found]
-        values = decoder.decode_many(texts)
+        stripped = list(map(bytes.strip, lines))
+        texts = list(filter(None, stripped))
+        places = [at for at, text in enumerate(stripped, line + 1) if text]
+        values = decoder.decode_many(texts, piece)
         if values is None:
-            yield batch_of(
-                entry_of_text(each, at, text, decoder.decode)
-                for each, (at, text) in enumerate(found, number + 1)
-            )
+            found = enumerate(zip(places, texts, strict=True), number + 1)
+            yield batch_of(entry_of_text(each, at, text, decoder.decode) for each, (at, text) in found)
         else:
             yield Batch(places, texts, values, [])
-        number += len(found)
+        number += len(texts)
         line += len(lines) if rest is not None else len(lines) - 1
         if rest is not None:
             _pass_over_line(file)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from pleiad.keys.range import EpkRange
-from pleiad.store.checksum import fields_checksum
+from pleiad.store.checksum import created_checksum
 from pleiad.store.rows import Mutation, PartitionWrite, Row, Verb, Version
 from pleiad.store.sqlite.rows import ROW, VERSION, VERSION_CHECKSUM, checked_row, checked_version
 
@@ -59,6 +59,7 @@ def _insert(values: str, source: str = "") -> str:
     return f"INSERT INTO version SELECT {_COLUMNS}, {VERSION_CHECKSUM} FROM (SELECT {named} {source})"
 
 
+_CREATE = Verb.CREATE.value
 _CREATED = f"INSERT INTO version VALUES({', '.join('?' * 14)})"
 _REPLACED = _insert(
     "?1 | ?2 | ?3 | 'replace' | 0 | ?4 | number | ?6 | ?7 + size_bytes | ?8 | lsn | ts | body",
@@ -193,11 +194,25 @@ class VersionLog:
         self._position += 1
         if is_new:
             # There is no old image to copy, so all of it is known here, its checksum too.
-            version = (
-                *(lsn, mutation.epk, position, Verb.CREATE.value, 0, write.now, number, id, size_bytes, body),
-                *(0, 0, None),
+            epk, now = mutation.epk, write.now
+            checksum = created_checksum(lsn, epk, position, now, number, id, size_bytes, body)
+            columns = (
+                lsn,
+                epk,
+                position,
+                _CREATE,
+                0,
+                now,
+                number,
+                id,
+                size_bytes,
+                body,
+                0,
+                0,
+                None,
+                checksum,
             )
-            self._execute(_CREATED, (*version, fields_checksum(*version)))
+            self._execute(_CREATED, columns)
         else:
             place = (lsn, mutation.epk, position, write.now, number)
             self._execute(_REPLACED, (*place, id, size_bytes, body))
