@@ -12,7 +12,8 @@ items, they go to `bulk_writes`, which costs far less than one by one.
 Invariants of a transaction:
 - all rows it may look at are read at once, as of one moment, before its first operation;
 - a batch without changes never reaches the store's writer;
-- exactly one operation of a failed batch has an error of its own, all others have FAILED_DEPENDENCY.
+- exactly one operation of a failed batch has an error of its own, the first in their order that cannot be done, also
+  where only the store sees that (a unique value); all others have FAILED_DEPENDENCY.
 
 Limits: the caller counts operations and bytes; the items that a batch reads and patches, and those that bulk reads,
 are together no larger than a response may be.

@@ -4,8 +4,8 @@ next read needs no statement, and the next query none but that of its index.
 Invariants
 - What is kept is what is committed: before a group of writes changes a row, it is forgotten, and not kept again until
   the group has ended. While a call has the writer connection to itself nothing is kept at all.
-- A row is kept only after its checksum was found right or after it was committed, as a read gives it; a file that is
-  closed keeps none.
+- A row is kept only after its checksum was found right or after it was committed, as a read gives it, and not where a
+  later write of that commit has removed it; a file that is closed keeps none.
 - All files of a store together keep about `KEPT_BYTES_MAX`; then rows that were read first are forgotten first, in the
   file that keeps most.
 """
