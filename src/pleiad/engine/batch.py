@@ -12,7 +12,8 @@ items, they go to `bulk_writes`, which costs far less than one by one.
 Invariants of a transaction:
 - all rows it may look at are read at once, as of one moment, before its first operation;
 - a batch without changes never reaches the store's writer;
-- exactly one operation of a failed batch has an error of its own, all others have FAILED_DEPENDENCY.
+- exactly one operation of a failed batch has an error of its own, the first in their order that cannot be done, also
+  where only the store sees that (a unique value); all others have FAILED_DEPENDENCY.
 
 Limits: the caller counts operations and bytes; the items that a batch reads and patches, and those that bulk reads,
 are together no larger than a response may be.
@@ -269,6 +270,10 @@ async def _attempt(transaction: Transaction, plans: Sequence[Plan], is_seen: boo
         except SegmentDroppedError:
             raise
         except PleiadError as error:
+            # The first operation that fails is the one that is told of, also where only the store sees that it does.
+            earlier = await transaction.refusal_so_far()
+            if earlier is None or isinstance(earlier, Refusal):
+                return None if earlier is None else _refused(len(plans), steps, earlier)
             # A batch whose answer has no room fails at its end, as on the service, however early that is seen here.
             is_too_large = error.row is errors.BATCH_RESPONSE_TOO_LARGE
             return _all_but_one_abandoned(len(plans), len(plans) - 1 if is_too_large else index, error)
@@ -276,9 +281,14 @@ async def _attempt(transaction: Transaction, plans: Sequence[Plan], is_seen: boo
     if outcomes is None:
         return None
     if isinstance(outcomes, Refusal):
-        culprit = next(index for index, step in enumerate(steps) if step.mutation == outcomes.mutation)
-        return _all_but_one_abandoned(len(plans), culprit, outcomes.error)
+        return _refused(len(plans), steps, outcomes)
     return [_answer(transaction, step, outcomes) for step in steps]
+
+
+def _refused(count: int, steps: Sequence[AllowedOperation], refusal: Refusal) -> list[Answer]:
+    """The ends of a batch of which the store has refused one change."""
+    culprit = next(index for index, step in enumerate(steps) if step.mutation == refusal.mutation)
+    return _all_but_one_abandoned(count, culprit, refusal.error)
 
 
 def _answer(transaction: Transaction, step: AllowedOperation, outcomes: Sequence[Outcome]) -> ItemAnswer:

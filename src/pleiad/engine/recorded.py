@@ -21,7 +21,6 @@ from pleiad.engine.recording import Recording
 from pleiad.engine.script.execution import ProcedureAnswer
 from pleiad.engine.transaction import AllowedOperation, ItemOperation
 from pleiad.errors import PleiadError
-from pleiad.item.body import load
 from pleiad.partition.partition import Partition
 from pleiad.query import known_query
 from pleiad.store.rows import Row
@@ -171,8 +170,9 @@ def _add_item(fields: dict[str, Any], visit: Recorded, answer: ItemAnswer, conta
     fields["id"] = visit.item_id() if row is None else row.id
     if row is not None:
         fields["bytes"] = row.size_bytes
-        if "key" not in fields:
-            fields["key"] = container.key.extract(load(row.body))
+    if "key" not in fields:
+        # It names none, which is done only where the container has none; the row of a delete may have no body.
+        fields["key"] = container.full_key(None)
     return _add_changes(fields, [(answer.old, answer.row)])
 
 

@@ -28,6 +28,7 @@ from pleiad.partition.partition import Partition
 from pleiad.query.pace import Pace
 from pleiad.store.rows import (
     APPLIED,
+    NEVER,
     NO_PRECONDITION,
     ItemKey,
     Mutation,
@@ -194,13 +195,24 @@ class Transaction:
 
     async def commit(self) -> Sequence[Outcome] | Refusal | None:
         """Applies the changes: an outcome for each, or the one that was refused, or None when overtaken."""
-        if not self.mutations:
+        return await self._commit(self.mutations) if self.mutations else ()
+
+    async def refusal_so_far(self) -> Sequence[Outcome] | Refusal | None:
+        """The change that the store would refuse, if any, and nothing is applied; None when overtaken.
+
+        Unique values are known to the store alone.
+        """
+        if not any(mutation.unique_values for mutation in self.mutations):
             return ()
+        refused = Mutation(Verb.DELETE, self.epk, "", precondition=Precondition(lsn=NEVER))
+        return await self._commit([*self.mutations, refused])
+
+    async def _commit(self, mutations: Sequence[Mutation]) -> Sequence[Outcome] | Refusal | None:
         container = self.container
         if container.map.find(self.epk) is not self.partition:
             return None  # the rows have moved since they were read
-        outcomes = await container.commit(self.partition, self.mutations, self.now, atomic=True)
-        for index, outcome in enumerate(outcomes):
+        outcomes = await container.commit(self.partition, mutations, self.now, atomic=True)
+        for index, outcome in enumerate(outcomes[: len(self.mutations)]):
             result = outcome.result
             if result in APPLIED or result is Result.ABANDONED:
                 continue

@@ -421,6 +421,23 @@ def test_unique_keys_are_kept_within_a_batch_and_against_the_rest(pleiad_databas
     assert ids(container) == ["x"]
 
 
+@pytest.mark.parametrize("looks", [False, True])
+def test_the_first_operation_that_fails_is_told_of_also_where_only_the_store_sees_it(
+    pleiad_database: DatabaseProxy, looks: bool
+) -> None:
+    policy = {"uniqueKeys": [{"paths": ["/email"]}]}
+    container = pleiad_database.create_container("first", PartitionKey("/pk"), unique_key_policy=policy)
+    container.create_item(item("1", email="x"))
+    first = [("read", ("1",))] if looks else [("upsert", (item("1", email="x"),))]
+    error = failure(container, [*first, ("upsert", (item("2", email="x"),)), ("delete", ("none",))])
+    assert statuses(error) == [424, 409, 424]
+    error = failure(container, [*first, ("upsert", (item("2", email="y"),)), ("delete", ("none",))])
+    assert statuses(error) == [424, 424, 404]
+    error = failure(container, [*first, ("delete", ("none",)), ("upsert", (item("2", email="x"),))])
+    assert statuses(error) == [424, 404, 424]
+    assert ids(container) == ["1"]
+
+
 def test_an_expired_item_counts_as_absent(pleiad_database: DatabaseProxy, wire: BatchWire) -> None:
     container = pleiad_database.create_container("t", PartitionKey("/pk"), default_ttl=-1)
     reply = wire.batch(container.container_link, [create("x", ttl=1), create("y")])

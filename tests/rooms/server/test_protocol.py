@@ -59,6 +59,20 @@ def test_a_connection_serves_many_requests(serve: Serve) -> None:
         assert client.read().body == b"POST /p?%d|%b" % (number, body)
 
 
+@pytest.mark.parametrize("cut", [3, 6, 7, 8, 10, 13, 20, 25, 30, 50])
+def test_letters_beyond_ascii_in_a_path_are_taken_as_if_they_were_escaped(serve: Serve, cut: int) -> None:
+    async def handler(request: Request) -> Response:
+        answer = await echo(request)
+        return Response(200, b"", answer.body + b"|" + request.headers.get(b"x-a", b""))
+
+    client = serve(handler).connect()
+    raw = "POST /äb日 HTTP/1.1\r\nX-A: ä\r\nContent-Length: 2\r\n\r\nä".encode()
+    for pieces in ((raw[:cut], raw[cut:]), (raw,), [raw[at : at + 1] for at in range(len(raw))]):
+        for piece in pieces:
+            client.send(piece)
+        assert client.read().body == "POST /%C3%A4b%E6%97%A5|ä|ä".encode()
+
+
 def test_a_request_that_names_its_host_twice_is_refused_and_of_other_headers_the_last_counts(
     serve: Serve,
 ) -> None:

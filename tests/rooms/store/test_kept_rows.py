@@ -158,6 +158,39 @@ async def test_reads_are_those_of_the_file_whatever_is_written_renamed_and_remov
     await store.close()
 
 
+@pytest.mark.parametrize("seed", range(8))
+async def test_reads_are_those_of_the_file_whatever_expires_between_two_writes_of_one_commit(
+    tmp_path: Path, seed: int
+) -> None:
+    store = SqliteStore(tmp_path)
+    segment = store.segment("s")
+    order = Random(seed)
+    ids = [f"i{number}" for number in range(4)]
+    ends: set[Result] = set()
+    for step in range(150):
+        together = []
+        # As writes are that come at the turn of a second and share a commit.
+        for now in sorted(order.choices([step, step + 1], k=4)):
+            mutations = []
+            for id in order.choices(ids, k=order.choice((1, 1, 2))):
+                verb = order.choice([Verb.CREATE, Verb.UPSERT, Verb.REPLACE, Verb.DELETE])
+                renamed = order.choice(ids) if verb is Verb.REPLACE and order.random() < 0.3 else None
+                body = b'{"v":%d}' % step
+                ttl = order.choice((None, 1, 2))
+                mutations.append(Mutation(verb, EPK, id, body, len(body), ttl=ttl, new_id=renamed))
+            is_atomic = len(mutations) > 1 and order.random() < 0.7
+            together.append(write(*mutations, default_ttl=-1, now=NOW + now)._replace(atomic=is_atomic))
+        for outcomes in await asyncio.gather(*map(segment.commit, together)):
+            ends.update(outcome.result for outcome in outcomes)
+        for id in ids:
+            assert segment.read_at_once(EPK, id) == in_file(segment, id)
+        state = await segment.state(0)
+        (counted,) = segment._open().writer.execute("SELECT count(*), sum(size_bytes) FROM item")
+        assert (state.items, state.size_bytes) == (counted[0], counted[1] or 0)
+    assert {Result.CREATED, Result.REPLACED, Result.DELETED, Result.MISSING, Result.ABANDONED} <= ends
+    await store.close()
+
+
 async def test_queries_that_find_rows_by_an_index_read_none_of_them_twice(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path, index_settings=INDEXES)
     segment = await indexed(store)

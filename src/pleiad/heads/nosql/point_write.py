@@ -154,19 +154,19 @@ class PointWrites:
             if headers.get(items.SESSION_TOKEN):
                 session_token.read(headers[items.SESSION_TOKEN].strip().decode("latin-1"))
             key, name = key_header.remembered(named), id.decode()
+            # What proves it proves paths as they stand only, so nothing in the id is encoded.
+            if not (
+                request.proof is self._authenticator.master_proof
+                or (
+                    self._authenticator.proves_item(verb, path, headers)
+                    if verb
+                    else self._authenticator.proves_master_key("POST", path, headers)
+                )
+            ):
+                return None
         except (PleiadError, UnicodeDecodeError):
             return None  # the long way says what is wrong
-        # What proves it proves paths as they stand only, so nothing in the id is encoded.
-        if not key or not (
-            request.proof is self._authenticator.master_proof
-            or (
-                self._authenticator.proves_item(verb, path, headers)
-                if verb
-                else self._authenticator.proves_master_key("POST", path, headers)
-            )
-        ):
-            return None
-        return Sought(operation, container, key, name)
+        return Sought(operation, container, key, name) if key else None
 
     async def _waited(self, asked: _Asked, begun: Begun) -> Response:
         """The answer to a write for which there is more to wait for than a commit, or which has failed."""

@@ -44,7 +44,7 @@ from pleiad.server.http.message import (
     SwitchedResponse,
     error_response,
 )
-from pleiad.server.http.request_reader import HEADER_LINES_MAX, refusal_of
+from pleiad.server.http.request_reader import HEADER_LINES_MAX, refusal_of, with_escaped_target
 from pleiad.server.http.switch import Switch
 from pleiad.server.memory import PRESSED_SECONDS
 
@@ -135,6 +135,8 @@ class HttpProtocol(Switch):
             if self._http2 is not None:
                 self._answer_http2(self._http2, data)
             return
+        if not data.isascii() and (self._is_line_open or not self._in_request):
+            data = with_escaped_target(data)
         self._feed_bytes = len(data)
         try:
             parser.feed_data(data)
@@ -155,7 +157,7 @@ class HttpProtocol(Switch):
             self._turn_due = True
             self._table.answer_later(self)
         if self._in_request:
-            self._read_in_part()
+            self._read_in_part(data)
 
     def _answer_http2(self, frames: http2.FirstRequest, data: bytes) -> None:
         """Refuse the first request of a client that speaks HTTP/2, and not the connection before it is there."""
@@ -165,8 +167,9 @@ class HttpProtocol(Switch):
             self._refuse_with(http2.farewell(stream))
             self._schedule_turn()
 
-    def _read_in_part(self) -> None:
+    def _read_in_part(self, data: bytes) -> None:
         """A slice ended inside a request: bound what is not body, ask the gate, and ask for a body held back."""
+        self._is_line_open = self._is_line_open and data.find(b"\r\n") < 0
         self._quiet_bytes += self._feed_bytes
         if self._quiet_bytes > self._limits.header_bytes + SLICE_BYTES:
             self._refuse(HEADERS_TOO_LARGE(limit=self._limits.header_bytes))

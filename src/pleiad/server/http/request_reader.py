@@ -8,6 +8,7 @@ Invariants
 
 from __future__ import annotations
 
+import re
 from collections import deque
 
 import httptools
@@ -26,6 +27,7 @@ HEADER_LINE_BYTES = 160
 _METHODS = {
     name.encode(): name for name in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE")
 }
+_BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
 _NO_HEADERS: dict[bytes, bytes] = {}
 _SAID_ONCE = {b"host": "host", b"transfer-encoding": "transfer encoding"}
 """What two servers in a row might read differently. The parser itself takes one length of a body only."""
@@ -41,6 +43,18 @@ def refusal_of(error: httptools.HttpParserError) -> PleiadError:
     return errors.BAD_REQUEST(reason=f"The request is not valid HTTP: {error}.")
 
 
+def with_escaped_target(data: bytes) -> bytes:
+    """A slice that begins in the first line of a request, with the letters beyond ASCII in that percent-encoded.
+
+    Some clients write names into paths as they are, in UTF-8, which the parser takes for no path at all.
+    """
+    end = data.find(b"\r\n")
+    line = data if end < 0 else data[:end]
+    if line.isascii():
+        return data
+    return _BEYOND_ASCII.sub(lambda found: b"%%%02X" % found[0][0], line) + data[len(line) :]
+
+
 class RequestReader(PacedWriter):
     """The reading half of a connection, above its writing half; others feed the parser and mind the time."""
 
@@ -53,6 +67,7 @@ class RequestReader(PacedWriter):
         "_in_request",
         "_is_head_whole",
         "_is_http_1_0",
+        "_is_line_open",
         "_keep_line",
         "_limits",
         "_parser",
@@ -83,6 +98,7 @@ class RequestReader(PacedWriter):
         self._keep_line = KEEP_LINE_NONE
         self._expects = False
         self._is_http_1_0 = False
+        self._is_line_open = False
         self._upgrading = False
         self._feed_bytes = 0
         self._quiet_bytes = 0
@@ -127,6 +143,7 @@ class RequestReader(PacedWriter):
     def on_message_begin(self) -> None:
         self._in_request = True
         self._begun_at = self._table.now
+        self._is_line_open = True
         self._is_head_whole = False
         self._target = b""
         self._headers = {}

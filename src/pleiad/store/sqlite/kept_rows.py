@@ -4,8 +4,8 @@ next read needs no statement, and the next query none but that of its index.
 Invariants
 - What is kept is what is committed: before a group of writes changes a row, it is forgotten, and not kept again until
   the group has ended. While a call has the writer connection to itself nothing is kept at all.
-- A row is kept only after its checksum was found right or after it was committed, as a read gives it; a file that is
-  closed keeps none.
+- A row is kept only after its checksum was found right or after it was committed, as a read gives it, and not where a
+  later write of that commit has removed it; a file that is closed keeps none.
 - All files of a store together keep about `KEPT_BYTES_MAX`; then rows that were read first are forgotten first, in the
   file that keeps most.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from pleiad.store.rows import APPLIED, Mutation, Outcome, Result, Row
+from pleiad.store.rows import Mutation, Outcome, Result, Row
 
 KEPT_BYTES_MAX = 32 * 1024 * 1024
 ROW_BYTES = 600
@@ -53,7 +53,16 @@ class KeptBytes:
 class KeptRows:
     """What one file keeps."""
 
-    __slots__ = ("_bytes", "_changing", "_is_off", "found", "is_changing", "numbered", "size_bytes")
+    __slots__ = (
+        "_bytes",
+        "_changing",
+        "_is_off",
+        "_removed",
+        "found",
+        "is_changing",
+        "numbered",
+        "size_bytes",
+    )
 
     def __init__(self, kept_bytes: KeptBytes) -> None:
         self._bytes = kept_bytes
@@ -65,6 +74,7 @@ class KeptRows:
         self.is_changing = False
         """Whether something is forgotten until `end`; an item that is new was never kept."""
         self._changing: set[_Key] = set()
+        self._removed: set[int] = set()
         self._is_off = False
 
     def keep(self, key: _Key, row: Row) -> None:
@@ -97,6 +107,10 @@ class KeptRows:
             self._forget(key)
         return row
 
+    def note_removed(self, number: int) -> None:
+        """A row that this group of writes may have left has been removed by it too: deleted, or expired meanwhile."""
+        self._removed.add(number)
+
     def begin_alone(self) -> None:
         """Any row may be changed from now on."""
         self._is_off = self.is_changing = True
@@ -111,8 +125,10 @@ class KeptRows:
         replaced = {} if self._is_off else _replaced(answers)
         self._is_off = self.is_changing = False
         self._changing.clear()
-        for key, row in replaced.items():
-            self.keep(key, row)
+        for number, row in replaced.items():
+            if row is not None and number not in self._removed:
+                self.keep((row.epk, row.id), row)
+        self._removed.clear()
 
     def clear(self) -> None:
         """Forgets all of them."""
@@ -134,16 +150,14 @@ class KeptRows:
         self._bytes.take(self, size_bytes)
 
 
-def _replaced(answers: Iterable[Sequence[Outcome]]) -> dict[_Key, Row]:
-    """The rows that a group of writes has left in the place of others, by what names them.
+def _replaced(answers: Iterable[Sequence[Outcome]]) -> dict[int, Row | None]:
+    """What a group of writes has left in the place of other rows, by their numbers; None where that is not to be kept.
 
     A text that is longer than the compact one has white space, which a read would not give.
     """
-    rows: dict[_Key, Row] = {}
+    rows: dict[int, Row | None] = {}
     for outcomes in answers:
-        for result, _, row, old, _ in outcomes:
-            if old is not None and result in APPLIED:
-                rows.pop((old.epk, old.id), None)
-            if result is Result.REPLACED and row is not None and len(row.body) == row.size_bytes:
-                rows[row.epk, row.id] = row
+        for result, _, row, _, _ in outcomes:
+            if result is Result.REPLACED and row is not None:
+                rows[row.number] = row if len(row.body) == row.size_bytes else None
     return rows

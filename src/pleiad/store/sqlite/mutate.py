@@ -298,6 +298,7 @@ class Applier:
     def _remove(self, counters: Counters, row: Row) -> None:
         self._execute(_DELETE, (row.number,))
         self._execute(_UNIQUE_DELETE, (row.number,))
+        self._kept.note_removed(row.number)
         counters.items -= 1
         counters.size_bytes -= row.size_bytes
         if self.watch is not None:

@@ -142,6 +142,32 @@ def test_operations_on_one_item_are_recorded_with_key_id_charge_and_size(
     assert found == sorted(found, key=lambda each: each.at)
 
 
+def test_operations_on_items_without_a_key_are_recorded(admin: Admin, server: RunningServer) -> None:
+    database = CosmosClient(server.endpoint, server.key).create_database_if_not_exists("keyless")
+    link = ("dbs", database.id, "colls", "things")
+    headers = {"x-ms-version": "2018-06-18"}
+    with Connection(server.endpoint, server.key) as connection:
+
+        def ask(method: str, path: tuple[str, ...], body: bytes | None = None) -> int:
+            of_one = len(path) % 2 == 0
+            kind = path[-2] if of_one else path[-1]
+            return connection.request(method, path, kind, path if of_one else path[:-1], headers, body).status
+
+        assert ask("POST", link[:3], b'{"id":"things"}') == 201
+        admin.switch_workload(database.id, "things", "values")
+        assert ask("POST", (*link, "docs"), b'{"id":"1"}') == 201
+        assert ask("PUT", (*link, "docs", "1"), b'{"id":"1","n":1}') == 200
+        assert ask("GET", (*link, "docs", "1")) == 200
+        assert ask("DELETE", (*link, "docs", "1")) == 204
+        # One that nobody has read or changed before.
+        assert ask("POST", (*link, "docs"), b'{"id":"2"}') == 201
+        assert ask("DELETE", (*link, "docs", "2")) == 204
+    found = _recorded(admin, database.get_container_client("things"))
+    kinds = [Operation.CREATE, Operation.REPLACE, Operation.READ, Operation.DELETE]
+    assert [each.operation for each in found] == [*kinds, Operation.CREATE, Operation.DELETE]
+    assert [(each.key, each.id) for each in found] == [*[(({},), "1")] * 4, *[(({},), "2")] * 2]
+
+
 def test_the_charge_in_the_record_is_the_one_the_client_was_told(
     admin: Admin, recorded: ContainerProxy
 ) -> None:
