@@ -16,7 +16,7 @@ size.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from itertools import compress, repeat
+from itertools import chain, compress, repeat
 from typing import Any
 
 import orjson
@@ -31,6 +31,7 @@ _NOT_PLAIN = frozenset({dict, list, bool})
 """Types of array elements that a plain set would not count as terms: containers, and booleans, which equal 0 and 1."""
 _NUMBERS = frozenset({int, float})
 _OBJECTS = {dict}
+_values_of, _members_of = dict.values, dict.items
 _FEW = 64
 """So few values are soon counted, whichever they are."""
 _PIECE = 16_384
@@ -123,11 +124,16 @@ def _count_elements(values: list[Any]) -> int:
     """The terms of values that stand at one path and are indexed whole; at least one."""
     kinds = set(map(type, values))
     if _NOT_PLAIN.isdisjoint(kinds):
-        return _count_plain(values, kinds)
+        return len(set(values)) if len(values) <= _FEW else _count_plain(values, kinds)
     if kinds != _OBJECTS or not all(values):
         return _count_group(values, _ALL)
     if len(values) == 1:
         return _count_all(values[0])
+    if sum(map(len, values)) <= _FEW and _NOT_PLAIN.isdisjoint(
+        map(type, chain.from_iterable(map(_values_of, values)))
+    ):
+        # Of objects of scalars a term is a name with a value.
+        return len(set(chain.from_iterable(map(_members_of, values))))
     members: dict[str, list[Any]] = {}
     for value in values:
         for name, child in value.items():
@@ -139,9 +145,7 @@ def _count_elements(values: list[Any]) -> int:
 
 
 def _count_plain(values: list[Any], kinds: set[type]) -> int:
-    """How many of these texts, numbers and nulls are different ones."""
-    if len(values) <= _FEW:
-        return len(set(values))
+    """How many of these texts, numbers and nulls, which are many, are different ones."""
     terms: set[Hashable] = set()
     are_numbers = not _NUMBERS.isdisjoint(kinds)
     for start in range(0, len(values), _PIECE):
