@@ -238,8 +238,10 @@ async def _unseen_writes(
 async def _write_unseen(
     container: Container, partition: Partition, epk: bytes, writes: Sequence[Write]
 ) -> BatchAnswer | None:
-    """Commits writes on which the store can decide by itself; None where it refused one, and nothing has changed: what is
-    told of that follows from a look."""
+    """Commits writes on which the store can decide by itself.
+
+    None where it refused one, and nothing has changed: what is told of that follows from a look.
+    """
     if container.map.find(epk) is not partition:
         return None
     mutations = [write.mutation for write in writes]

@@ -50,7 +50,7 @@ async def planned(
     wrong: dict[int, PleiadError],
     pace: Pace,
 ) -> Groups:
-    """What is to be written to each physical partition, with the key of each; what is wrong in itself goes to `wrong`."""
+    """What is to be written to each physical partition; what is wrong in itself goes to `wrong`, by its position."""
     groups: Groups = {}
     limits = container.limits
     worked_bytes = 0

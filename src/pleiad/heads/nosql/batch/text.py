@@ -31,16 +31,14 @@ _BODY_LAST = re.compile(
 """The start of an operation with a plain key; what follows is the body, where the operation has no fourth field."""
 _WHOLE_WRITES = {kind.value: kind for kind in (ItemVerb.CREATE, ItemVerb.UPSERT, ItemVerb.REPLACE)}
 _PLAIN_FIELDS = frozenset({"operationType", "partitionKey", "resourceBody", "id"})
-_WITH_ITEM = (
-    b'{"statusCode":%d,"subStatusCode":%d,"requestCharge":%.2f,"eTag":"\\"%b\\"","resourceBody":%b}'
-)
+_WITH_ITEM = b'{"statusCode":%d,"subStatusCode":%d,"requestCharge":%.2f,"eTag":"\\"%b\\"","resourceBody":%b}'
 """The result of an operation that shows its item; an etag is digits between quotes."""
 _STARTS = {kind: b'{"operationType":"%b","resourceBody":' % kind.value.encode() for kind in ItemVerb}
 
 
 _AT_ONCE_BYTES = 192 * 1024
-"""A text of no more bytes is read where it is if it is plain, in a millisecond, or three where somebody made it of empty
-arrays: a thread would take that long to be given its turn, and others to get it back."""
+"""A text of no more bytes is read where it is if it is plain, in a millisecond, or three where somebody made it of
+empty arrays: a thread would take that long to be given its turn, and others to get it back."""
 
 
 class _NotPlainError(Exception):
@@ -52,7 +50,9 @@ async def read(raw: bytes, key: Key | None, container: Container, limits: Limits
     if len(raw) <= _AT_ONCE_BYTES:
         entries = _entries(raw, limits)
         writes = _plain_writes(raw, entries, key, limits)
-        return writes or await beside(len(raw), _looked_into, raw, entries, key, container, limits)
+        if writes is not None:
+            return writes
+        return await beside(len(raw), _looked_into, raw, entries, key, container, limits)
     return await beside(len(raw), _read, raw, key, container, limits)
 
 
