@@ -129,7 +129,7 @@ def test_a_hostile_text_is_refused_quickly(limits: Limits, name: str) -> None:
     with pytest.raises(PleiadError) as raised:
         compile_query(HOSTILE[name], limits)
     assert status_of(raised.value) == 400
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 20  # what grows with the square of the text takes minutes
 
 
 def test_long_and_deep_texts_within_the_limits_run(run: Run) -> None:
