@@ -41,6 +41,9 @@ _AT_ONCE_BYTES = 192 * 1024
 empty arrays: a thread would take that long to be given its turn, and others to get it back."""
 
 
+_new = tuple.__new__
+
+
 class _NotPlainError(Exception):
     """A request has more to look at than plain writes have."""
 
@@ -123,7 +126,7 @@ def _plain_write(entry: Any, header_key: Key | None, limits: Limits) -> Entry:
     body = orjson.dumps(value)
     if not is_plain(body, limits):
         raise _NotPlainError
-    return Entry(ItemOperation(verb, id, body, NO_CONDITIONS, own_key, value), False)
+    return _new(Entry, (_new(ItemOperation, (verb, id, body, NO_CONDITIONS, own_key, value)), False))
 
 
 def _check_fields_once(entries: list[Any], texts: list[bytes]) -> None:
