@@ -46,17 +46,17 @@ from pleiad.engine.transaction import (
     charged_ru,
     plan_operation,
 )
+from pleiad.engine.whole_writes import Write, are_whole_writes, created, planned
 from pleiad.errors import PleiadError
 from pleiad.partition.governor import NORMAL, Lane
 from pleiad.partition.partition import Partition
 from pleiad.query.pace import Pace
-from pleiad.store.rows import Outcome
+from pleiad.store.rows import APPLIED, Outcome
 from pleiad.store.segments import SegmentDroppedError
 
 __all__ = ["Answer", "BatchAnswer", "ItemOperation", "ItemVerb", "charged_ru", "run_bulk", "run_transaction"]
 
 _ATTEMPTS = 100
-_WHOLE_WRITES = frozenset({ItemVerb.CREATE, ItemVerb.UPSERT, ItemVerb.REPLACE})
 
 
 class BatchAnswer(NamedTuple):
@@ -92,7 +92,7 @@ async def run_bulk(
     `partition` is the one the client sent them to; the keys alone decide where they go. Without `continue_on_error`
     they run one after the other, and those behind the first failure do not run. Each is admitted by itself.
     """
-    if continue_on_error and _WHOLE_WRITES.issuperset([each.kind for each in operations]):
+    if continue_on_error and are_whole_writes(operations):
         return _bulk_answer(container, partition, await write_together(container, operations, lane))
     with ExitStack() as paces:
         plans: list[Plan] = []
@@ -204,24 +204,86 @@ async def run_transaction(
     if seen and any(each.kind is ItemVerb.READ for each in operations):
         session.check(seen, partition, container.resource.number)
     with Pace.of_request(container.limits) as pace:
-        plans = []
-        for operation in operations:
-            plans.append(await plan_operation(container, key, operation, pace))
-            await pace.rest()
+        writes = await _unseen_writes(container, key, operations, pace)
+        plans = None if writes is not None else await _planned(container, key, operations, pace)
         with partition.turn(lane) as turn:
-            answer = await _transact(container, partition, epk, plans, multiplier)
+            answer = None if writes is None else await _write_unseen(container, partition, epk, writes)
+            if answer is None:
+                is_seen = plans is None
+                plans = plans or await _planned(container, key, operations, pace)
+                answer = await _transact(container, partition, epk, plans, multiplier, is_seen)
             turn.ru = answer.charge_ru
         return answer
 
 
+async def _unseen_writes(
+    container: Container, key: Key | None, operations: Sequence[ItemOperation], pace: Pace
+) -> list[Write] | None:
+    """The writes of a batch that only writes whole items, each of them once; None where there is more to tell of it."""
+    if not are_whole_writes(operations):
+        return None
+    wrong: dict[int, PleiadError] = {}
+    groups = await planned(container, operations, [key] * len(operations), wrong, pace)
+    if wrong or len(groups) != 1:
+        return None
+    (writes,) = groups.values()
+    ids = {write.item.id for write in writes}
+    named = len(writes)
+    for operation, write in zip(operations, writes, strict=True):
+        if operation.kind is ItemVerb.REPLACE and operation.id != write.item.id:
+            ids.add(operation.id)
+            named += 1
+    return writes if len(ids) == named else None
+
+
+async def _write_unseen(
+    container: Container, partition: Partition, epk: bytes, writes: Sequence[Write]
+) -> BatchAnswer | None:
+    """Commits writes on which the store can decide by itself.
+
+    None where it refused one, and nothing has changed: what is told of that follows from a look.
+    """
+    if container.map.find(epk) is not partition:
+        return None
+    mutations = [write.mutation for write in writes]
+    try:
+        outcomes = await container.commit(partition, mutations, int(time.time()), atomic=True)
+    except SegmentDroppedError:
+        return None
+    answers: list[Answer] = []
+    for (_, item, mutation), outcome in zip(writes, outcomes, strict=True):
+        if outcome.result not in APPLIED:
+            return None
+        answers.append(
+            created(partition, item, outcome)
+            or await items.written(container, partition, item, mutation, outcome)
+        )
+    return BatchAnswer(partition, answers)
+
+
+async def _planned(
+    container: Container, key: Key | None, operations: Sequence[ItemOperation], pace: Pace
+) -> list[Plan]:
+    plans = []
+    for operation in operations:
+        plans.append(await plan_operation(container, key, operation, pace))
+        await pace.rest()
+    return plans
+
+
 async def _transact(
-    container: Container, partition: Partition, epk: bytes, plans: Sequence[Plan], multiplier: int
+    container: Container,
+    partition: Partition,
+    epk: bytes,
+    plans: Sequence[Plan],
+    multiplier: int,
+    is_seen: bool = False,
 ) -> BatchAnswer:
     async with AsyncExitStack() as turns:
         # In one order for every batch, so that no two wait for each other.
         for id in sorted(_ids_changed_after_a_look([plan.operation for plan in plans])):
             await turns.enter_async_context(patch_turns.turn(container.resource.rid, epk, id))
-        is_seen = not _needs_no_look(plans)
+        is_seen = is_seen or not _needs_no_look(plans)
         for _ in range(_ATTEMPTS):
             partition = container.map.find(epk)
             attempt = Transaction(

@@ -11,33 +11,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from pleiad import charge, errors
+from pleiad import errors
 from pleiad.engine import items
-from pleiad.engine.beside import LARGE_BYTES, beside
 from pleiad.engine.container import Container
-from pleiad.engine.items import ItemAnswer, NewItem
-from pleiad.engine.transaction import VERBS, Answer, ItemOperation, ItemVerb, charged_ru
+from pleiad.engine.items import NewItem
+from pleiad.engine.transaction import Answer, ItemOperation, charged_ru
+from pleiad.engine.whole_writes import Write, created, planned
 from pleiad.errors import PleiadError
 from pleiad.partition.governor import Lane
 from pleiad.partition.partition import Partition
 from pleiad.query.pace import Pace
-from pleiad.store.rows import NO_PRECONDITION, Mutation, Outcome, Result
+from pleiad.store.rows import Mutation, Outcome, Result
 from pleiad.store.segments import SegmentDroppedError
-
-_new = tuple.__new__
-
-
-class _Write(NamedTuple):
-    """The write of one item, and its place in the request."""
-
-    position: int
-    item: NewItem
-    mutation: Mutation
-
-
-_Groups = dict[Partition, list[_Write]]
 
 
 async def write_together(
@@ -45,55 +31,18 @@ async def write_together(
 ) -> list[Answer]:
     """How creates, upserts and replaces of whole items ended, in the order of the request."""
     answers: dict[int, Answer] = {}
-    groups = await _planned(container, operations, answers)
+    wrong: dict[int, PleiadError] = {}
+    with Pace.of_request(container.limits) as pace:
+        groups = await planned(container, operations, [each.key for each in operations], wrong, pace)
+    answers.update(wrong)
     await asyncio.gather(
         *(_write(container, partition, group, lane, answers) for partition, group in groups.items())
     )
     return [answers[index] for index in range(len(operations))]
 
 
-async def _planned(
-    container: Container, operations: Sequence[ItemOperation], answers: dict[int, Answer]
-) -> _Groups:
-    """What is to be written to each physical partition; what is wrong in itself is answered."""
-    groups: _Groups = {}
-    limits = container.limits
-    worked_bytes = 0
-    with Pace.of_request(limits) as pace:
-        for index, operation in enumerate(operations):
-            body = operation.body
-            try:
-                if len(body) > LARGE_BYTES:
-                    item = await beside(len(body), items.measure, container, body, limits, operation.value)
-                else:
-                    item = items.measure(container, body, limits, operation.value)
-                    worked_bytes += len(body)
-                epk, partition = container.place_of_item(item.value, operation.key)
-            except PleiadError as error:
-                answers[index] = error
-            else:
-                write = _new(_Write, (index, item, _mutation(container, operation, item, epk)))
-                if partition in groups:
-                    groups[partition].append(write)
-                else:
-                    groups[partition] = [write]
-            if worked_bytes > LARGE_BYTES:
-                worked_bytes = 0
-                await pace.rest()
-    return groups
-
-
-def _mutation(container: Container, operation: ItemOperation, item: NewItem, epk: bytes) -> Mutation:
-    kind = operation.kind
-    if kind is ItemVerb.CREATE:
-        return items.mutation_of(container, VERBS[kind], item, epk, NO_PRECONDITION)
-    demanded = items.precondition(container, operation.conditions)
-    replaced = operation.id if kind is ItemVerb.REPLACE else None
-    return items.mutation_for(container, VERBS[kind], item, epk, demanded, replaced)
-
-
 async def _write(
-    container: Container, partition: Partition, group: list[_Write], lane: Lane, answers: dict[int, Answer]
+    container: Container, partition: Partition, group: list[Write], lane: Lane, answers: dict[int, Answer]
 ) -> None:
     """Answers the writes of one partition; each that the whole could not decide is tried alone."""
     group = _admitted(partition, group, lane, answers)
@@ -123,8 +72,8 @@ async def _write(
 
 
 def _admitted(
-    partition: Partition, group: list[_Write], lane: Lane, answers: dict[int, Answer]
-) -> list[_Write]:
+    partition: Partition, group: list[Write], lane: Lane, answers: dict[int, Answer]
+) -> list[Write]:
     """Those of a group that the partition lets in; the others are answered."""
     admitted = []
     for write in group:
@@ -142,17 +91,14 @@ def _admitted(
 async def _ends(
     container: Container,
     partition: Partition,
-    group: list[_Write],
+    group: list[Write],
     outcomes: Sequence[Outcome | PleiadError | None],
 ) -> list[Answer]:
     """The ends of writes that were committed together."""
     done: list[Answer] = []
     for (_, item, mutation), outcome in zip(group, outcomes, strict=True):
-        if outcome.__class__ is Outcome and outcome.result is Result.CREATED:
-            cost = charge.create(item.size_bytes, item.terms)
-            done.append(_new(ItemAnswer, (partition, cost, outcome.row, True, False, None)))
-        else:
-            done.append(await _end(container, partition, item, mutation, outcome))
+        answer = created(partition, item, outcome)
+        done.append(answer or await _end(container, partition, item, mutation, outcome))
     return done
 
 

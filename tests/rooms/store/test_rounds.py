@@ -225,6 +225,17 @@ def test_files_are_synced_together_only_while_that_is_the_cheaper_way() -> None:
     assert chosen.count(False) == 2, "now and then the dearer way is gone, to see whether it still is"
 
 
+def test_a_sync_that_waited_for_the_work_of_others_is_soon_forgotten() -> None:
+    costs = SyncCosts()
+    costs.note(4, True, 0.100)
+    costs.note(4, False, 0.004)
+    for _ in range(250):
+        is_together = costs.together_pays(4)
+        costs.note(4, is_together, 0.002 if is_together else 0.004)
+    chosen = [costs.together_pays(4) for _ in range(32)]
+    assert chosen.count(True) == 31
+
+
 class _Good(Member):
     """Commits nothing, and knows how often it was told of it."""
 

@@ -35,6 +35,8 @@ _DEARER_WAY_ROUNDS = 32
 _LOOP_TRIAL_COMMITS = 256
 """The same of a commit on the loop or in a thread, where the dearer way may take many times as long."""
 _NEWEST_SHARE = 1 / 8
+_TRIAL_SHARE = 1 / 2
+"""What a trial of the dearer way counts: what is known of it is old, and may have been the work of others."""
 LOOP_SECONDS_MAX = 0.002
 """How long the loop may wait for the disk: less than anybody notices who comes meanwhile."""
 
@@ -102,14 +104,17 @@ class SyncCosts:
 
     def note(self, files: int, is_together: bool, seconds: float) -> None:
         """Takes what a round took."""
+        alone, together = self._alone_seconds, self._together_seconds
+        is_trial = alone is not None and together is not None and (together >= files * alone) == is_together
+        share = _TRIAL_SHARE if is_trial else _NEWEST_SHARE
         if is_together:
-            self._together_seconds = _average(self._together_seconds, seconds)
+            self._together_seconds = _average(together, seconds, share)
         else:
-            self._alone_seconds = _average(self._alone_seconds, seconds / files)
+            self._alone_seconds = _average(alone, seconds / files, share)
 
 
-def _average(before: float | None, newest: float) -> float:
-    return newest if before is None else before + _NEWEST_SHARE * (newest - before)
+def _average(before: float | None, newest: float, share: float = _NEWEST_SHARE) -> float:
+    return newest if before is None else before + share * (newest - before)
 
 
 def _begun(member: Member, may_share: bool) -> Commit | None:

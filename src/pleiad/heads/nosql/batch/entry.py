@@ -21,6 +21,7 @@ from pleiad.heads.nosql.failures import code_of, message_of, substatus_of
 from pleiad.keys.value import same
 from pleiad.server.http.failures import status_of
 
+_new = tuple.__new__
 KINDS = {kind.value: kind for kind in ItemVerb}
 _WITH_BODY = frozenset({ItemVerb.CREATE, ItemVerb.UPSERT, ItemVerb.REPLACE, ItemVerb.PATCH})
 _WITH_ID = frozenset({ItemVerb.READ, ItemVerb.REPLACE, ItemVerb.PATCH, ItemVerb.DELETE})
@@ -116,12 +117,13 @@ def result_of(entry: Entry, answer: Answer, container: Container, all_minimal: b
         return Result(status_of(answer), substatus_of(answer), batch.charged_ru(answer), error=answer)
     kind = entry.operation.kind
     status = 304 if answer.not_modified else 201 if answer.created else _DONE[kind]
-    row = answer.row
+    row, charge_ru = answer.row, answer.charge.ru
     if row is None:
-        return Result(status, 0, answer.charge.ru)
-    is_bodiless = answer.not_modified or entry.wants_minimal or (all_minimal and kind is not ItemVerb.READ)
-    body = None if is_bodiless else container.render(row)
-    return Result(status, 0, answer.charge.ru, container.etag(row), body)
+        return _new(Result, (status, 0, charge_ru, None, None, None))
+    if answer.not_modified or entry.wants_minimal or (all_minimal and kind is not ItemVerb.READ):
+        return _new(Result, (status, 0, charge_ru, container.etag(row), None, None))
+    etag, body = container.shown(row)
+    return _new(Result, (status, 0, charge_ru, etag, body, None))
 
 
 def error_body(error: PleiadError) -> bytes:

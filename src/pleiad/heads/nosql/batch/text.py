@@ -31,7 +31,17 @@ _BODY_LAST = re.compile(
 """The start of an operation with a plain key; what follows is the body, where the operation has no fourth field."""
 _WHOLE_WRITES = {kind.value: kind for kind in (ItemVerb.CREATE, ItemVerb.UPSERT, ItemVerb.REPLACE)}
 _PLAIN_FIELDS = frozenset({"operationType", "partitionKey", "resourceBody", "id"})
+_WITH_ITEM = b'{"statusCode":%d,"subStatusCode":%d,"requestCharge":%.2f,"eTag":"\\"%b\\"","resourceBody":%b}'
+"""The result of an operation that shows its item; an etag is digits between quotes."""
 _STARTS = {kind: b'{"operationType":"%b","resourceBody":' % kind.value.encode() for kind in ItemVerb}
+
+
+_AT_ONCE_BYTES = 192 * 1024
+"""A text of no more bytes is read where it is if it is plain, in a millisecond, or three where somebody made it of
+empty arrays: a thread would take that long to be given its turn, and others to get it back."""
+
+
+_new = tuple.__new__
 
 
 class _NotPlainError(Exception):
@@ -40,16 +50,32 @@ class _NotPlainError(Exception):
 
 async def read(raw: bytes, key: Key | None, container: Container, limits: Limits) -> list[Entry]:
     """The operations of a request."""
+    if len(raw) <= _AT_ONCE_BYTES:
+        entries = _entries(raw, limits)
+        writes = _plain_writes(raw, entries, key, limits)
+        if writes is not None:
+            return writes
+        return await beside(len(raw), _looked_into, raw, entries, key, container, limits)
     return await beside(len(raw), _read, raw, key, container, limits)
 
 
-def _read(raw: bytes, key: Key | None, container: Container, limits: Limits) -> list[Entry]:
+def _entries(raw: bytes, limits: Limits) -> list[Any]:
     entries = load(raw)
     if not isinstance(entries, list):
         raise errors.BAD_REQUEST(reason="A batch must be a JSON array of operations.")
     check_count(len(entries), limits.batch_operations)
-    if (writes := _plain_writes(raw, entries, key, limits)) is not None:
-        return writes
+    return entries
+
+
+def _read(raw: bytes, key: Key | None, container: Container, limits: Limits) -> list[Entry]:
+    entries = _entries(raw, limits)
+    return _plain_writes(raw, entries, key, limits) or _looked_into(raw, entries, key, container, limits)
+
+
+def _looked_into(
+    raw: bytes, entries: list[Any], key: Key | None, container: Container, limits: Limits
+) -> list[Entry]:
+    """The operations of any request."""
     once = with_names_once(raw, count_members(entries, limits.item_depth + _DEPTH_AROUND_VALUE))
     if once is not raw:
         _check_fields_once(entries, scan.elements(raw))
@@ -100,7 +126,7 @@ def _plain_write(entry: Any, header_key: Key | None, limits: Limits) -> Entry:
     body = orjson.dumps(value)
     if not is_plain(body, limits):
         raise _NotPlainError
-    return Entry(ItemOperation(verb, id, body, NO_CONDITIONS, own_key, value), False)
+    return _new(Entry, (_new(ItemOperation, (verb, id, body, NO_CONDITIONS, own_key, value)), False))
 
 
 def _check_fields_once(entries: list[Any], texts: list[bytes]) -> None:
@@ -169,13 +195,10 @@ def _result(result: Result) -> bytes:
                 "message": result.error.message,
             }
         )
-    entry = b'{"statusCode":%d,"subStatusCode":%d,"requestCharge":%.2f' % (
-        result.status,
-        result.substatus,
-        result.charge_ru,
-    )
-    if result.etag is not None:
-        entry += b',"eTag":' + orjson.dumps(result.etag)
-    if result.body is not None:
-        entry += b',"resourceBody":' + result.body
+    status, substatus, charge_ru, etag, body, _ = result
+    if etag is not None and body is not None:
+        return _WITH_ITEM % (status, substatus, charge_ru, etag[1:-1].encode(), body)
+    entry = b'{"statusCode":%d,"subStatusCode":%d,"requestCharge":%.2f' % (status, substatus, charge_ru)
+    if etag is not None:
+        entry += b',"eTag":' + orjson.dumps(etag)
     return entry + b"}"
