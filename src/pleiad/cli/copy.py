@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
 from typing import IO, Any
@@ -26,6 +27,12 @@ def _place(context: click.Context, argument: click.Parameter, text: str | None) 
 
 def _paths(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> list[str]:
     return [path for text in given for path in re.split(",(?=/)", text)]
+
+
+def _share(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    if value is not None and math.isnan(value):  # which no range leaves out
+        raise click.BadParameter("it is no number from 0.01 to 1")
+    return value
 
 
 def _sets(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -65,7 +72,7 @@ def _policy(context: click.Context, option: click.Parameter, file: IO[str] | Non
 @click.option("--switch", is_flag=True,
               help="Follow the source, and at the end give the target its name; the source gets that of the target "
               "and is closed to writes.")  # fmt: skip
-@click.option("--share", type=click.FloatRange(0.01, 1), default=None,
+@click.option("--share", type=click.FloatRange(0.01, 1), default=None, callback=_share,
               help="How much of the throughput of both containers the copy may use, from 0.01 to 1; 0.1 without "
               "it.")  # fmt: skip
 @click.option("--throughput", "throughput_ru", metavar="RU", type=click.IntRange(min=1),

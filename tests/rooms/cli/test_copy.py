@@ -86,6 +86,12 @@ def test_an_online_copy_is_cancelled(server: RunningServer) -> None:
         (["db/a", "db/b", "--ttl", "soon"], 2, "neither a number of seconds"),
         (["db/a", "db/b", "--throughput", "400", "--shared"], 2, "give only one of"),
         (["db/a", "db/b", "--share", "2"], 2, "2"),
+        (["db/a", "db/b", "--share", "nan"], 2, "no number from 0.01 to 1"),
+        (
+            ["db/a", "db/b", "--set", "/k=CONCAT("],
+            1,
+            "'CONCAT(' for /k is no expression over the item c: Syntax",
+        ),
         (["db/a", "db/a"], 1, "are the same container"),
         (["db/a", "db/b", "--partition-key", "/x,/x"], 1, "its paths must all be different"),
         (["db/none", "db/b"], 1, "There is no container 'none'"),

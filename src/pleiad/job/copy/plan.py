@@ -14,6 +14,8 @@ from pleiad.engine.engine import Engine
 from pleiad.item.body import SYSTEM_PROPERTIES
 from pleiad.keys.definition import KeyDefinition, split_path
 from pleiad.limits import Limits
+from pleiad.query import compile_query
+from pleiad.query.errors import complaints_of
 
 SHARE_DEFAULT: Final = 0.1
 _SHARE_MIN: Final = 0.01
@@ -222,10 +224,22 @@ def _sets(given: object, limits: Limits) -> dict[str, str]:
             )
         if not isinstance(expression, str) or not expression.strip():
             raise _bad(f"'set' needs an expression for {path[:100]}, such as CONCAT(c.tenant, '-', c.month)")
+        _check_syntax(path, expression, limits)
         query = {"name": steps[0], "query": expression_query(expression)}
         check_computed_queries([query], (), limits)
         found[path] = expression
     return found
+
+
+def _check_syntax(path: str, expression: str, limits: Limits) -> None:
+    """Refuses what is no expression, in words of its own: what clients of the service are told is of another query."""
+    try:
+        compile_query(expression_query(expression), limits)
+    except errors.PleiadError as error:
+        said = complaints_of(error)[0].message.rstrip(".")
+        raise _bad(
+            f"'{expression[:200]}' for {path[:100]} is no expression over the item c: {said}"
+        ) from None
 
 
 def expression_query(expression: str) -> str:
