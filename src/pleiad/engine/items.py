@@ -373,7 +373,8 @@ def measure(container: Container, raw: bytes, limits: Limits, value: dict[str, A
     stored = raw if raw is written else raw.strip()
     if not value.keys().isdisjoint(bodies.SYSTEM_PROPERTIES):
         stored = bodies.stored_body(raw, value)
-        bodies.strip_system(value)
+        # A new one, since the value of the caller may be measured again.
+        value = {name: each for name, each in value.items() if name not in bodies.SYSTEM_PROPERTIES}
         written = bodies.dump(value)
     if stored != written or (written.find(b".0") >= 0 and WHOLE_FRACTION.search(written) is not None):
         shortest = in_shortest_form(stored, value, container.key)

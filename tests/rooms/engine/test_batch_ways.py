@@ -14,8 +14,9 @@ from pleiad.engine import batch, transaction
 from pleiad.engine.batch import ItemOperation, ItemVerb
 from pleiad.engine.container import Container
 from pleiad.engine.engine import Engine
-from pleiad.engine.items import Conditions
+from pleiad.engine.items import Conditions, ItemAnswer
 from pleiad.errors import PleiadError
+from pleiad.store.segments import SegmentDroppedError
 
 Opened = Callable[..., AbstractAsyncContextManager[Engine]]
 CREATE, UPSERT, REPLACE = ItemVerb.CREATE, ItemVerb.UPSERT, ItemVerb.REPLACE
@@ -88,6 +89,38 @@ async def test_both_ways_answer_alike(
         assert told(answer) == told(expected)
         assert answer.charge_ru == expected.charge_ru
         assert answer.partition.lsn == expected.partition.lsn
+
+
+def read_item(id: str, n: int) -> ItemOperation:
+    """The upsert of an item as a client has read it, in text that is plain."""
+    value = {"id": id, "pk": "p", "u": id, "_etag": "of before", "_ts": 5, "n": n}
+    return ItemOperation(UPSERT, "", orjson.dumps(value), Conditions(), ("p",), value)
+
+
+@pytest.mark.parametrize("why", ["an item twice", "a segment that is moved"])
+async def test_system_properties_are_taken_off_also_where_items_are_measured_again(
+    engine: Opened, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    async with engine() as opened:
+        await opened.create_database({"id": "d"}, None)
+        container = await new_container(opened, "c")
+        operations = [read_item("a", 1), read_item("a" if why == "an item twice" else "b", 2)]
+        if why != "an item twice":
+            commit, commits = container.commit, []
+
+            async def moved_once(*given: Any, **named: Any) -> Any:
+                commits.append(given)
+                if len(commits) == 1:
+                    raise SegmentDroppedError
+                return await commit(*given, **named)
+
+            monkeypatch.setattr(container, "commit", moved_once)
+        answer = await batch.run_transaction(container, ("p",), operations)
+        for each, operation in zip(answer.answers, operations, strict=True):
+            assert isinstance(each, ItemAnswer)
+            assert each.row is not None
+            own = {name: value for name, value in (operation.value or {}).items() if not name.startswith("_")}
+            assert each.row.body == orjson.dumps(own)
 
 
 async def test_a_batch_of_whole_items_makes_no_plan_of_its_steps(
