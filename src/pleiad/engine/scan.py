@@ -68,9 +68,13 @@ class _Ahead:
     def take(self, rows: Sequence[Row] | Glances, rows_max: int) -> None:
         """Adds what was read next of the range when as many rows as this were asked for."""
         self.rows.extend(rows)
-        self.is_done = len(rows) < rows_max
+        self.is_done = len(rows) < rows_max and not _is_cut(rows)
         if rows:
             self.after = rows[-1][_NUMBER_AT]
+
+
+def _is_cut(rows: Sequence[Row] | Glances) -> bool:
+    return isinstance(rows, Glances) and rows.is_cut
 
 
 def _in_groups(spans: Sequence[EpkRange], ranges_max: int) -> list[tuple[EpkRange, ...]]:
@@ -213,7 +217,8 @@ class Scan:
                 seen_bytes = size_bytes // len(rows)
                 self._container.row_bytes_seen = max(seen_bytes, self._container.row_bytes_seen * 3 // 4)
             self.rows[partition] += len(rows)
-            left = [_after(piece, numbers[-1]) for piece in self._last] if len(rows) == rows_max else []
+            has_more = len(rows) == rows_max or _is_cut(rows)
+            left = [_after(piece, numbers[-1]) for piece in self._last] if has_more else []
             self._kept = len(left)
             self._pieces[:0] = left
             if rows or is_by_partition:

@@ -20,7 +20,7 @@ _Texts = Sequence[str | None]
 class Glances:
     """Glances at some rows, in their order."""
 
-    __slots__ = ("_lines", "_size_bytes", "_texts", "numbers", "sizes")
+    __slots__ = ("_lines", "_size_bytes", "_texts", "is_cut", "numbers", "sizes")
 
     def __init__(
         self,
@@ -38,6 +38,8 @@ class Glances:
         self._texts = texts
         self._lines = lines
         self._size_bytes: int | None = None
+        self.is_cut = False
+        """Whether there may be more rows although these are fewer than were asked for: their texts were many bytes."""
 
     @classmethod
     def of(cls, glances: Sequence[Glance], names_count: int) -> Glances:
@@ -52,11 +54,13 @@ class Glances:
         """Of the rows of several, one after the other."""
         if len(parts) == 1:
             return parts[0]
-        return cls(
+        whole = cls(
             [number for part in parts for number in part.numbers],
             [size_bytes for part in parts for size_bytes in part.sizes],
             [[text for part in parts for text in part.texts[at]] for at in range(names_count)],
         )
+        whole.is_cut = any(part.is_cut for part in parts)
+        return whole
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -74,6 +78,13 @@ class Glances:
         if self._size_bytes is None:
             self._size_bytes = sum(self.sizes)
         return self._size_bytes
+
+    @property
+    def chars(self) -> int:
+        """How long the texts are together."""
+        if self._texts is None:
+            return sum(map(len, self._lines))
+        return sum(len(text) for column in self._texts for text in column if text is not None)
 
     @property
     def texts(self) -> Sequence[_Texts]:

@@ -209,6 +209,9 @@ class Segment(Protocol):
     ) -> Awaitable[Glances]:
         """Of the rows that `select` gives, their sizes and some of their properties: at most NAMES_MAX, or none.
 
+        Fewer than `limit` rows mean that there are no more, unless they are cut (`Glances.is_cut`): a store need not
+        hold the texts of many rows at once that turn out to be long. It gives one row at least.
+
         Without their checksums, which are those of whole rows: the values that are in indexes have none either.
         """
 

@@ -11,6 +11,7 @@ from pleiad.engine import items
 from pleiad.engine.items import NO_CONDITIONS
 from pleiad.engine.query import job
 from pleiad.query import Query, QueryContext
+from pleiad.store.sqlite import glancing
 
 pytestmark = pytest.mark.every_store
 
@@ -143,6 +144,19 @@ async def test_looking_at_some_properties_is_looking_at_whole_items(
                 whole = await w.query(text, page_items=lambda: page_items)
             assert [page.results for page in found.pages] == [page.results for page in whole.pages], text
             assert [page.charge_ru for page in found.pages] == [page.charge_ru for page in whole.pages], text
+
+
+async def test_glances_that_are_cut_are_gone_on_with(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with world(partitions=2) as w:
+        await fill(w, 110)
+        by_keys = "SELECT c.n FROM c WHERE c.pk IN ('p1', 'p2', 'p3', 'p5') AND CONTAINS(c.g, 'a')"
+        for text in (*QUERIES, by_keys):
+            whole = await w.query(text)
+            with monkeypatch.context() as patched:
+                patched.setattr(glancing, "_CHARS_MAX", 300)
+                cut = await w.query(text)
+            assert [page.results for page in cut.pages] == [page.results for page in whole.pages], text
+            assert [page.charge_ru for page in cut.pages] == [page.charge_ru for page in whole.pages], text
 
 
 async def test_a_whole_item_and_a_system_property_are_no_few_properties(world: Any) -> None:

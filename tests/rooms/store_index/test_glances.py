@@ -14,6 +14,7 @@ from pleiad.keys.range import WHOLE
 from pleiad.store.glances import Glances
 from pleiad.store.rows import Mutation, PartitionWrite, Verb
 from pleiad.store.selection import Selection
+from pleiad.store.sqlite import glancing
 from pleiad.store.sqlite.segment import SqliteSegment
 from pleiad.store.sqlite.store import SqliteStore
 
@@ -65,6 +66,31 @@ async def test_texts_that_are_too_long_for_one_come_row_by_row(tmp_path: Path) -
     assert file is not None
     file.reader.limit(apsw.SQLITE_LIMIT_LENGTH, 100)
     assert list(await segment.glance(Selection(WHOLE), ("t", "n"), 0, 100)) == EXPECTED
+    await store.close()
+
+
+@pytest.mark.parametrize("count", [1, 3, 40])
+async def test_no_more_texts_are_held_than_have_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    store = SqliteStore(tmp_path)
+    segment = store.segment("s")
+    chars = [10] * 30 + [700] * count + [10] * 30
+    for number, long in enumerate(chars):
+        body = text({"t": "x" * long}).encode()
+        mutation = Mutation(Verb.UPSERT, bytes([number]) * 16, f"i{number}", body, len(body))
+        await segment.commit(PartitionWrite(0, 1, 1_000, (mutation,)))
+    monkeypatch.setattr(glancing, "_CHARS_MAX", 2_000)
+    found: list[Any] = []
+    parts: list[Glances] = []
+    while not parts or parts[-1].is_cut:
+        after = found[-1][0] if found else 0
+        parts.append(await segment.glance(Selection(WHOLE), ("t",), after, 2_000))
+        assert parts[-1].chars <= 2_000 + 702
+        found += parts[-1]
+    assert [len(glance[2]) - 2 for glance in found] == chars
+    assert [glance[0] for glance in found] == list(range(1, len(chars) + 1))
+    assert (len(parts) > 1) is (sum(chars) > 2_000)
     await store.close()
 
 

@@ -20,7 +20,7 @@ from pleiad.store.rows import ItemKey, LogicalPartition, PartitionState, Row, Ve
 from pleiad.store.segments import WAIT, Segment, SegmentDroppedError, Waiting
 from pleiad.store.selection import IndexedPath, OrderPosition, PathOrder, Selection
 from pleiad.store.sqlite import changes as changing
-from pleiad.store.sqlite import exchange, logical, relocate, schema, statements
+from pleiad.store.sqlite import exchange, glancing, logical, relocate, schema, statements
 from pleiad.store.sqlite import order as ordering
 from pleiad.store.sqlite import select as selecting
 from pleiad.store.sqlite.failure import READ_FAILURES
@@ -202,7 +202,7 @@ class SqliteSegment(SegmentFile):
 
     @guarded
     async def glance(self, selection: Selection, names: Sequence[str], after: int, limit: int) -> Glances:
-        return await selecting.glance(self._reading, selection, names, after, limit)
+        return await glancing.glance(self._reading, selection, names, after, limit)
 
     @guarded
     async def ordered(

@@ -21,16 +21,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import apsw
-import orjson
 
 from pleiad.item.ttl import is_expired
 from pleiad.keys.range import WHOLE, EpkRange
-from pleiad.store.glances import Glances
 from pleiad.store.path_index import State
 from pleiad.store.predicate import ROW_COLUMNS, merged_selection
 from pleiad.store.rows import Row
 from pleiad.store.selection import IndexedPath, Predicate, Selection
-from pleiad.store.sqlite.json_sql import json_path
 from pleiad.store.sqlite.path_index import SqliteIndex
 from pleiad.store.sqlite.predicate_sql import (
     Entries,
@@ -50,7 +47,6 @@ _PIECE_NUMBERS = 1_000
 _PIECE_NUMBERS_MAX = 20_000
 _PIECE_SECONDS = 0.003
 """How long others wait for a piece of a scan, about."""
-_PIECE_GLANCES = 2_000
 PIECE_ENTRIES = 500
 SHORT_ROWS_MAX = 1_000
 ROWS_KEPT_MAX = 200
@@ -86,55 +82,13 @@ async def select(read: Read, selection: Selection, after: int, limit: int) -> li
     rows = _rows_of_one_value(read, selection, after, limit)
     if rows is not None:
         return rows
-    walk = _Walk(read, merged_selection(selection), after)
+    walk = Walk(read, merged_selection(selection), after)
     rows = []
     while limit > len(rows) and (piece := walk.next_piece()) is not None:
         rows += map(checked_row, piece.rows(Sql(ROW), limit - len(rows)))
         if len(rows) < limit:
             await walk.rest()
     return rows
-
-
-async def glance(read: Read, selection: Selection, names: Sequence[str], after: int, limit: int) -> Glances:
-    """Numbers, sizes and some properties of the rows of a selection."""
-    walk = _Walk(read, merged_selection(selection), after)
-    walk.numbers = _PIECE_GLANCES
-    parts: list[Glances] = []
-    left = limit
-    while left and (piece := walk.next_piece()) is not None:
-        part = _glanced(piece, names, left)
-        if len(part):
-            parts.append(part)
-            left -= len(part)
-        if left:
-            await walk.rest()
-    return Glances.joined(parts, len(names))
-
-
-def _glanced(piece: _Piece, names: Sequence[str], limit: int) -> Glances:
-    """Glances at the rows of a piece, in one row of all of them: rows that are handed over one by one take longer."""
-    paths = tuple(json_path((name,)) for name in names)
-    columns = Sql("number, size_bytes" + _texts("body -> ? AS text_{}", names), paths)
-    among = f"SELECT {columns.text} FROM item NOT INDEXED WHERE {piece.where.text} ORDER BY number LIMIT ?"
-    grouped = "json_group_array(number), json_group_array(size_bytes)"
-    joined = _texts("group_concat(ifnull(text_{}, ''), char(10))", names)
-    try:
-        found: Any = piece.connection.execute(
-            f"SELECT {grouped}{joined} FROM ({among})", (*paths, *piece.where.params, limit)
-        ).fetchone()
-    except apsw.TooBigError:
-        return Glances.of(list(piece.rows(columns, limit)), len(names))
-    numbers, sizes, *lines = found
-    numbers = orjson.loads(numbers)
-    if not numbers:
-        return Glances.of((), len(names))
-    if all(text.count("\n") == len(numbers) - 1 for text in lines):
-        return Glances(numbers, orjson.loads(sizes), lines=lines)
-    return Glances.of(list(piece.rows(columns, limit)), len(names))  # no JSON text: the row is damaged
-
-
-def _texts(column: str, names: Sequence[str]) -> str:
-    return "".join(f", {column.format(at)}" for at in range(len(names)))
 
 
 def select_at_once(read: Read, selection: Selection, limit: int) -> list[Row] | None:
@@ -313,7 +267,7 @@ def _may_expire(connection: apsw.Connection, now: int, default_ttl: int) -> bool
 # -- pieces ------------------------------------------------------------------------------------
 
 
-class _Piece(NamedTuple):
+class Piece(NamedTuple):
     """Some rows to look at: a connection with a snapshot, and the condition that they satisfy."""
 
     connection: apsw.Connection
@@ -327,7 +281,7 @@ class _Piece(NamedTuple):
         )
 
 
-class _Walk:
+class Walk:
     """The pieces of a selection behind a document number, one after the other.
 
     A scan takes as many numbers at a time as others can wait for, whatever the size of the items.
@@ -342,7 +296,7 @@ class _Walk:
         self.numbers = _PIECE_NUMBERS
         self._began_at = 0.0
 
-    def next_piece(self) -> _Piece | None:
+    def next_piece(self) -> Piece | None:
         """The next piece, to be read before `rest`; None when there is none."""
         reading = self._read() if self._after is not None else None
         if reading is None or self._after is None:
@@ -356,7 +310,7 @@ class _Walk:
         if where is None:
             return None
         tests = (*row_conditions(reading.connection, self._selection), *self._tests)
-        return _Piece(reading.connection, all_of(where, *tests))
+        return Piece(reading.connection, all_of(where, *tests))
 
     async def rest(self) -> None:
         """Lets others have their turn, unless the walk is over."""
@@ -396,7 +350,7 @@ class _Walk:
 async def _count_rows(read: Read, selection: Selection, count_only: bool) -> tuple[int, int]:
     rows = size_bytes = 0
     columns = "count(*), 0" if count_only else "count(*), coalesce(sum(size_bytes), 0)"
-    walk = _Walk(read, selection)
+    walk = Walk(read, selection)
     while (piece := walk.next_piece()) is not None:
         found: Any = piece.connection.execute(
             f"SELECT {columns} FROM item NOT INDEXED WHERE {piece.where.text}", piece.where.params
