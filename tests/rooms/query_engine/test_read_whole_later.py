@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from pleiad.limits import Limits
 from pleiad.partition.partition import Partition
 from pleiad.store.rows import Row
+from tests.stores import PATIENT
 
 pytestmark = pytest.mark.every_store
 
@@ -55,6 +57,23 @@ async def test_an_item_that_is_changed_or_deleted_meanwhile_passes_the_filter_as
         assert asked, "items were not read whole after they were sifted"
         assert [each["id"] for each in found] == [f"i{n}" for n in range(1, COUNT, 2) if n not in (5, 7)]
         assert [each["id"] for each in found if "new" in each] == ["i3"]
+
+
+async def test_no_more_items_are_read_whole_than_have_room_on_the_page(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing() -> None:
+        pass
+
+    async with world(limits=replace(PATIENT, response_bytes=4_000)) as w:
+        for number in range(COUNT):
+            await w.put(item(number, pad="p" * 1_000))
+        asked = before_reading(monkeypatch, nothing)
+        answer = await w.query(FILTERED)
+        assert [each["id"] for each in answer.results] == [f"i{n}" for n in range(1, COUNT, 2)]
+        assert {len(page.results) for page in answer.pages[:-1]} == {4}
+        # The first are asked for twice, by the test.
+        assert len(asked) <= 4 + COUNT // 2
 
 
 async def test_an_item_that_is_changed_meanwhile_stands_in_its_new_place_on_one_page_or_another(

@@ -110,6 +110,17 @@ class StreamPage:
         most = self._job.request.items_max - len(self.results)
         return most if self.left is None else min(most, self.left)
 
+    def count_with_room(self, sizes: Sequence[int]) -> int:
+        """How many of the next results to read: what the page has no room for is not read for it."""
+        most, room_bytes = self.results_most, self._room_bytes
+        count = 0
+        for size_bytes in sizes[:most]:
+            if room_bytes <= 0:
+                break
+            room_bytes -= size_bytes
+            count += 1
+        return count
+
     def give(self, text: bytes) -> None:
         """Adds a result."""
         self.results.append(text)
@@ -373,7 +384,7 @@ async def _take_sifted(
     skipped = min(stream.skip, len(passing))
     stream.skip -= skipped
     passing = passing[skipped:]
-    wanted = passing[: stream.results_most]
+    wanted = passing[: stream.count_with_room([looked.sizes[place] for place in passing])]
     rows = {row.number: row for row in await partition.find_many([looked.numbers[place] for place in wanted])}
     taken = await job.pace.run(
         _take_read, job, stream, [(place, looked.numbers[place]) for place in wanted], rows
