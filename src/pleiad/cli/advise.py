@@ -122,7 +122,7 @@ def _source(context: click.Context, argument: click.Parameter, text: str) -> str
               show_default="ru-hour=0.008,gb-month=0.25,currency=USD",
               help="What 100 RU/s cost for an hour, and a GB for a month.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON, with all numbers.")
-@click.option("--html", "html_file", metavar="FILE", type=click.Path(path_type=Path),
+@click.option("--html", "html_file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False, writable=True),
               help="Also write the report as a page that needs nothing else.")  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Tell no progress.")
 def advise(
@@ -157,6 +157,8 @@ def advise(
     """
     if queries_file is not None and workload_file is not None:
         raise click.UsageError("give only one of --queries and --workload")
+    if html_file is not None and not html_file.parent.is_dir():
+        raise click.BadParameter(f"there is no directory {html_file.parent}", param_hint="--html")
     from pleiad.advise.advice import AdviceOptions, NothingToAdviseError
     from pleiad.advise.queries import QueriesError
     from pleiad.client.admin import RequestRefusedError
@@ -274,7 +276,12 @@ def _entries(asking: _Asking, found: FoundContainer) -> Iterator[Entry]:
 
     number = 0
     pages = read_items(
-        lambda: Connection(asking.endpoint, asking.key), found, _CONNECTIONS, True, ExportCounts()
+        lambda: Connection(asking.endpoint, asking.key),
+        found,
+        _CONNECTIONS,
+        has_system=True,
+        counts=ExportCounts(),
+        is_recorded=False,
     )
     for page in pages:
         for item in page:
@@ -360,14 +367,16 @@ def _show(report: Report, as_json: bool, html_file: Path | None) -> None:
     from pleiad.advise.report import to_json
     from pleiad.cli.view.advice import text_of
 
-    if html_file is not None:
-        try:
-            html_file.write_text(page_of(report), encoding="utf-8")
-        except OSError as error:
-            raise click.ClickException(f"{html_file} cannot be written: {error.strerror}") from None
+    # The report first: what took minutes is not lost when the page has no place.
     if as_json:
         click.echo(to_json(report).decode(), nl=False)
     else:
         click.echo(text_of(report))
-        if html_file is not None:
-            click.echo(f"\nThe report as a page: {html_file}")
+    if html_file is None:
+        return
+    try:
+        html_file.write_text(page_of(report), encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"{html_file} cannot be written: {error.strerror}") from None
+    if not as_json:
+        click.echo(f"\nThe report as a page: {html_file}")

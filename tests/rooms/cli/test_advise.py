@@ -181,6 +181,19 @@ def test_the_page_needs_nothing_else_and_no_value_becomes_markup(tmp_path: Path)
         assert heading in text
 
 
+def test_a_page_that_cannot_be_written_costs_nobody_the_report(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, *words: Any, **options: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    result = run(str(file), "--html", str(tmp_path / "advice.html"))
+    assert result.exit_code == 1
+    assert "best fit" in result.stdout
+    assert "advice.html cannot be written: No space left on device" in result.stderr
+
+
 def test_a_terminal_is_not_steered_by_values(tmp_path: Path) -> None:
     file = tmp_path / "items.jsonl"
     file.write_text(
@@ -253,6 +266,8 @@ def test_a_file_without_items_says_so(tmp_path: Path, text: str, said: str) -> N
         (["FILE", "--throughput", "0"], 2, "--throughput"),
         (["FILE", "--throughput", "nan"], 2, "--throughput"),
         (["FILE", "--throughput", "inf"], 2, "--throughput"),
+        (["FILE", "--html", "nowhere/advice.html"], 2, "there is no directory nowhere"),
+        (["FILE", "--html", "."], 2, "--html"),
     ],
 )
 def test_what_is_wrong_is_said(file: Path, words: list[str], code: int, said: str) -> None:
@@ -342,6 +357,23 @@ def test_a_container_is_advised_on_with_its_own_requests(server: RunningServer) 
     assert current["key"] == "/tenantId"
     by_user = next(each for each in found["candidates"] if each["key"] == "/userId")
     assert by_user["measures"]["routed"]["requests"]["single"] >= 0.4
+
+
+def test_what_is_read_for_an_advice_is_no_part_of_the_workload(server: RunningServer) -> None:
+    where = ("--endpoint", server.endpoint, "--key", server.key)
+    container = (
+        CosmosClient(server.endpoint, server.key)
+        .get_database_client("shop")
+        .create_container("advised", PartitionKey("/tenantId"))
+    )
+    for item in ITEMS[:120]:
+        container.create_item(item)
+    CliRunner().invoke(cli, ["workload", "on", "shop/advised", *where])
+    container.read_item(ITEMS[0]["id"], ITEMS[0]["tenantId"])
+    first = report("shop/advised", *where)
+    assert first["workload"]["operations"] == {"read": 1}
+    assert "and 1 request in 1 second." in first["detail"]
+    assert report("shop/advised", *where)["workload"]["operations"] == {"read": 1}
 
 
 def test_a_container_that_is_not_there_is_told(server: RunningServer) -> None:
