@@ -219,6 +219,23 @@ def test_broken_lines_are_told_and_the_rest_counts(tmp_path: Path) -> None:
     assert "Passed over 2 entries" in run(str(file), "--candidates", "/tenantId").output
 
 
+def test_a_file_with_semicolons_asks_for_its_delimiter_and_one_without_a_name_for_its_form(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "items.csv"
+    file.write_text("id;tenant\n" + "".join(f"{n};t{n % 9}\n" for n in range(200)))
+    guessed = run(str(file))
+    assert guessed.exit_code == 1
+    assert "line 1: there is one column, 'id;tenant': give --delimiter ';'" in guessed.output
+    found = report(str(file), "--delimiter", ";", "--candidates", "/tenant")
+    assert found["candidates"][0]["measures"]["distinct"] == 9
+    one_column = report(str(file), "--delimiter", ",")["candidates"]
+    assert '/"id;tenant"' in [each["key"] for each in one_column]
+    nameless = file.rename(tmp_path / "items")
+    assert "give --format with" in run(str(nameless)).output
+    assert report(str(nameless), "--format", "csv", "--delimiter", ";")["items"] == 200
+
+
 def test_a_gigantic_item_is_told_and_passed_over(tmp_path: Path) -> None:
     file = tmp_path / "items.jsonl"
     lines = [json.dumps(item) for item in ITEMS[:100]]
