@@ -103,6 +103,15 @@ def test_json_has_every_measure_and_every_number_of_partitions(file: Path) -> No
     assert found["partitionKey"] == {"paths": ["/tenantId"], "kind": "Hash", "version": 2}
 
 
+def test_long_values_of_a_hierarchical_key_are_told_apart(tmp_path: Path) -> None:
+    file = tmp_path / "items.jsonl"
+    group = "Vegetables and Vegetable Products"
+    file.write_text("".join(json.dumps({"id": f"{n:05}", "group": group}) + "\n" for n in range(200)))
+    shown = run(str(file), "--candidates", "/group,/id").stdout
+    values = re.findall(r"^  (Vegetables\S*\s?\S*…\S* / \d{5}) ", shown, re.MULTILINE)
+    assert len(values) == len(set(values)) == 10
+
+
 def test_queries_decide_which_key_is_best(file: Path, tmp_path: Path) -> None:
     queries = tmp_path / "queries.txt"
     queries.write_text("# the shop\n40 SELECT * FROM c WHERE c.userId = @user\n5 create\n", encoding="utf-8")

@@ -76,6 +76,17 @@ def _fitted(text: str) -> str:
     return text
 
 
+def _cut_inside(text: str, width: int) -> str:
+    """A value in exactly so many columns; what is left out is in the middle, since values differ at their end."""
+    text = shown(text)
+    if width_of(text) > width:
+        kept, end = text[: len(text) // 2], text[len(text) // 2 :]
+        while width_of(kept) + 1 + width_of(end) > width:
+            kept, end = (kept[:-1], end) if width_of(kept) >= width_of(end) else (kept, end[1:])
+        text = f"{kept}…{end}"
+    return text + " " * (width - width_of(text))
+
+
 def _cut(text: str, width: int) -> str:
     """A text in exactly so many columns."""
     text = shown(text)
@@ -129,7 +140,7 @@ def _top_values(candidate: Candidate, report: Report) -> list[str]:
         full = "" if value.days_to_full is None else lifetime(value.days_to_full)
         lines.append(
             _fitted(
-                f"  {_cut(value.label, _LABEL_WIDTH)} {_bar(value.ru_share, 10)} {_short(value.ru_share):>7}"
+                f"  {_cut_inside(value.label, _LABEL_WIDTH)} {_bar(value.ru_share, 10)} {_short(value.ru_share):>7}"
                 f" {_short(value.bytes_share):>7} {size_text(value.bytes):>9} {full.replace('more than 100', '> 100')}"
             )
         )
