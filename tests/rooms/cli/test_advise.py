@@ -112,6 +112,22 @@ def test_long_values_of_a_hierarchical_key_are_told_apart(tmp_path: Path) -> Non
     assert len(values) == len(set(values)) == 10
 
 
+def test_every_reason_against_a_key_is_told_in_whole(tmp_path: Path) -> None:
+    file = tmp_path / "items.jsonl"
+    items = [{"id": str(n), "key": f"k{n}", "long": "x" * 3000 + str(n // 2)} for n in range(200)]
+    items += [
+        {"id": str(n), "key": f"more{n}", "long": "x" * 3000 + str(n // 2), "rare": str(n)} for n in range(20)
+    ]
+    file.write_text("".join(json.dumps(item) + "\n" for item in items))
+    shown = " ".join(run(str(file), "--candidates", "/key /long /rare").stdout.split())
+    for reason in (
+        "Its longest value has 3,002 bytes, and a key has at most 2,048.",
+        "20 items would have the id of another one in the same logical partition.",
+        "It is missing in 91 % of the items, which would all be in one logical partition.",
+    ):
+        assert reason in shown
+
+
 def test_queries_decide_which_key_is_best(file: Path, tmp_path: Path) -> None:
     queries = tmp_path / "queries.txt"
     queries.write_text("# the shop\n40 SELECT * FROM c WHERE c.userId = @user\n5 create\n", encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from pleiad.advise.report import Candidate, Level, Report, Verdict
 from pleiad.advise.words import lifetime, percent, times
@@ -22,6 +23,7 @@ def text_of(report: Report) -> str:
     parts = [_wrapped(report.verdict), _wrapped(report.detail), *[_wrapped(note) for note in report.notes]]
     parts += [_problems(report), _table(report)]
     shown_keys = [each for each in (report.best, report.counterexample) if each is not None]
+    parts.append(_disqualified([each for each in report.candidates if each not in shown_keys]))
     parts += [_one(each, report) for each in shown_keys]
     return "\n\n".join(part for part in parts if part)
 
@@ -49,6 +51,16 @@ def _problems(report: Report) -> str:
 def _table(report: Report) -> str:
     head = f"   {'KEY':<{_KEY_WIDTH}} {'USABLE':<{_BAR_WIDTH + 6}} REFUSED  HOTTEST NEEDED RU/S   COST"
     return "\n".join([head, *[_row(each) for each in report.candidates]])
+
+
+def _disqualified(candidates: Sequence[Candidate]) -> str:
+    """All reasons against the keys that cannot be taken: a row of the table has room for the start of one."""
+    lines = [
+        _wrapped(f"{each.key}: {' '.join(each.disqualified)}", "  x ", "    ")
+        for each in candidates
+        if each.disqualified
+    ]
+    return "\n".join(["Cannot be taken:", *lines]) if lines else ""
 
 
 def _row(candidate: Candidate) -> str:
