@@ -259,7 +259,7 @@ def _verdict(report: Report) -> str:
     start = f"With {best.key} as key, the same requests need {rate(best.needed_ru)}"
     if other is None or other.disqualified or other.needed_ru <= best.needed_ru:
         return f"{start}, and {after} at {rate(report.throughput_ru)}."
-    than = "" if other.is_current else f" that {other.key} needs"
+    than = " of now" if other.is_current else f" that {other.key} needs"
     return (
         f"{start} instead of the {other.needed_ru:,.0f}{than}, and {after} at {rate(report.throughput_ru)}."
     )
@@ -292,9 +292,10 @@ def _workload(demands: Demands) -> Workload:
     if demands.basis is Basis.UNIFORM:
         text = "with no requests known"
     else:
-        span = f"{demands.seconds:,.0f} seconds"
+        span = counted(round(demands.seconds), "second")
+        noun = "request" if demands.count == demands.requests == 1 else "requests"
         tried = "" if demands.count >= demands.requests else f" of {about(demands.requests)}"
-        text = f"and {about(demands.count)}{tried} requests in {span}"
+        text = f"and {about(demands.count)}{tried} {noun} in {span}"
     return Workload(
         basis=demands.basis.value,
         requests=demands.requests,

@@ -65,7 +65,7 @@ def check_computed_queries(given: list[dict[str, Any]], spatial_paths: Iterable[
             raise plain_error(
                 f"Required VALUE expression missing from computed property query '{text}' at index ({index})."
             )
-        for problem in _problems(query):
+        for problem in problems_of(query, "a computed property"):
             raise _malformed(index, text, problem)
 
 
@@ -88,7 +88,7 @@ def _details(error: PleiadError) -> str:
     return orjson.dumps(document).decode()
 
 
-def _problems(query: Query) -> Iterator[str]:
+def problems_of(query: Query, place: str) -> Iterator[str]:
     """What a query has that is more than a value of one item: documented as not allowed, in words of ours."""
     syntax = query.syntax
     if len(syntax.sources) != 1 or not isinstance(syntax.sources[0].collection, ast.Identifier):
@@ -103,19 +103,17 @@ def _problems(query: Query) -> Iterator[str]:
         "DISTINCT": syntax.distinct,
         "OFFSET LIMIT": syntax.offset,
     }
-    yield from (
-        f"'{word}' is not supported in a computed property." for word, part in clauses.items() if part
-    )
+    yield from (f"'{word}' is not supported in {place}." for word, part in clauses.items() if part)
     if query.parameters:
-        yield "Parameters are not supported in a computed property."
+        yield f"Parameters are not supported in {place}."
     waiting: list[Any] = [syntax.selection]
     while waiting:
         node = waiting.pop()
         waiting.extend(ast.children(node))
         if isinstance(node, ast.Subquery) and node.kind is not ast.SubqueryKind.ARRAY:
-            yield "Subqueries other than ARRAY are not supported in a computed property."
+            yield f"Subqueries other than ARRAY are not supported in {place}."
         elif isinstance(node, ast.FunctionCall) and not _is_of_one_item(node):
-            yield f"The function '{node.name}' is not supported in a computed property."
+            yield f"The function '{node.name}' is not supported in {place}."
 
 
 def _is_of_one_item(call: ast.FunctionCall) -> bool:

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pleiad.cli.import_ import chosen_form, one_letter
 from pleiad.cli.options import server_options
 from pleiad.cli.view.progress_line import ProgressLine
 from pleiad.cli.view.words import counted
+from pleiad.job.item_file.form import Form
 from pleiad.limits import Limits
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from pleiad.advise.table import Table
     from pleiad.client.containers import FoundContainer
     from pleiad.job.item_file.entry import Entry
+    from pleiad.job.item_file.reader import ReadOptions
 
 _CONNECTIONS = 4
 _THROUGHPUT_MAX = 1_000_000_000
@@ -100,6 +103,11 @@ def _source(context: click.Context, argument: click.Parameter, text: str) -> str
 @click.command()
 @click.argument("source", metavar="SOURCE", is_eager=True, callback=_source)
 @server_options
+@click.option("--format", "form", type=click.Choice([form.value for form in Form]), callback=chosen_form,
+              show_default="by the name of the file, or by its first bytes",
+              help="How items stand in the file.")  # fmt: skip
+@click.option("--delimiter", metavar="CHARACTER", callback=one_letter, show_default="a comma; a tab for .tsv",
+              help="What stands between the cells of CSV.")  # fmt: skip
 @click.option("--queries", "queries_file", metavar="FILE", type=click.Path(path_type=Path),
               help="Query texts with their rates: a line is a rate per second and a query, or create, read, replace or "
               "delete.")  # fmt: skip
@@ -122,7 +130,7 @@ def _source(context: click.Context, argument: click.Parameter, text: str) -> str
               show_default="ru-hour=0.008,gb-month=0.25,currency=USD",
               help="What 100 RU/s cost for an hour, and a GB for a month.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON, with all numbers.")
-@click.option("--html", "html_file", metavar="FILE", type=click.Path(path_type=Path),
+@click.option("--html", "html_file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False, writable=True),
               help="Also write the report as a page that needs nothing else.")  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Tell no progress.")
 def advise(
@@ -131,6 +139,8 @@ def advise(
     key: str,
     queries_file: Path | None,
     workload_file: Path | None,
+    form: Form | None,
+    delimiter: str | None,
     throughput_ru: float | None,
     growth: Growth,
     candidates: tuple[Key, ...],
@@ -157,14 +167,18 @@ def advise(
     """
     if queries_file is not None and workload_file is not None:
         raise click.UsageError("give only one of --queries and --workload")
+    if html_file is not None and not html_file.parent.is_dir():
+        raise click.BadParameter(f"there is no directory {html_file.parent}", param_hint="--html")
     from pleiad.advise.advice import AdviceOptions, NothingToAdviseError
     from pleiad.advise.queries import QueriesError
     from pleiad.client.admin import RequestRefusedError
     from pleiad.client.connection import ConnectionFailedError
     from pleiad.job.item_file.entry import ItemFileError
+    from pleiad.job.item_file.reader import ReadOptions
 
     line = ProgressLine(quiet)
-    asking = _Asking(source, endpoint, key, queries_file, workload_file, rows_max, candidates)
+    reading = ReadOptions(form=form, delimiter=delimiter)
+    asking = _Asking(source, endpoint, key, queries_file, workload_file, rows_max, candidates, reading)
     options = AdviceOptions(throughput_ru=throughput_ru, growth=growth, candidates=candidates, prices=prices)
     try:
         report = _report(asking, options, line)
@@ -194,6 +208,7 @@ class _Asking:
     workload_file: Path | None
     rows_max: int
     candidates: tuple[Key, ...]
+    reading: ReadOptions
 
     @property
     def container(self) -> tuple[str, str] | None:
@@ -243,7 +258,7 @@ def _table(
     from pleiad.advise.sources import reading_options
     from pleiad.advise.table import read_table
     from pleiad.job.item_file.entry import batched
-    from pleiad.job.item_file.reader import ReadOptions, open_items
+    from pleiad.job.item_file.reader import open_items
 
     reading = reading_options(
         asking.candidates,
@@ -261,7 +276,7 @@ def _table(
     with ExitStack() as stack:
         if found is None:
             path = None if asking.source == "-" else Path(asking.source)
-            file = stack.enter_context(open_items(path, ReadOptions()))
+            file = stack.enter_context(open_items(path, asking.reading))
             return read_table(file.batches(), reading, tell, file.leave_out_but)
         return read_table(batched(_entries(asking, found)), reading, tell)
 
@@ -274,7 +289,12 @@ def _entries(asking: _Asking, found: FoundContainer) -> Iterator[Entry]:
 
     number = 0
     pages = read_items(
-        lambda: Connection(asking.endpoint, asking.key), found, _CONNECTIONS, True, ExportCounts()
+        lambda: Connection(asking.endpoint, asking.key),
+        found,
+        _CONNECTIONS,
+        has_system=True,
+        counts=ExportCounts(),
+        is_recorded=False,
     )
     for page in pages:
         for item in page:
@@ -360,14 +380,16 @@ def _show(report: Report, as_json: bool, html_file: Path | None) -> None:
     from pleiad.advise.report import to_json
     from pleiad.cli.view.advice import text_of
 
-    if html_file is not None:
-        try:
-            html_file.write_text(page_of(report), encoding="utf-8")
-        except OSError as error:
-            raise click.ClickException(f"{html_file} cannot be written: {error.strerror}") from None
+    # The report first: what took minutes is not lost when the page has no place.
     if as_json:
         click.echo(to_json(report).decode(), nl=False)
     else:
         click.echo(text_of(report))
-        if html_file is not None:
-            click.echo(f"\nThe report as a page: {html_file}")
+    if html_file is None:
+        return
+    try:
+        html_file.write_text(page_of(report), encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"{html_file} cannot be written: {error.strerror}") from None
+    if not as_json:
+        click.echo(f"\nThe report as a page: {html_file}")

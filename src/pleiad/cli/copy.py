@@ -15,6 +15,7 @@ from pleiad.cli.view.progress_line import ProgressLine, bar, duration
 from pleiad.cli.view.table import shown, table
 from pleiad.cli.view.words import counted
 from pleiad.client.admin import Admin
+from pleiad.client.connection import ConnectionFailedError
 
 _POLL_SECONDS = 0.2
 _BAR_WIDTH = 20
@@ -209,6 +210,11 @@ def _watch(admin: Admin, told: dict[str, Any], is_quiet: bool, until_ready: bool
     except KeyboardInterrupt:
         raise click.ClickException(
             f"the copy {told['id']} goes on in the server: see it with --status, end it with --cancel"
+        ) from None
+    except ConnectionFailedError as error:
+        raise click.ClickException(
+            f"{error}\nthe copy {told['id']} goes on when the server is there again: "
+            f"see it with `pleiad copy --status {told['id']}`"
         ) from None
     finally:
         meter.clear()

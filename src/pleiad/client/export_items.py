@@ -46,6 +46,7 @@ class _Reading:
     connect: Connect
     container: FoundContainer
     ranges: list[tuple[str, str]]
+    is_recorded: bool
     pages: queue.Queue[Answer | BaseException | None] = field(
         default_factory=lambda: queue.Queue(_WAITING_PAGES)
     )
@@ -61,11 +62,16 @@ class _Reading:
 
 
 def read_items(
-    connect: Connect, container: FoundContainer, connections: int, has_system: bool, counts: ExportCounts
+    connect: Connect,
+    container: FoundContainer,
+    connections: int,
+    has_system: bool,
+    counts: ExportCounts,
+    is_recorded: bool = True,
 ) -> Iterator[list[Any]]:
-    """The items of a container, page by page, in no order."""
+    """The items of a container, page by page, in no order; who looks at a workload asks not to be part of it."""
     with connect() as connection:
-        reading = _Reading(connect, container, _ranges(connection, container))
+        reading = _Reading(connect, container, _ranges(connection, container), is_recorded)
     threads = [
         threading.Thread(target=_read_ranges, args=(reading,), name="pleiad-export", daemon=True)
         for _ in range(min(connections, len(reading.ranges)))
@@ -128,6 +134,8 @@ def _read_range(reading: _Reading, connection: Connection, low: str, high: str) 
     path = (*reading.container.link, "docs")
     fields = {"x-ms-max-item-count": _PAGE_ITEMS, "x-ms-read-key-type": "EffectivePartitionKeyRange"}
     fields |= {"x-ms-start-epk": low, "x-ms-end-epk": high}
+    if not reading.is_recorded:
+        fields["x-pleiad-workload"] = "off"
     while not reading.stopping.is_set():
         answer = _patiently(partial(connection.request, "GET", path, "docs", reading.container.link, fields))
         reading.give(answer)

@@ -81,6 +81,11 @@ class Recorded(Protocol):
     def answer_bytes(self) -> int: ...
     @property
     def is_continued(self) -> bool: ...
+    @property
+    def is_kept_out(self) -> bool:
+        """Whether it asks to be left out, as who looks at the workload does for the feeds that it reads itself."""
+        ...
+
     def destination(self) -> Destination: ...
     def item_id(self) -> str:
         """The id of the item in its address."""
@@ -93,6 +98,8 @@ def note(engine: Engine, visit: Recorded, status: int) -> None:
         return
     container, key, range_id = visit.container, visit.key_spent, ""
     if container is None or not key:
+        if visit.is_kept_out:
+            return
         to = visit.destination()
         range_id = to.range_id[:_NAME_CHARACTERS_MAX]
         container = container or engine.open_container(to.database, to.container)

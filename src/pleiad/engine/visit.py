@@ -81,3 +81,8 @@ class Visit(ABC):
     def is_continued(self) -> bool:
         """Whether it asks for a further page."""
         return False
+
+    @property
+    def is_kept_out(self) -> bool:
+        """Whether it asks to be left out of the workload record."""
+        return False

@@ -103,6 +103,31 @@ def test_json_has_every_measure_and_every_number_of_partitions(file: Path) -> No
     assert found["partitionKey"] == {"paths": ["/tenantId"], "kind": "Hash", "version": 2}
 
 
+def test_long_values_of_a_hierarchical_key_are_told_apart(tmp_path: Path) -> None:
+    file = tmp_path / "items.jsonl"
+    group = "Vegetables and Vegetable Products"
+    file.write_text("".join(json.dumps({"id": f"{n:05}", "group": group}) + "\n" for n in range(200)))
+    shown = run(str(file), "--candidates", "/group,/id").stdout
+    values = re.findall(r"^  (Vegetables\S*\s?\S*…\S* / \d{5}) ", shown, re.MULTILINE)
+    assert len(values) == len(set(values)) == 10
+
+
+def test_every_reason_against_a_key_is_told_in_whole(tmp_path: Path) -> None:
+    file = tmp_path / "items.jsonl"
+    items = [{"id": str(n), "key": f"k{n}", "long": "x" * 3000 + str(n // 2)} for n in range(200)]
+    items += [
+        {"id": str(n), "key": f"more{n}", "long": "x" * 3000 + str(n // 2), "rare": str(n)} for n in range(20)
+    ]
+    file.write_text("".join(json.dumps(item) + "\n" for item in items))
+    shown = " ".join(run(str(file), "--candidates", "/key /long /rare").stdout.split())
+    for reason in (
+        "Its longest value has 3,002 bytes, and a key has at most 2,048.",
+        "20 items would have the id of another one in the same logical partition.",
+        "It is missing in 91 % of the items, which would all be in one logical partition.",
+    ):
+        assert reason in shown
+
+
 def test_queries_decide_which_key_is_best(file: Path, tmp_path: Path) -> None:
     queries = tmp_path / "queries.txt"
     queries.write_text("# the shop\n40 SELECT * FROM c WHERE c.userId = @user\n5 create\n", encoding="utf-8")
@@ -181,6 +206,19 @@ def test_the_page_needs_nothing_else_and_no_value_becomes_markup(tmp_path: Path)
         assert heading in text
 
 
+def test_a_page_that_cannot_be_written_costs_nobody_the_report(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, *words: Any, **options: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    result = run(str(file), "--html", str(tmp_path / "advice.html"))
+    assert result.exit_code == 1
+    assert "best fit" in result.stdout
+    assert "advice.html cannot be written: No space left on device" in result.stderr
+
+
 def test_a_terminal_is_not_steered_by_values(tmp_path: Path) -> None:
     file = tmp_path / "items.jsonl"
     file.write_text(
@@ -204,6 +242,23 @@ def test_broken_lines_are_told_and_the_rest_counts(tmp_path: Path) -> None:
     assert found["problems"][0].startswith("line 11: not JSON")
     assert found["problems"][1].startswith("line 12: an item is a JSON object")
     assert "Passed over 2 entries" in run(str(file), "--candidates", "/tenantId").output
+
+
+def test_a_file_with_semicolons_asks_for_its_delimiter_and_one_without_a_name_for_its_form(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "items.csv"
+    file.write_text("id;tenant\n" + "".join(f"{n};t{n % 9}\n" for n in range(200)))
+    guessed = run(str(file))
+    assert guessed.exit_code == 1
+    assert "line 1: there is one column, 'id;tenant': give --delimiter ';'" in guessed.output
+    found = report(str(file), "--delimiter", ";", "--candidates", "/tenant")
+    assert found["candidates"][0]["measures"]["distinct"] == 9
+    one_column = report(str(file), "--delimiter", ",")["candidates"]
+    assert '/"id;tenant"' in [each["key"] for each in one_column]
+    nameless = file.rename(tmp_path / "items")
+    assert "give --format with" in run(str(nameless)).output
+    assert report(str(nameless), "--format", "csv", "--delimiter", ";")["items"] == 200
 
 
 def test_a_gigantic_item_is_told_and_passed_over(tmp_path: Path) -> None:
@@ -253,6 +308,8 @@ def test_a_file_without_items_says_so(tmp_path: Path, text: str, said: str) -> N
         (["FILE", "--throughput", "0"], 2, "--throughput"),
         (["FILE", "--throughput", "nan"], 2, "--throughput"),
         (["FILE", "--throughput", "inf"], 2, "--throughput"),
+        (["FILE", "--html", "nowhere/advice.html"], 2, "there is no directory nowhere"),
+        (["FILE", "--html", "."], 2, "--html"),
     ],
 )
 def test_what_is_wrong_is_said(file: Path, words: list[str], code: int, said: str) -> None:
@@ -342,6 +399,23 @@ def test_a_container_is_advised_on_with_its_own_requests(server: RunningServer) 
     assert current["key"] == "/tenantId"
     by_user = next(each for each in found["candidates"] if each["key"] == "/userId")
     assert by_user["measures"]["routed"]["requests"]["single"] >= 0.4
+
+
+def test_what_is_read_for_an_advice_is_no_part_of_the_workload(server: RunningServer) -> None:
+    where = ("--endpoint", server.endpoint, "--key", server.key)
+    container = (
+        CosmosClient(server.endpoint, server.key)
+        .get_database_client("shop")
+        .create_container("advised", PartitionKey("/tenantId"))
+    )
+    for item in ITEMS[:120]:
+        container.create_item(item)
+    CliRunner().invoke(cli, ["workload", "on", "shop/advised", *where])
+    container.read_item(ITEMS[0]["id"], ITEMS[0]["tenantId"])
+    first = report("shop/advised", *where)
+    assert first["workload"]["operations"] == {"read": 1}
+    assert "and 1 request in 1 second." in first["detail"]
+    assert report("shop/advised", *where)["workload"]["operations"] == {"read": 1}
 
 
 def test_a_container_that_is_not_there_is_told(server: RunningServer) -> None:

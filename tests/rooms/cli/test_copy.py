@@ -14,7 +14,8 @@ from click.testing import CliRunner, Result
 import pleiad
 from pleiad.cli.copy import copy, told_text
 from pleiad.client.account import Account
-from pleiad.client.connection import Connection
+from pleiad.client.admin import Admin
+from pleiad.client.connection import Connection, ConnectionFailedError
 from pleiad.testing.start import RunningServer
 from tests.project import ROOT
 from tests.rooms.cli.test_commands_page import programs, run
@@ -104,3 +105,27 @@ def test_what_cannot_be_is_told(server: RunningServer, arguments: list[str], cod
     done = asked(server, *arguments)
     assert done.exit_code == code
     assert said in done.output
+
+
+def test_who_watches_a_copy_is_told_what_to_do_when_the_server_stops(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(admin: Admin, copy_id: str) -> dict[str, Any]:
+        raise ConnectionFailedError(f"no answer from {server.endpoint}")
+
+    monkeypatch.setattr(Admin, "copy", gone)
+    done = asked(server, "db/a", "db/b", "--online")
+    assert done.exit_code == 1
+    assert re.search(
+        r"goes on when the server is there again: see it with `pleiad copy --status \w+`", done.output
+    )
+
+
+@pytest.mark.parametrize("expression", ["RAND()", "SUM(c.x)", "udf.f(c)", "(SELECT VALUE 1)", "@p"])
+def test_an_expression_that_is_no_value_of_an_item_is_told_in_words_of_the_copy(
+    server: RunningServer, expression: str
+) -> None:
+    done = asked(server, "db/a", "db/b", "--set", f"/k={expression}")
+    assert done.exit_code == 1
+    assert f"'{expression}' for /k is no expression over the item c: " in done.output
+    assert "omputed property" not in done.output

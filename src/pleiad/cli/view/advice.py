@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from pleiad.advise.report import Candidate, Level, Report, Verdict
 from pleiad.advise.words import lifetime, percent, times
@@ -22,6 +23,7 @@ def text_of(report: Report) -> str:
     parts = [_wrapped(report.verdict), _wrapped(report.detail), *[_wrapped(note) for note in report.notes]]
     parts += [_problems(report), _table(report)]
     shown_keys = [each for each in (report.best, report.counterexample) if each is not None]
+    parts.append(_disqualified([each for each in report.candidates if each not in shown_keys]))
     parts += [_one(each, report) for each in shown_keys]
     return "\n\n".join(part for part in parts if part)
 
@@ -51,6 +53,16 @@ def _table(report: Report) -> str:
     return "\n".join([head, *[_row(each) for each in report.candidates]])
 
 
+def _disqualified(candidates: Sequence[Candidate]) -> str:
+    """All reasons against the keys that cannot be taken: a row of the table has room for the start of one."""
+    lines = [
+        _wrapped(f"{each.key}: {' '.join(each.disqualified)}", "  x ", "    ")
+        for each in candidates
+        if each.disqualified
+    ]
+    return "\n".join(["Cannot be taken:", *lines]) if lines else ""
+
+
 def _row(candidate: Candidate) -> str:
     key = _cut(candidate.key + (" (now)" if candidate.is_current else ""), _KEY_WIDTH)
     start = f"{candidate.rank:>2} {key}"
@@ -74,6 +86,17 @@ def _fitted(text: str) -> str:
     while width_of(text) > WIDTH:
         text = text[:-2] + "…"
     return text
+
+
+def _cut_inside(text: str, width: int) -> str:
+    """A value in exactly so many columns; what is left out is in the middle, since values differ at their end."""
+    text = shown(text)
+    if width_of(text) > width:
+        kept, end = text[: len(text) // 2], text[len(text) // 2 :]
+        while width_of(kept) + 1 + width_of(end) > width:
+            kept, end = (kept[:-1], end) if width_of(kept) >= width_of(end) else (kept, end[1:])
+        text = f"{kept}…{end}"
+    return text + " " * (width - width_of(text))
 
 
 def _cut(text: str, width: int) -> str:
@@ -129,7 +152,7 @@ def _top_values(candidate: Candidate, report: Report) -> list[str]:
         full = "" if value.days_to_full is None else lifetime(value.days_to_full)
         lines.append(
             _fitted(
-                f"  {_cut(value.label, _LABEL_WIDTH)} {_bar(value.ru_share, 10)} {_short(value.ru_share):>7}"
+                f"  {_cut_inside(value.label, _LABEL_WIDTH)} {_bar(value.ru_share, 10)} {_short(value.ru_share):>7}"
                 f" {_short(value.bytes_share):>7} {size_text(value.bytes):>9} {full.replace('more than 100', '> 100')}"
             )
         )

@@ -39,6 +39,7 @@ _STRATEGY = b"x-ms-cosmos-read-consistency-strategy"
 CONSISTENCIES = frozenset({_LEVEL, _STRATEGY, _SESSION_TOKEN})
 """The headers that `Call.conditions`, `Call.lane`, and `Call.consistency` and `Call.session` look at."""
 _RANGE_ID = b"x-ms-documentdb-partitionkeyrangeid"
+_WORKLOAD = b"x-pleiad-workload"
 
 
 class Callers(Protocol):
@@ -122,6 +123,10 @@ class Call(HttpCall):
     @property
     def is_continued(self) -> bool:
         return b"x-ms-continuation" in self.request.headers
+
+    @property
+    def is_kept_out(self) -> bool:
+        return self.request.headers.get(_WORKLOAD) == b"off"
 
     def question(self) -> str:
         text = (self._object or {}).get("query")

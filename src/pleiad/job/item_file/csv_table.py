@@ -28,6 +28,8 @@ _EXACT_DIGITS_MAX = 17
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _WORDS = {"true": True, "TRUE": True, "false": False, "FALSE": False, "null": None}
 _DOT = "."
+_DELIMITERS = {";": ";", "\t": "\\t", "|": "|", ",": ","}
+"""What stands between cells elsewhere, and the words for it."""
 
 
 def cell_value(text: str) -> Any:
@@ -51,8 +53,10 @@ def cell_value(text: str) -> Any:
     return value if digits <= _EXACT_DIGITS_MAX and abs(value) != float("inf") else text
 
 
-def read_rows(file: IO[bytes], delimiter: str, text_columns: Collection[str]) -> Iterator[Entry]:
-    """The items of a CSV file, whose first row names the columns."""
+def read_rows(
+    file: IO[bytes], delimiter: str, text_columns: Collection[str], is_guess: bool = False
+) -> Iterator[Entry]:
+    """The items of a CSV file, whose first row names the columns; the delimiter may be one that nobody has told."""
     csv.field_size_limit(TEXT_BYTES_MAX)
     # Bytes that are no UTF-8 reach the row they stand in, which is refused alone.
     letters = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
@@ -62,6 +66,8 @@ def read_rows(file: IO[bytes], delimiter: str, text_columns: Collection[str]) ->
     try:
         names = next(rows, [])
         _refuse_open(lines, line)
+        if is_guess:
+            _refuse_one_column(names, delimiter)
         columns = [tuple(name.split(_DOT)) for name in _header(names)]
         kept = [_is_text(steps, text_columns) for steps in columns]
         number = 0
@@ -100,6 +106,13 @@ class _Lines:
             yield text
         self.is_over = True
         yield "\n"
+
+
+def _refuse_one_column(names: list[str], delimiter: str) -> None:
+    """A file with another delimiter would be read as one of a single column, and every row be one text."""
+    for other, word in _DELIMITERS.items():
+        if len(names) == 1 and other != delimiter and other in names[0]:
+            raise ItemFileError(f"line 1: there is one column, {names[0][:100]!r}: give --delimiter '{word}'")
 
 
 def _refuse_open(lines: _Lines, line: int) -> None:

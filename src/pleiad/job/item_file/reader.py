@@ -127,7 +127,8 @@ def _contents(
         entries = json_text.read_values(file, decoder)
     elif form is Form.CSV:
         delimiter = options.delimiter or delimiter_of_name(name)
-        entries = csv_table.read_rows(file, delimiter, options.text_columns)
+        is_guess = options.delimiter is None
+        entries = csv_table.read_rows(file, delimiter, options.text_columns, is_guess)
     else:
         entries = parquet.read_rows(_whole_file(file, path, compression, stack))
     return entries, batched(entries)
